@@ -1,0 +1,94 @@
+"""The log as everything above it sees it: append, read, offsets.
+
+Two things implement :class:`PartitionLog`: ``storage`` (local segment files) and, later, ``upstream`` (a Kafka
+cluster). Record batches pass as bytes; nobody here decodes a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from sharegroup.model.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Where a produced set of batches stands in the log."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int = -1
+    """Wall-clock time stamped on the batches under LogAppendTime, else -1."""
+    duplicate: bool = False
+    """The batch was there already (idempotent retry); offsets are those of the first append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBatches:
+    """Whole record batches as they lie in the log. The first may start before the offset asked for."""
+
+    data: bytes
+    high_watermark: int
+    log_start_offset: int
+
+
+class PartitionLog(Protocol):
+    """One partition's log. Offsets: ``log_start_offset`` ≤ ``high_watermark`` ≤ ``log_end_offset``.
+
+    The high watermark is the end of what readers may see: what is durable under the flush policy.
+    """
+
+    topic_partition: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    async def append(self, batches: bytes) -> Appended:
+        """Check and append producer batches; return when they are written (not yet durable).
+
+        The batches are visible to readers once :meth:`wait_durable` of their end would return.
+
+        Raises:
+            CorruptMessage: a batch's CRC, length or magic is wrong.
+            OutOfOrderSequenceNumber, InvalidProducerEpoch: the idempotent producer's rules are broken.
+            MessageTooLarge: a batch is over ``max.message.bytes``.
+            KafkaStorageError: the disk failed; the partition is out of service from then on.
+        """
+        ...
+
+    async def wait_durable(self, end_offset: int) -> None:
+        """Return once everything below ``end_offset`` is durable under the flush policy (group commit).
+
+        Raises:
+            KafkaStorageError: a flush failed; what was not durable may be lost.
+        """
+        ...
+
+    async def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> ReadBatches:
+        """Whole batches from the one that holds ``offset`` on, up to about ``max_bytes`` (at least one batch).
+
+        Nothing at or past ``end_offset`` (default: the high watermark) is returned.
+
+        Raises:
+            OffsetOutOfRange: ``offset`` is below the log start or past the log end.
+            KafkaStorageError: the disk failed.
+        """
+        ...
+
+    async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record whose timestamp is ≥ ``timestamp_ms``, or None."""
+        ...
+
+    async def delete_records(self, before_offset: int) -> int:
+        """Move the log start up to ``before_offset`` (-1: the high watermark); the new log start."""
+        ...

@@ -1,0 +1,22 @@
+"""Offsets and ranges of them.
+
+Written once, kept to everywhere: ``first`` and ``last`` are inclusive, ``end`` is exclusive.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+UNKNOWN_OFFSET = -1
+
+
+class OffsetRange(NamedTuple):
+    """The offsets ``first`` … ``last``, both included."""
+
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets the range holds."""
+        return self.last - self.first + 1
