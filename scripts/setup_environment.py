@@ -1,0 +1,86 @@
+"""Make ``.venv`` from the lock files: ``python3 scripts/setup_environment.py``.
+
+Runs on any Python from 3.11 that has venv and pip, with the standard library only. Every package is
+checked against its hash, also those that build others: the build tools come first, from their own
+lock, and nothing is built in an isolated environment that no hash covers. Ends at once when the
+locks, pyproject.toml, the Python and the Java are those of the last run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "setup.stamp"
+INPUTS = (
+    "pyproject.toml",
+    "requirements-build.lock",
+    "requirements.lock",
+    "requirements-java.lock",
+    "scripts/setup_environment.py",
+    "scripts/setup_java.py",
+)
+
+
+def main() -> None:
+    """Bring ``.venv`` up to date; exits with a sentence when it cannot."""
+    if sys.version_info < (3, 11):
+        sys.exit(f"sharegroup needs Python 3.11 or newer; {sys.executable} is {sys.version}")
+    wanted = fingerprint()
+    if STAMP.exists() and STAMP.read_text() == wanted:
+        return
+    STAMP.unlink(missing_ok=True)
+    try:
+        install()
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"setup failed: {' '.join(map(str, error.cmd))} exited with {error.returncode}")
+    STAMP.write_text(wanted)
+
+
+def fingerprint() -> str:
+    """A hash of everything that decides what ``.venv`` holds."""
+    digest = hashlib.sha256()
+    for name in INPUTS:
+        digest.update((ROOT / name).read_bytes())
+    for fact in (sys.version, str(ROOT), os.environ.get("JAVA_HOME"), shutil.which("java")):
+        digest.update(repr(fact).encode())
+    return digest.hexdigest()
+
+
+def install() -> None:
+    """Make the virtual environment and install the locks, the project and, if need be, a Java."""
+    python = VENV / "bin" / "python"
+    if not python.exists():
+        say("making .venv")
+        made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=False)
+        if made.returncode:
+            shutil.rmtree(VENV, ignore_errors=True)
+            sys.exit("python3 -m venv failed; on Debian: apt-get install python3-venv")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    locked = [*pip, "--require-hashes", "--no-build-isolation", "-r"]
+    say("installing the locked packages (the first time this takes a few minutes)")
+    # The build tools are wheels, and the pip among them is the one that does all the rest.
+    run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", "requirements-build.lock"])
+    run([*locked, "requirements.lock"])
+    run([*pip, "--no-deps", "--no-build-isolation", "--editable", "."])
+    run([python, "scripts/setup_java.py"])
+
+
+def run(command: list[str | Path]) -> None:
+    """Run ``command`` in the project's folder; raises CalledProcessError."""
+    subprocess.run(command, check=True, cwd=ROOT)
+
+
+def say(text: str) -> None:
+    """Progress, where a person or a CI log sees it at once."""
+    print(f"setup: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
