@@ -1,0 +1,72 @@
+"""The APIs we know: key, name, message classes. The broker's own table (``broker.api_table``) says which it serves.
+
+Message modules are imported on first use, so that starting a broker or an executor does not pay for APIs it never sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+
+from sharegroup.wire.schema import Message
+
+
+@dataclass(frozen=True)
+class Api:
+    """One Kafka API."""
+
+    key: int
+    name: str
+    module: str
+
+    def _message(self, suffix: str) -> type[Message]:
+        kind: type[Message] = getattr(
+            import_module(f"sharegroup.wire.messages.{self.module}"), self.name + suffix
+        )
+        return kind
+
+    @cached_property
+    def request(self) -> type[Message]:
+        """The request's class, for all versions."""
+        return self._message("Request")
+
+    @cached_property
+    def response(self) -> type[Message]:
+        """The response's class, for all versions."""
+        return self._message("Response")
+
+    def request_flexible(self, version: int) -> bool:
+        """Whether the request and its header carry tagged fields (KIP-482)."""
+        return version >= self.request.FLEXIBLE
+
+    def response_header_flexible(self, version: int) -> bool:
+        """Whether the response header carries tagged fields; never for ApiVersions (KIP-511)."""
+        return self.key != 18 and version >= self.response.FLEXIBLE
+
+
+PRODUCE = Api(0, "Produce", "produce")
+FETCH = Api(1, "Fetch", "fetch")
+LIST_OFFSETS = Api(2, "ListOffsets", "list_offsets")
+METADATA = Api(3, "Metadata", "metadata")
+FIND_COORDINATOR = Api(10, "FindCoordinator", "find_coordinator")
+LIST_GROUPS = Api(16, "ListGroups", "list_groups")
+API_VERSIONS = Api(18, "ApiVersions", "api_versions")
+CREATE_TOPICS = Api(19, "CreateTopics", "create_topics")
+DELETE_TOPICS = Api(20, "DeleteTopics", "delete_topics")
+DELETE_RECORDS = Api(21, "DeleteRecords", "delete_records")
+INIT_PRODUCER_ID = Api(22, "InitProducerId", "init_producer_id")
+OFFSET_FOR_LEADER_EPOCH = Api(23, "OffsetForLeaderEpoch", "offset_for_leader_epoch")
+DESCRIBE_CONFIGS = Api(32, "DescribeConfigs", "describe_configs")
+CREATE_PARTITIONS = Api(37, "CreatePartitions", "create_partitions")
+DELETE_GROUPS = Api(42, "DeleteGroups", "delete_groups")
+INCREMENTAL_ALTER_CONFIGS = Api(44, "IncrementalAlterConfigs", "incremental_alter_configs")
+DESCRIBE_CLUSTER = Api(60, "DescribeCluster", "describe_cluster")
+DESCRIBE_TOPIC_PARTITIONS = Api(75, "DescribeTopicPartitions", "describe_topic_partitions")
+SHARE_GROUP_HEARTBEAT = Api(76, "ShareGroupHeartbeat", "share_group_heartbeat")
+SHARE_GROUP_DESCRIBE = Api(77, "ShareGroupDescribe", "share_group_describe")
+SHARE_FETCH = Api(78, "ShareFetch", "share_fetch")
+SHARE_ACKNOWLEDGE = Api(79, "ShareAcknowledge", "share_acknowledge")
+DESCRIBE_SHARE_GROUP_OFFSETS = Api(90, "DescribeShareGroupOffsets", "describe_share_group_offsets")
+
+APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}

@@ -1,0 +1,318 @@
+"""Record batches, format v2: the 61-byte header, and small batches for internal topics.
+
+The broker reads and stamps headers and passes the rest as opaque bytes. Records are encoded and decoded only for the
+broker's own internal topics and for the one batch that a timestamp look-up lands in.
+
+Layout (Kafka class DefaultRecordBatch): base offset i64, length i32 (of what follows it), leader epoch i32, magic i8,
+CRC u32 (crc32c of all that follows it), attributes i16, last offset delta i32, base timestamp i64, max timestamp i64,
+producer id i64, producer epoch i16, base sequence i32, record count i32, records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
+from sharegroup.wire.compression import decompress
+
+Buffer = bytes | bytearray | memoryview
+Record = tuple[bytes | None, bytes | None]
+
+HEADER_BYTES: Final = 61
+MAGIC: Final = 2
+CRC_START: Final = 21
+"""The first byte that the CRC covers: attributes and everything after."""
+STAMPED_BYTES: Final = 16
+"""Base offset, length and leader epoch: what a broker writes into a producer's batch, all outside the CRC."""
+
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+_LENGTH_END: Final = 12
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_CRC = struct.Struct(">qiibI")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_BOUNDS = struct.Struct(">qi4xb6xi")
+_STAMP = struct.Struct(">qii")
+_CRC = struct.Struct(">I")
+
+
+class BatchHeader(NamedTuple):
+    """One batch header. ``length`` is the whole batch in bytes, header included; times are in milliseconds."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the batch's last record."""
+        return self.base_offset + self.last_offset_delta
+
+
+def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header at ``position``; only its magic and its length's lower bound are checked.
+
+    Raises:
+        CorruptMessage: fewer than 61 bytes, another magic, or a length that no batch has.
+    """
+    if len(data) - position < HEADER_BYTES:
+        raise CorruptMessage(f"a batch header needs 61 bytes, {len(data) - position} are there")
+    base_offset, length, *rest = _HEADER.unpack_from(data, position)
+    header = BatchHeader(base_offset, length + _LENGTH_END, *rest)
+    if header.magic != MAGIC:
+        raise CorruptMessage(f"record batch of magic {header.magic}, only 2 is supported")
+    if header.length < HEADER_BYTES or header.last_offset_delta < 0:
+        raise CorruptMessage(f"a record batch cannot have a length of {header.length} bytes")
+    return header
+
+
+def parse_headers(data: Buffer) -> list[BatchHeader]:
+    """The headers of all batches; ``data`` must end with the last one.
+
+    Raises:
+        CorruptMessage: a wrong magic or length, or bytes left over.
+    """
+    headers = []
+    position = 0
+    while position < len(data):
+        header = parse_header(data, position)
+        position += header.length
+        headers.append(header)
+    if position > len(data):
+        raise CorruptMessage(f"the last record batch is {position - len(data)} bytes short")
+    return headers
+
+
+def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
+    """(base offset, last offset) of each batch, both inclusive. Runs per share fetch: it must stay this lean.
+
+    Raises:
+        CorruptMessage: a wrong magic or length, or bytes left over.
+    """
+    bounds = []
+    unpack = _BOUNDS.unpack_from
+    position = 0
+    end = len(data)
+    try:
+        while position < end:
+            base_offset, length, magic, last_offset_delta = unpack(data, position)
+            if magic != MAGIC or length < HEADER_BYTES - _LENGTH_END:
+                raise CorruptMessage(f"no record batch of magic 2 at byte {position}")
+            bounds.append((base_offset, base_offset + last_offset_delta))
+            position += length + _LENGTH_END
+    except struct.error as error:
+        raise CorruptMessage("the last record batch is cut off") from error
+    if position != end:
+        raise CorruptMessage(f"the last record batch is {position - end} bytes short")
+    return bounds
+
+
+def crc_of(batch: Buffer) -> int:
+    """The CRC that a whole batch should carry."""
+    return crc32c(memoryview(batch)[CRC_START:])
+
+
+def check_crc(batch: Buffer) -> None:
+    """Check one whole batch.
+
+    Raises:
+        CorruptMessage: the CRC does not match.
+    """
+    (stated,) = _CRC.unpack_from(batch, CRC_START - 4)
+    computed = crc_of(batch)
+    if stated != computed:
+        raise CorruptMessage(
+            f"Record is corrupt (stored crc = {stated}, computed crc = {computed})"
+        )
+
+
+def stamped_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:
+    """The first 16 bytes of a batch with offset and epoch set: write it before ``batch[16:]``, no copy needed."""
+    return _STAMP.pack(base_offset, header.length - _LENGTH_END, leader_epoch)
+
+
+def append_time_header(
+    batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int
+) -> bytes:
+    """The whole 61-byte header under LogAppendTime: both timestamps set, CRC made again (Kafka class LogValidator)."""
+    after_crc = _AFTER_CRC.pack(
+        header.attributes | LOG_APPEND_TIME,
+        header.last_offset_delta,
+        header.base_timestamp,
+        append_time_ms,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
+    crc = crc32c(memoryview(batch)[HEADER_BYTES : header.length], crc32c(after_crc))
+    length = header.length - _LENGTH_END
+    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc) + after_crc
+
+
+def stamp(
+    batch: bytearray | memoryview,
+    base_offset: int,
+    leader_epoch: int,
+    append_time_ms: int | None = None,
+) -> None:
+    """Write offset and epoch, and under LogAppendTime the time, into one whole batch, in place."""
+    if append_time_ms is None:
+        _STAMP.pack_into(batch, 0, base_offset, len(batch) - _LENGTH_END, leader_epoch)
+        return
+    header = parse_header(batch)
+    batch[:HEADER_BYTES] = append_time_header(
+        batch, header, base_offset, leader_epoch, append_time_ms
+    )
+
+
+def encode_batch(
+    records: Sequence[Record],
+    *,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """One uncompressed batch of (key, value) records, all of one timestamp.
+
+    Raises:
+        ValueError: there is no record.
+    """
+    if not records:
+        raise ValueError("a record batch has at least one record")
+    last = len(records) - 1
+    body = b"".join([_encode_record(delta, *record) for delta, record in enumerate(records)])
+    covered = (
+        _AFTER_CRC.pack(
+            0,
+            last,
+            timestamp_ms,
+            timestamp_ms,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            last + 1,
+        )
+        + body
+    )
+    length = len(covered) + CRC_START - _LENGTH_END
+    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
+
+
+def decode_batch(data: Buffer) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    """(offset, timestamp in ms, key, value) of each record of one or more batches; headers of records are skipped.
+
+    Raises:
+        CorruptMessage: a header, a compressed block or a record is not what it claims to be.
+    """
+    position = 0
+    for header in parse_headers(data):
+        records = bytes(data[position + HEADER_BYTES : position + header.length])
+        position += header.length
+        codec = header.attributes & COMPRESSION_MASK
+        if codec:
+            records = _decompressed(codec, records)
+        yield from _decode_records(header, records)
+
+
+def _decompressed(codec: int, records: bytes) -> bytes:
+    try:
+        return decompress(codec, records)
+    except UnsupportedCompressionType:
+        raise
+    except Exception as error:  # each codec library has exceptions of its own
+        raise CorruptMessage(f"the compressed records cannot be read: {error}") from error
+
+
+def _decode_records(
+    header: BatchHeader, records: bytes
+) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            size, position = _varint(records, position)
+            end = position + size
+            timestamp_delta, position = _varint(records, position + 1)
+            offset_delta, position = _varint(records, position)
+            key, position = _field(records, position)
+            value, position = _field(records, position)
+            if size < 0 or position > end or end > len(records):
+                raise CorruptMessage("a record is longer than its batch says")
+            timestamp = header.base_timestamp + timestamp_delta
+            yield (
+                header.base_offset + offset_delta,
+                timestamp if append_time is None else append_time,
+                key,
+                value,
+            )
+            position = end
+    except IndexError as error:
+        raise CorruptMessage("a record is cut off") from error
+
+
+def _field(data: bytes, position: int) -> tuple[bytes | None, int]:
+    size, position = _varint(data, position)
+    if size < 0:
+        return None, position
+    return data[position : position + size], position + size
+
+
+def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
+    # Attributes and timestamp delta are one zero byte each; the last zero says "no headers".
+    body = b"".join((b"\0\0", _zigzag(delta), _sized(key), _sized(value), b"\0"))
+    return _zigzag(len(body)) + body
+
+
+def _sized(field: bytes | None) -> bytes:
+    return b"\1" if field is None else _zigzag(len(field)) + field
+
+
+def _zigzag(number: int) -> bytes:
+    if 0 <= number < 64:
+        return _SMALL[number]
+    number = number << 1 if number >= 0 else (-number << 1) - 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+_SMALL: Final = tuple(bytes((number << 1,)) for number in range(64))
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    byte = data[position]
+    position += 1
+    number = byte & 0x7F
+    shift = 7
+    while byte & 0x80:
+        byte = data[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if shift > 70:
+            raise CorruptMessage("a variable-length number of more than 10 bytes")
+    return (number >> 1) ^ -(number & 1), position

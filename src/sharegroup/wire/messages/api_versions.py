@@ -1,0 +1,60 @@
+"""ApiVersions (API key 18). Source: Kafka's message definitions ApiVersionsRequest.json, ApiVersionsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class ApiVersionsRequest(Message):
+    """ApiVersionsRequest, versions 0-4."""
+
+    FLEXIBLE = 3
+
+    client_software_name: str = string("3+")
+    client_software_version: str = string("3+")
+
+
+@dataclass(slots=True)
+class ApiVersion(Message):
+    """In ApiVersionsResponse."""
+
+    api_key: int = i16()
+    min_version: int = i16()
+    max_version: int = i16()
+
+
+@dataclass(slots=True)
+class SupportedFeatureKey(Message):
+    """In ApiVersionsResponse."""
+
+    name: str = string("3+")
+    min_version: int = i16("3+")
+    max_version: int = i16("3+")
+
+
+@dataclass(slots=True)
+class FinalizedFeatureKey(Message):
+    """In ApiVersionsResponse."""
+
+    name: str = string("3+")
+    max_version_level: int = i16("3+")
+    min_version_level: int = i16("3+")
+
+
+@dataclass(slots=True)
+class ApiVersionsResponse(Message):
+    """ApiVersionsResponse, versions 0-4."""
+
+    FLEXIBLE = 3
+
+    error_code: int = i16()
+    api_keys: Sequence[ApiVersion] = array(ApiVersion)
+    throttle_time_ms: int = i32("1+")
+    supported_features: Sequence[SupportedFeatureKey] = array(SupportedFeatureKey, "3+", tag=0)
+    finalized_features_epoch: int = i64("3+", default=-1, tag=1)
+    finalized_features: Sequence[FinalizedFeatureKey] = array(FinalizedFeatureKey, "3+", tag=2)
+    zk_migration_ready: bool = boolean("3+", tag=3)

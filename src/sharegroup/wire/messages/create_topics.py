@@ -1,0 +1,84 @@
+"""CreateTopics (API key 19). Source: Kafka's message definitions CreateTopicsRequest.json, CreateTopicsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string, uuid
+
+
+@dataclass(slots=True)
+class CreatableReplicaAssignment(Message):
+    """In CreateTopicsRequest."""
+
+    partition_index: int = i32()
+    broker_ids: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class CreatableTopicConfig(Message):
+    """In CreateTopicsRequest."""
+
+    name: str = string()
+    value: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class CreatableTopic(Message):
+    """In CreateTopicsRequest."""
+
+    name: str = string()
+    num_partitions: int = i32()
+    replication_factor: int = i16()
+    assignments: Sequence[CreatableReplicaAssignment] = array(CreatableReplicaAssignment)
+    configs: Sequence[CreatableTopicConfig] = array(CreatableTopicConfig)
+
+
+@dataclass(slots=True)
+class CreateTopicsRequest(Message):
+    """CreateTopicsRequest, versions 2-7."""
+
+    FLEXIBLE = 5
+
+    topics: Sequence[CreatableTopic] = array(CreatableTopic)
+    timeout_ms: int = i32(default=60000)
+    validate_only: bool = boolean()
+
+
+@dataclass(slots=True)
+class CreatableTopicConfigs(Message):
+    """In CreateTopicsResponse."""
+
+    name: str = string("5+")
+    value: str | None = string("5+", nullable="5+")
+    read_only: bool = boolean("5+")
+    config_source: int = i8("5+", default=-1)
+    is_sensitive: bool = boolean("5+")
+
+
+@dataclass(slots=True)
+class CreatableTopicResult(Message):
+    """In CreateTopicsResponse."""
+
+    name: str = string()
+    topic_id: UUID = uuid("7+")
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+    topic_config_error_code: int = i16("5+", tag=0)
+    num_partitions: int = i32("5+", default=-1)
+    replication_factor: int = i16("5+", default=-1)
+    configs: Sequence[CreatableTopicConfigs] | None = array(
+        CreatableTopicConfigs, "5+", nullable="5+"
+    )
+
+
+@dataclass(slots=True)
+class CreateTopicsResponse(Message):
+    """CreateTopicsResponse, versions 2-7."""
+
+    FLEXIBLE = 5
+
+    throttle_time_ms: int = i32()
+    topics: Sequence[CreatableTopicResult] = array(CreatableTopicResult)

@@ -1,0 +1,35 @@
+"""DeleteGroups (API key 42). Source: Kafka's message definitions DeleteGroupsRequest.json, DeleteGroupsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i16, i32, string
+
+
+@dataclass(slots=True)
+class DeleteGroupsRequest(Message):
+    """DeleteGroupsRequest, versions 0-2."""
+
+    FLEXIBLE = 2
+
+    groups_names: Sequence[str] = array("string")
+
+
+@dataclass(slots=True)
+class DeletableGroupResult(Message):
+    """In DeleteGroupsResponse."""
+
+    group_id: str = string()
+    error_code: int = i16()
+
+
+@dataclass(slots=True)
+class DeleteGroupsResponse(Message):
+    """DeleteGroupsResponse, versions 0-2."""
+
+    FLEXIBLE = 2
+
+    throttle_time_ms: int = i32()
+    results: Sequence[DeletableGroupResult] = array(DeletableGroupResult)

@@ -1,0 +1,72 @@
+"""DescribeConfigs (API key 32). Source: Kafka's message definitions DescribeConfigsRequest.json, DescribeConfigsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+
+
+@dataclass(slots=True)
+class DescribeConfigsResource(Message):
+    """In DescribeConfigsRequest."""
+
+    resource_type: int = i8()
+    resource_name: str = string()
+    configuration_keys: Sequence[str] | None = array("string", nullable="0+")
+
+
+@dataclass(slots=True)
+class DescribeConfigsRequest(Message):
+    """DescribeConfigsRequest, versions 1-4."""
+
+    FLEXIBLE = 4
+
+    resources: Sequence[DescribeConfigsResource] = array(DescribeConfigsResource)
+    include_synonyms: bool = boolean()
+    include_documentation: bool = boolean("3+")
+
+
+@dataclass(slots=True)
+class DescribeConfigsSynonym(Message):
+    """In DescribeConfigsResponse."""
+
+    name: str = string()
+    value: str | None = string(nullable="0+")
+    source: int = i8()
+
+
+@dataclass(slots=True)
+class DescribeConfigsResourceResult(Message):
+    """In DescribeConfigsResponse."""
+
+    name: str = string()
+    value: str | None = string(nullable="0+")
+    read_only: bool = boolean()
+    config_source: int = i8(default=-1)
+    is_sensitive: bool = boolean()
+    synonyms: Sequence[DescribeConfigsSynonym] = array(DescribeConfigsSynonym)
+    config_type: int = i8("3+")
+    documentation: str | None = string("3+", nullable="3+")
+
+
+@dataclass(slots=True)
+class DescribeConfigsResult(Message):
+    """In DescribeConfigsResponse."""
+
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+    resource_type: int = i8()
+    resource_name: str = string()
+    configs: Sequence[DescribeConfigsResourceResult] = array(DescribeConfigsResourceResult)
+
+
+@dataclass(slots=True)
+class DescribeConfigsResponse(Message):
+    """DescribeConfigsResponse, versions 1-4."""
+
+    FLEXIBLE = 4
+
+    throttle_time_ms: int = i32()
+    results: Sequence[DescribeConfigsResult] = array(DescribeConfigsResult)

@@ -1,0 +1,85 @@
+"""DescribeShareGroupOffsets (API key 90). Source: Kafka's message definitions DescribeShareGroupOffsetsRequest.json, DescribeShareGroupOffsetsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsRequestTopic(Message):
+    """In DescribeShareGroupOffsetsRequest."""
+
+    topic_name: str = string()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsRequestGroup(Message):
+    """In DescribeShareGroupOffsetsRequest."""
+
+    group_id: str = string()
+    topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None = array(
+        DescribeShareGroupOffsetsRequestTopic, nullable="0+"
+    )
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsRequest(Message):
+    """DescribeShareGroupOffsetsRequest, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    groups: Sequence[DescribeShareGroupOffsetsRequestGroup] = array(
+        DescribeShareGroupOffsetsRequestGroup
+    )
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsResponsePartition(Message):
+    """In DescribeShareGroupOffsetsResponse."""
+
+    partition_index: int = i32()
+    start_offset: int = i64()
+    leader_epoch: int = i32()
+    lag: int = i64("1+", default=-1)
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsResponseTopic(Message):
+    """In DescribeShareGroupOffsetsResponse."""
+
+    topic_name: str = string()
+    topic_id: UUID = uuid()
+    partitions: Sequence[DescribeShareGroupOffsetsResponsePartition] = array(
+        DescribeShareGroupOffsetsResponsePartition
+    )
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsResponseGroup(Message):
+    """In DescribeShareGroupOffsetsResponse."""
+
+    group_id: str = string()
+    topics: Sequence[DescribeShareGroupOffsetsResponseTopic] = array(
+        DescribeShareGroupOffsetsResponseTopic
+    )
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+
+
+@dataclass(slots=True)
+class DescribeShareGroupOffsetsResponse(Message):
+    """DescribeShareGroupOffsetsResponse, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    groups: Sequence[DescribeShareGroupOffsetsResponseGroup] = array(
+        DescribeShareGroupOffsetsResponseGroup
+    )

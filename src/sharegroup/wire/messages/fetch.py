@@ -1,0 +1,152 @@
+"""Fetch (API key 1). Source: Kafka's message definitions FetchRequest.json, FetchResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, records, string, struct, uuid
+
+
+@dataclass(slots=True)
+class ReplicaState(Message):
+    """In FetchRequest."""
+
+    replica_id: int = i32("15+", default=-1)
+    replica_epoch: int = i64("15+", default=-1)
+
+
+@dataclass(slots=True)
+class FetchPartition(Message):
+    """In FetchRequest."""
+
+    partition: int = i32()
+    current_leader_epoch: int = i32("9+", default=-1)
+    fetch_offset: int = i64()
+    last_fetched_epoch: int = i32("12+", default=-1)
+    log_start_offset: int = i64("5+", default=-1)
+    partition_max_bytes: int = i32()
+    replica_directory_id: UUID = uuid("17+", tag=0)
+    high_watermark: int = i64("18+", default=9223372036854775807, tag=1)
+
+
+@dataclass(slots=True)
+class FetchTopic(Message):
+    """In FetchRequest."""
+
+    topic: str = string("4-12")
+    topic_id: UUID = uuid("13+")
+    partitions: Sequence[FetchPartition] = array(FetchPartition)
+
+
+@dataclass(slots=True)
+class ForgottenTopic(Message):
+    """In FetchRequest."""
+
+    topic: str = string("7-12")
+    topic_id: UUID = uuid("13+")
+    partitions: Sequence[int] = array("i32", "7+")
+
+
+@dataclass(slots=True)
+class FetchRequest(Message):
+    """FetchRequest, versions 4-18."""
+
+    FLEXIBLE = 12
+
+    cluster_id: str | None = string("12+", default=None, tag=0, nullable="12+")
+    replica_id: int = i32("4-14", default=-1)
+    replica_state: ReplicaState | None = struct(ReplicaState, "15+", tag=1)
+    max_wait_ms: int = i32()
+    min_bytes: int = i32()
+    max_bytes: int = i32(default=2147483647)
+    isolation_level: int = i8()
+    session_id: int = i32("7+")
+    session_epoch: int = i32("7+", default=-1)
+    topics: Sequence[FetchTopic] = array(FetchTopic)
+    forgotten_topics_data: Sequence[ForgottenTopic] = array(ForgottenTopic, "7+")
+    rack_id: str = string("11+")
+
+
+@dataclass(slots=True)
+class EpochEndOffset(Message):
+    """In FetchResponse."""
+
+    epoch: int = i32("12+", default=-1)
+    end_offset: int = i64("12+", default=-1)
+
+
+@dataclass(slots=True)
+class LeaderIdAndEpoch(Message):
+    """In FetchResponse."""
+
+    leader_id: int = i32("12+", default=-1)
+    leader_epoch: int = i32("12+", default=-1)
+
+
+@dataclass(slots=True)
+class SnapshotId(Message):
+    """In FetchResponse."""
+
+    end_offset: int = i64("12+", default=-1)
+    epoch: int = i32("12+", default=-1)
+
+
+@dataclass(slots=True)
+class AbortedTransaction(Message):
+    """In FetchResponse."""
+
+    producer_id: int = i64()
+    first_offset: int = i64()
+
+
+@dataclass(slots=True)
+class PartitionData(Message):
+    """In FetchResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+    high_watermark: int = i64()
+    last_stable_offset: int = i64(default=-1)
+    log_start_offset: int = i64("5+", default=-1)
+    diverging_epoch: EpochEndOffset | None = struct(EpochEndOffset, "12+", tag=0)
+    current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch, "12+", tag=1)
+    snapshot_id: SnapshotId | None = struct(SnapshotId, "12+", tag=2)
+    aborted_transactions: Sequence[AbortedTransaction] | None = array(
+        AbortedTransaction, nullable="0+"
+    )
+    preferred_read_replica: int = i32("11+", default=-1)
+    records: bytes | None = records()
+
+
+@dataclass(slots=True)
+class FetchableTopicResponse(Message):
+    """In FetchResponse."""
+
+    topic: str = string("4-12")
+    topic_id: UUID = uuid("13+")
+    partitions: Sequence[PartitionData] = array(PartitionData)
+
+
+@dataclass(slots=True)
+class NodeEndpoint(Message):
+    """In FetchResponse."""
+
+    node_id: int = i32("16+")
+    host: str = string("16+")
+    port: int = i32("16+")
+    rack: str | None = string("16+", default=None, nullable="16+")
+
+
+@dataclass(slots=True)
+class FetchResponse(Message):
+    """FetchResponse, versions 4-18."""
+
+    FLEXIBLE = 12
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16("7+")
+    session_id: int = i32("7+")
+    responses: Sequence[FetchableTopicResponse] = array(FetchableTopicResponse)
+    node_endpoints: Sequence[NodeEndpoint] = array(NodeEndpoint, "16+", tag=0)

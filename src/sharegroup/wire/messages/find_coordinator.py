@@ -1,0 +1,46 @@
+"""FindCoordinator (API key 10). Source: Kafka's message definitions FindCoordinatorRequest.json, FindCoordinatorResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i8, i16, i32, string
+
+
+@dataclass(slots=True)
+class FindCoordinatorRequest(Message):
+    """FindCoordinatorRequest, versions 0-6."""
+
+    FLEXIBLE = 3
+
+    key: str = string("0-3")
+    key_type: int = i8("1+")
+    coordinator_keys: Sequence[str] = array("string", "4+")
+
+
+@dataclass(slots=True)
+class Coordinator(Message):
+    """In FindCoordinatorResponse."""
+
+    key: str = string("4+")
+    node_id: int = i32("4+")
+    host: str = string("4+")
+    port: int = i32("4+")
+    error_code: int = i16("4+")
+    error_message: str | None = string("4+", nullable="4+")
+
+
+@dataclass(slots=True)
+class FindCoordinatorResponse(Message):
+    """FindCoordinatorResponse, versions 0-6."""
+
+    FLEXIBLE = 3
+
+    throttle_time_ms: int = i32("1+")
+    error_code: int = i16("0-3")
+    error_message: str | None = string("1-3", nullable="1-3")
+    node_id: int = i32("0-3")
+    host: str = string("0-3")
+    port: int = i32("0-3")
+    coordinators: Sequence[Coordinator] = array(Coordinator, "4+")

@@ -1,0 +1,56 @@
+"""IncrementalAlterConfigs (API key 44). Source: Kafka's message definitions IncrementalAlterConfigsRequest.json, IncrementalAlterConfigsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+
+
+@dataclass(slots=True)
+class AlterableConfig(Message):
+    """In IncrementalAlterConfigsRequest."""
+
+    name: str = string()
+    config_operation: int = i8()
+    value: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class AlterConfigsResource(Message):
+    """In IncrementalAlterConfigsRequest."""
+
+    resource_type: int = i8()
+    resource_name: str = string()
+    configs: Sequence[AlterableConfig] = array(AlterableConfig)
+
+
+@dataclass(slots=True)
+class IncrementalAlterConfigsRequest(Message):
+    """IncrementalAlterConfigsRequest, versions 0-1."""
+
+    FLEXIBLE = 1
+
+    resources: Sequence[AlterConfigsResource] = array(AlterConfigsResource)
+    validate_only: bool = boolean()
+
+
+@dataclass(slots=True)
+class AlterConfigsResourceResponse(Message):
+    """In IncrementalAlterConfigsResponse."""
+
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+    resource_type: int = i8()
+    resource_name: str = string()
+
+
+@dataclass(slots=True)
+class IncrementalAlterConfigsResponse(Message):
+    """IncrementalAlterConfigsResponse, versions 0-1."""
+
+    FLEXIBLE = 1
+
+    throttle_time_ms: int = i32()
+    responses: Sequence[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

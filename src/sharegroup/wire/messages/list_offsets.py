@@ -1,0 +1,66 @@
+"""ListOffsets (API key 2). Source: Kafka's message definitions ListOffsetsRequest.json, ListOffsetsResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class ListOffsetsPartition(Message):
+    """In ListOffsetsRequest."""
+
+    partition_index: int = i32()
+    current_leader_epoch: int = i32("4+", default=-1)
+    timestamp: int = i64()
+
+
+@dataclass(slots=True)
+class ListOffsetsTopic(Message):
+    """In ListOffsetsRequest."""
+
+    name: str = string()
+    partitions: Sequence[ListOffsetsPartition] = array(ListOffsetsPartition)
+
+
+@dataclass(slots=True)
+class ListOffsetsRequest(Message):
+    """ListOffsetsRequest, versions 1-11."""
+
+    FLEXIBLE = 6
+
+    replica_id: int = i32()
+    isolation_level: int = i8("2+")
+    topics: Sequence[ListOffsetsTopic] = array(ListOffsetsTopic)
+    timeout_ms: int = i32("10+")
+
+
+@dataclass(slots=True)
+class ListOffsetsPartitionResponse(Message):
+    """In ListOffsetsResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+    timestamp: int = i64(default=-1)
+    offset: int = i64(default=-1)
+    leader_epoch: int = i32("4+", default=-1)
+
+
+@dataclass(slots=True)
+class ListOffsetsTopicResponse(Message):
+    """In ListOffsetsResponse."""
+
+    name: str = string()
+    partitions: Sequence[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)
+
+
+@dataclass(slots=True)
+class ListOffsetsResponse(Message):
+    """ListOffsetsResponse, versions 1-11."""
+
+    FLEXIBLE = 6
+
+    throttle_time_ms: int = i32("2+")
+    topics: Sequence[ListOffsetsTopicResponse] = array(ListOffsetsTopicResponse)

@@ -1,0 +1,98 @@
+"""Produce (API key 0). Source: Kafka's message definitions ProduceRequest.json, ProduceResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, records, string, struct, uuid
+
+
+@dataclass(slots=True)
+class PartitionProduceData(Message):
+    """In ProduceRequest."""
+
+    index: int = i32()
+    records: bytes | None = records()
+
+
+@dataclass(slots=True)
+class TopicProduceData(Message):
+    """In ProduceRequest."""
+
+    name: str = string("3-12")
+    topic_id: UUID = uuid("13+")
+    partition_data: Sequence[PartitionProduceData] = array(PartitionProduceData)
+
+
+@dataclass(slots=True)
+class ProduceRequest(Message):
+    """ProduceRequest, versions 3-13."""
+
+    FLEXIBLE = 9
+
+    transactional_id: str | None = string(default=None, nullable="0+")
+    acks: int = i16()
+    timeout_ms: int = i32()
+    topic_data: Sequence[TopicProduceData] = array(TopicProduceData)
+
+
+@dataclass(slots=True)
+class BatchIndexAndErrorMessage(Message):
+    """In ProduceResponse."""
+
+    batch_index: int = i32("8+")
+    batch_index_error_message: str | None = string("8+", default=None, nullable="8+")
+
+
+@dataclass(slots=True)
+class LeaderIdAndEpoch(Message):
+    """In ProduceResponse."""
+
+    leader_id: int = i32("10+", default=-1)
+    leader_epoch: int = i32("10+", default=-1)
+
+
+@dataclass(slots=True)
+class PartitionProduceResponse(Message):
+    """In ProduceResponse."""
+
+    index: int = i32()
+    error_code: int = i16()
+    base_offset: int = i64()
+    log_append_time_ms: int = i64(default=-1)
+    log_start_offset: int = i64("5+", default=-1)
+    record_errors: Sequence[BatchIndexAndErrorMessage] = array(BatchIndexAndErrorMessage, "8+")
+    error_message: str | None = string("8+", default=None, nullable="8+")
+    current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch, "10+", tag=0)
+
+
+@dataclass(slots=True)
+class TopicProduceResponse(Message):
+    """In ProduceResponse."""
+
+    name: str = string("3-12")
+    topic_id: UUID = uuid("13+")
+    partition_responses: Sequence[PartitionProduceResponse] = array(PartitionProduceResponse)
+
+
+@dataclass(slots=True)
+class NodeEndpoint(Message):
+    """In ProduceResponse."""
+
+    node_id: int = i32("10+")
+    host: str = string("10+")
+    port: int = i32("10+")
+    rack: str | None = string("10+", default=None, nullable="10+")
+
+
+@dataclass(slots=True)
+class ProduceResponse(Message):
+    """ProduceResponse, versions 3-13."""
+
+    FLEXIBLE = 9
+
+    responses: Sequence[TopicProduceResponse] = array(TopicProduceResponse)
+    throttle_time_ms: int = i32()
+    node_endpoints: Sequence[NodeEndpoint] = array(NodeEndpoint, "10+", tag=0)

@@ -1,0 +1,97 @@
+"""ShareAcknowledge (API key 79). Source: Kafka's message definitions ShareAcknowledgeRequest.json, ShareAcknowledgeResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string, struct, uuid
+
+
+@dataclass(slots=True)
+class AcknowledgementBatch(Message):
+    """In ShareAcknowledgeRequest."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    acknowledge_types: Sequence[int] = array("i8")
+
+
+@dataclass(slots=True)
+class AcknowledgePartition(Message):
+    """In ShareAcknowledgeRequest."""
+
+    partition_index: int = i32()
+    acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
+
+
+@dataclass(slots=True)
+class AcknowledgeTopic(Message):
+    """In ShareAcknowledgeRequest."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[AcknowledgePartition] = array(AcknowledgePartition)
+
+
+@dataclass(slots=True)
+class ShareAcknowledgeRequest(Message):
+    """ShareAcknowledgeRequest, versions 1-2."""
+
+    FLEXIBLE = 1
+
+    group_id: str | None = string(default=None, nullable="0+")
+    member_id: str | None = string(nullable="0+")
+    share_session_epoch: int = i32()
+    is_renew_ack: bool = boolean("2+")
+    topics: Sequence[AcknowledgeTopic] = array(AcknowledgeTopic)
+
+
+@dataclass(slots=True)
+class LeaderIdAndEpoch(Message):
+    """In ShareAcknowledgeResponse."""
+
+    leader_id: int = i32()
+    leader_epoch: int = i32()
+
+
+@dataclass(slots=True)
+class PartitionData(Message):
+    """In ShareAcknowledgeResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch)
+
+
+@dataclass(slots=True)
+class ShareAcknowledgeTopicResponse(Message):
+    """In ShareAcknowledgeResponse."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[PartitionData] = array(PartitionData)
+
+
+@dataclass(slots=True)
+class NodeEndpoint(Message):
+    """In ShareAcknowledgeResponse."""
+
+    node_id: int = i32()
+    host: str = string()
+    port: int = i32()
+    rack: str | None = string(default=None, nullable="0+")
+
+
+@dataclass(slots=True)
+class ShareAcknowledgeResponse(Message):
+    """ShareAcknowledgeResponse, versions 1-2."""
+
+    FLEXIBLE = 1
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    acquisition_lock_timeout_ms: int = i32("2+")
+    responses: Sequence[ShareAcknowledgeTopicResponse] = array(ShareAcknowledgeTopicResponse)
+    node_endpoints: Sequence[NodeEndpoint] = array(NodeEndpoint)

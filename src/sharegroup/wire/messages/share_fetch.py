@@ -1,0 +1,139 @@
+"""ShareFetch (API key 78). Source: Kafka's message definitions ShareFetchRequest.json, ShareFetchResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    boolean,
+    i8,
+    i16,
+    i32,
+    i64,
+    records,
+    string,
+    struct,
+    uuid,
+)
+
+
+@dataclass(slots=True)
+class AcknowledgementBatch(Message):
+    """In ShareFetchRequest."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    acknowledge_types: Sequence[int] = array("i8")
+
+
+@dataclass(slots=True)
+class FetchPartition(Message):
+    """In ShareFetchRequest."""
+
+    partition_index: int = i32()
+    acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
+
+
+@dataclass(slots=True)
+class FetchTopic(Message):
+    """In ShareFetchRequest."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[FetchPartition] = array(FetchPartition)
+
+
+@dataclass(slots=True)
+class ForgottenTopic(Message):
+    """In ShareFetchRequest."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class ShareFetchRequest(Message):
+    """ShareFetchRequest, versions 1-2."""
+
+    FLEXIBLE = 1
+
+    group_id: str | None = string(default=None, nullable="0+")
+    member_id: str | None = string(nullable="0+")
+    share_session_epoch: int = i32()
+    max_wait_ms: int = i32()
+    min_bytes: int = i32()
+    max_bytes: int = i32(default=2147483647)
+    max_records: int = i32()
+    batch_size: int = i32()
+    share_acquire_mode: int = i8("2+")
+    is_renew_ack: bool = boolean("2+")
+    topics: Sequence[FetchTopic] = array(FetchTopic)
+    forgotten_topics_data: Sequence[ForgottenTopic] = array(ForgottenTopic)
+    without_records: bool = boolean(tag=9000)
+    """Ours: acquire, but send no record bytes (feature ``share.acquire.without.records``)."""
+
+
+@dataclass(slots=True)
+class LeaderIdAndEpoch(Message):
+    """In ShareFetchResponse."""
+
+    leader_id: int = i32()
+    leader_epoch: int = i32()
+
+
+@dataclass(slots=True)
+class AcquiredRecords(Message):
+    """In ShareFetchResponse."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    delivery_count: int = i16()
+
+
+@dataclass(slots=True)
+class PartitionData(Message):
+    """In ShareFetchResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    acknowledge_error_code: int = i16()
+    acknowledge_error_message: str | None = string(default=None, nullable="0+")
+    current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch)
+    records: bytes | None = records()
+    acquired_records: Sequence[AcquiredRecords] = array(AcquiredRecords)
+
+
+@dataclass(slots=True)
+class ShareFetchableTopicResponse(Message):
+    """In ShareFetchResponse."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[PartitionData] = array(PartitionData)
+
+
+@dataclass(slots=True)
+class NodeEndpoint(Message):
+    """In ShareFetchResponse."""
+
+    node_id: int = i32()
+    host: str = string()
+    port: int = i32()
+    rack: str | None = string(default=None, nullable="0+")
+
+
+@dataclass(slots=True)
+class ShareFetchResponse(Message):
+    """ShareFetchResponse, versions 1-2."""
+
+    FLEXIBLE = 1
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    acquisition_lock_timeout_ms: int = i32()
+    responses: Sequence[ShareFetchableTopicResponse] = array(ShareFetchableTopicResponse)
+    node_endpoints: Sequence[NodeEndpoint] = array(NodeEndpoint)

@@ -1,0 +1,73 @@
+"""ShareGroupDescribe (API key 77). Source: Kafka's message definitions ShareGroupDescribeRequest.json, ShareGroupDescribeResponse.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, string, struct, uuid
+
+
+@dataclass(slots=True)
+class ShareGroupDescribeRequest(Message):
+    """ShareGroupDescribeRequest, versions 1-1."""
+
+    FLEXIBLE = 1
+
+    group_ids: Sequence[str] = array("string")
+    include_authorized_operations: bool = boolean()
+
+
+@dataclass(slots=True)
+class TopicPartitions(Message):
+    """In ShareGroupDescribeResponse."""
+
+    topic_id: UUID = uuid()
+    topic_name: str = string()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class Assignment(Message):
+    """In ShareGroupDescribeResponse."""
+
+    topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
+
+
+@dataclass(slots=True)
+class Member(Message):
+    """In ShareGroupDescribeResponse."""
+
+    member_id: str = string()
+    rack_id: str | None = string(default=None, nullable="0+")
+    member_epoch: int = i32()
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: Sequence[str] = array("string")
+    assignment: Assignment | None = struct(Assignment)
+
+
+@dataclass(slots=True)
+class DescribedGroup(Message):
+    """In ShareGroupDescribeResponse."""
+
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    group_id: str = string()
+    group_state: str = string()
+    group_epoch: int = i32()
+    assignment_epoch: int = i32()
+    assignor_name: str = string()
+    members: Sequence[Member] = array(Member)
+    authorized_operations: int = i32(default=-2147483648)
+
+
+@dataclass(slots=True)
+class ShareGroupDescribeResponse(Message):
+    """ShareGroupDescribeResponse, versions 1-1."""
+
+    FLEXIBLE = 1
+
+    throttle_time_ms: int = i32()
+    groups: Sequence[DescribedGroup] = array(DescribedGroup)

@@ -1,0 +1,178 @@
+"""How a message class says what its bytes are.
+
+A message is a slotted dataclass whose fields are made by the functions below. Each field carries the versions it exists
+in, the versions in which it may be null, and its tag when it is a tagged field (KIP-482); ``wire.codec`` turns a class
+and a version into a reader and a writer. One class serves all versions of its API: a field that a version lacks keeps
+its default when read and is left out when written.
+
+Versions are written as in Kafka's own message definitions: ``"0+"``, ``"3-7"``, ``"5"``. Types: Kafka's
+``clients/src/main/resources/common/message/README.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from uuid import UUID
+
+from sharegroup.model.ids import NULL_TOPIC_ID
+
+VERSION_MAX = 32_767
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An interval of versions, both ends included; empty when ``last < first``."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+
+NO_VERSIONS = Versions(0, -1)
+
+
+def parse_versions(text: str) -> Versions:
+    """Parse ``"0+"``, ``"3-7"``, ``"5"`` or ``"none"``."""
+    if text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), VERSION_MAX)
+    first, _, last = text.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSchema:
+    """What one field is on the wire."""
+
+    kind: str
+    """i8 i16 i32 i64 u16 u32 f64 bool uuid string bytes records struct array"""
+    versions: Versions
+    nullable: Versions
+    tag: int | None
+    tagged: Versions
+    element: Any = None
+    """struct: its class; array: a kind's name or a class."""
+
+
+def element_schema(array_schema: FieldSchema) -> FieldSchema:
+    """The schema of one element of an array of strings or bytes; elements are never null."""
+    return FieldSchema(
+        kind=array_schema.element,
+        versions=array_schema.versions,
+        nullable=NO_VERSIONS,
+        tag=None,
+        tagged=NO_VERSIONS,
+    )
+
+
+class Message:
+    """Base of all message classes; a nested struct is one too."""
+
+    __slots__ = ()
+
+    FLEXIBLE: ClassVar[int] = 0
+    """First flexible version. Nested structs follow the message they stand in."""
+
+
+def _wire(
+    kind: str,
+    versions: str,
+    default: Any,
+    tag: int | None,
+    tagged: str | None,
+    nullable: str,
+    element: Any = None,
+) -> Any:
+    schema = FieldSchema(
+        kind=kind,
+        versions=parse_versions(versions),
+        nullable=parse_versions(nullable),
+        tag=tag,
+        tagged=NO_VERSIONS if tag is None else parse_versions(tagged or versions),
+        element=element,
+    )
+    return field(default=default, metadata={"wire": schema})
+
+
+def _primitive(kind: str, zero: Any) -> Any:
+    def make(
+        versions: str = "0+",
+        *,
+        default: Any = zero,
+        tag: int | None = None,
+        tagged: str | None = None,
+        nullable: str = "none",
+    ) -> Any:
+        return _wire(kind, versions, default, tag, tagged, nullable)
+
+    make.__name__ = kind
+    make.__doc__ = f"A field of Kafka's type {kind}."
+    return make
+
+
+i8 = _primitive("i8", 0)
+i16 = _primitive("i16", 0)
+i32 = _primitive("i32", 0)
+i64 = _primitive("i64", 0)
+u16 = _primitive("u16", 0)
+u32 = _primitive("u32", 0)
+f64 = _primitive("f64", 0.0)
+boolean = _primitive("bool", False)
+uuid = _primitive("uuid", NULL_TOPIC_ID)
+string = _primitive("string", "")
+data = _primitive("bytes", b"")
+records = _primitive("records", None)
+
+
+def struct(
+    element: type[Message],
+    versions: str = "0+",
+    *,
+    default: Any = None,
+    tag: int | None = None,
+    tagged: str | None = None,
+    nullable: str = "none",
+) -> Any:
+    """A nested struct; None stands for "all its defaults" where the version does not allow null."""
+    return _wire("struct", versions, default, tag, tagged, nullable, element)
+
+
+def array(
+    element: type[Message] | str,
+    versions: str = "0+",
+    *,
+    default: Any = (),
+    tag: int | None = None,
+    tagged: str | None = None,
+    nullable: str = "none",
+) -> Any:
+    """An array of structs (a class) or of primitives (a kind's name)."""
+    return _wire("array", versions, default, tag, tagged, nullable, element)
+
+
+__all__ = [
+    "UUID",
+    "FieldSchema",
+    "Message",
+    "Versions",
+    "array",
+    "boolean",
+    "data",
+    "element_schema",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "parse_versions",
+    "records",
+    "string",
+    "struct",
+    "u16",
+    "u32",
+    "uuid",
+]
