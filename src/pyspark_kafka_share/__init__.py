@@ -1,0 +1,1 @@
+"""Found by Spark under this name: the data source ``kafka-share``."""

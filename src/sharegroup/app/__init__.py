@@ -1,0 +1,1 @@
+"""Composition root: which log, which listeners → a running broker."""

@@ -1,0 +1,1 @@
+"""The asyncio shell: connections, dispatch, request handlers, waiting fetches."""

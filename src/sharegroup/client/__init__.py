@@ -1,0 +1,1 @@
+"""Share consumer, producer and admin client."""

@@ -1,0 +1,1 @@
+"""The whole system on virtual time, an in-memory network and a faulty disk."""

@@ -1,0 +1,1 @@
+"""The Spark source: the driver acquires ranges, executors read exactly those."""

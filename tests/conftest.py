@@ -1,0 +1,77 @@
+"""How the whole suite runs: fast tests first, repeatable, and in CI nothing skipped unseen.
+
+Stages, in this order: unmarked (milliseconds each), ``process``, ``kafka``, ``spark``. Within a
+stage the order is random: ``--randomly-seed=N`` repeats a run, ``-p no:randomly`` keeps the
+order of the files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Seconds that one test of a stage may take; a test may say more with its own timeout mark.
+STAGES = {"process": 120, "kafka": 300, "spark": 300}
+
+settings.register_profile(
+    "fast",
+    max_examples=50,
+    deadline=None,  # a busy machine is not a failure
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", max_examples=2_000, deadline=None, print_blob=True, database=None
+)
+settings.load_profile("fast")  # --hypothesis-profile=thorough wins over this
+
+# Spark starts its workers with the `python3` of the PATH unless it is told ours.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def stage_of(item: pytest.Item) -> int:
+    """0 for a fast test, then 1 and up in the order of STAGES; the slowest mark counts."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return max((at for at, name in enumerate(STAGES, start=1) if name in marks), default=0)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the stages in order (within one, the shuffle before this stays) and limit each test."""
+    items.sort(key=stage_of)
+    limits = [0, *STAGES.values()]
+    for item in items:
+        limit = limits[stage_of(item)]
+        if limit and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(limit))
+
+
+def no_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """With SHAREGROUP_NO_SKIP=1 a skip fails: CI has all that the tests need, or fetches it."""
+    if os.environ.get("SHAREGROUP_NO_SKIP") != "1" or not report.skipped:
+        return
+    if hasattr(report, "wasxfail"):
+        return
+    report.outcome = "failed"
+    report.longrepr = f"skipped although SHAREGROUP_NO_SKIP=1: {report.longrepr}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn the skip of a test into a failure."""
+    report = yield
+    no_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Turn the skip of a whole file into a failure."""
+    report = yield
+    no_skip(report)
+    return report
