@@ -1,0 +1,76 @@
+"""The broker under test, and a fresh topic and group for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.apache_kafka.broker import KafkaBroker
+from tests.apache_kafka.tools import KafkaTools
+from tests.servers.admin import Admin
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+# Kafka refuses locks under 15 s unless the broker allows them.
+OPTIONS = ("group.share.min.record.lock.duration.ms=1000",)
+
+NewServer = Callable[[Path], RunningServer]
+
+
+def new_server(folder: Path) -> SharegroupServer | KafkaBroker:
+    """A server that is not started yet: ours, or the one SHAREGROUP_TEST_BROKER asks for."""
+    if os.environ.get("SHAREGROUP_TEST_BROKER") == "kafka":
+        return KafkaBroker(folder, *OPTIONS)
+    return SharegroupServer(folder, *OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One running broker for all tests that do not stop or kill it."""
+    with new_server(tmp_path_factory.mktemp("broker")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[RunningServer]:
+    """A running broker for one test, which may stop it, kill it and start it again."""
+    with new_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def admin(broker: RunningServer) -> Admin:
+    return Admin(broker.bootstrap)
+
+
+@pytest.fixture
+def tools(broker: RunningServer) -> KafkaTools:
+    return KafkaTools(broker.bootstrap)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, for a topic or a group."""
+    return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower()).strip('-')}-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(admin: Admin, name: str) -> str:
+    """A fresh topic with one partition."""
+    admin.create_topic(name)
+    return name
+
+
+@pytest.fixture
+def group(admin: Admin, name: str) -> str:
+    """The name of a fresh share group that starts at the first record."""
+    admin.start_group_at_earliest(name)
+    return name

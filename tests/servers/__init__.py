@@ -1,0 +1,1 @@
+"""Servers as real processes: what tests and benchmarks start, watch, measure and kill."""

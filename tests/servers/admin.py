@@ -1,0 +1,64 @@
+"""Setting up topics and share groups on any server, through librdkafka's admin client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+ADMIN_SECONDS = 30
+SILENT = {"log_level": 0}  # a server that is killed on purpose is no news
+
+
+class Admin:
+    """Topics and configurations of one server."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.client = AdminClient({"bootstrap.servers": bootstrap, **SILENT})
+
+    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """Create a topic; underscores in the names of `configs` stand for dots."""
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        topic = NewTopic(name, partitions, 1, config=settings)
+        for done in self.client.create_topics([topic]).values():
+            done.result(ADMIN_SECONDS)
+
+    def set_group(self, group: str, **configs: str) -> None:
+        """Set configurations of a share group; underscores stand for dots."""
+        entries = [
+            ConfigEntry(key.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
+        for done in self.client.incremental_alter_configs([resource]).values():
+            done.result(ADMIN_SECONDS)
+
+    def start_group_at_earliest(self, group: str) -> None:
+        """A share group begins at the end of its topics unless it is told this."""
+        self.set_group(group, share_auto_offset_reset="earliest")
+
+
+def produce(bootstrap: str, topic: str, values: Iterable[bytes], partition: int = -1) -> None:
+    """Produce these values and wait until each one is acknowledged; raises AssertionError."""
+    refused: list[object] = []
+
+    def delivered(error: object, message: object) -> None:
+        if error is not None:
+            refused.append(error)
+
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **SILENT})
+    for value in values:
+        producer.produce(topic, value, partition=partition, on_delivery=delivered)
+        producer.poll(0)
+    left = producer.flush(60)
+    assert not refused, refused[:3]
+    assert left == 0, f"{left} records were not acknowledged in time"

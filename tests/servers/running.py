@@ -1,0 +1,26 @@
+"""What tests and benchmarks ask of a server, ours or Apache Kafka, without knowing which it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from tests.servers.process import Usage
+
+
+class RunningServer(Protocol):
+    """A Kafka server on this machine. `start` returns when it answers requests."""
+
+    name: str
+    bootstrap: str
+    data: Path
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def usage(self) -> Usage: ...
+
+    def output(self) -> str: ...
