@@ -84,11 +84,11 @@ def test_files_are_short() -> None:
     assert [name for name in long if name not in LONG_FILES] == []
 
 
-def test_lines_are_short() -> None:
+def test_lines_are_short_where_ruff_does_not_look() -> None:
     long = [
         f"{name}:{number}"
         for name, text in files().items()
-        if Path(name).suffix in {".py", ".sh", ""} and name != "LICENSE"
+        if Path(name).suffix in {".sh", ""} and name != "LICENSE"
         for number, line in enumerate(text.splitlines(), start=1)
         if len(line) > COLUMNS_MAX
     ]
