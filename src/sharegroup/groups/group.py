@@ -1,0 +1,194 @@
+"""What is remembered of one share group: the fold of its records.
+
+Only :meth:`ShareGroup.apply` changes it, so that what is rebuilt from the log is what was there.
+Epochs (KIP-848):
+
+* ``epoch``: bumped when something changes that the target assignment depends on;
+* ``assignment_epoch``: the epoch for which the target assignment was computed;
+* a member's ``epoch``: the assignment epoch up to which the member has been told its partitions.
+
+Invariants (:meth:`ShareGroup.check_invariants`): previous < member epoch ≤ assignment epoch ≤
+group epoch; targets only for members; an empty group has no assignment pending; a partition list
+is rising and not empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from uuid import UUID
+
+from sharegroup.groups.assignor import NAME
+from sharegroup.groups.records import (
+    Assignment,
+    CoordinatorRecord,
+    CurrentMemberAssignment,
+    GroupMetadata,
+    MemberMetadata,
+    StatePartitionMetadata,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+    Tombstone,
+    TopicPartitions,
+)
+
+
+class GroupState(StrEnum):
+    """Share groups are one or the other; a group that does not exist is Kafka's "Dead"."""
+
+    EMPTY = "Empty"
+    STABLE = "Stable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member; ``assignment`` is what it has been told to consume."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topics: tuple[str, ...] = ()
+    epoch: int = 0
+    previous_epoch: int = -1
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A frozen picture of a group, for ShareGroupDescribe, the console and tests."""
+
+    group_id: str
+    state: GroupState
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[Member, ...]
+    initialized: tuple[TopicPartitions, ...]
+
+
+class ShareGroup:
+    """One group; see the module."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.assignment_epoch = 0
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Assignment] = {}
+        self.initialized: dict[UUID, TopicPartitions] = {}
+
+    @property
+    def state(self) -> GroupState:
+        """Empty without members, else Stable."""
+        return GroupState.STABLE if self.members else GroupState.EMPTY
+
+    def subscribed_topics(self) -> set[str]:
+        """Names that at least one member subscribes to."""
+        return {name for member in self.members.values() for name in member.subscribed_topics}
+
+    def assigned_partitions(self) -> dict[UUID, set[int]]:
+        """Partitions that the target assignment gives to somebody."""
+        assigned: dict[UUID, set[int]] = {}
+        for target in self.targets.values():
+            for topic_id, partitions in target.items():
+                assigned.setdefault(topic_id, set()).update(partitions)
+        return assigned
+
+    def describe(self) -> GroupDescription:
+        """The group as it is now."""
+        return GroupDescription(
+            group_id=self.group_id,
+            state=self.state,
+            epoch=self.epoch,
+            assignment_epoch=self.assignment_epoch,
+            assignor=NAME,
+            members=tuple(self.members[member_id] for member_id in sorted(self.members)),
+            initialized=tuple(self.initialized[topic_id] for topic_id in sorted(self.initialized)),
+        )
+
+    def apply(self, record: CoordinatorRecord) -> None:
+        """Make the state what it is after ``record``."""
+        match record:
+            case MemberMetadata():
+                self._subscribe(record)
+            case GroupMetadata():
+                self.epoch = record.epoch
+                self.metadata_hash = record.metadata_hash
+            case TargetAssignmentMetadata():
+                self.assignment_epoch = record.assignment_epoch
+            case TargetAssignmentMember():
+                self.targets[record.member_id] = record.assignment
+            case CurrentMemberAssignment():
+                self._assign(record)
+            case StatePartitionMetadata():
+                self.initialized = {topic.topic_id: topic for topic in record.initialized}
+            case Tombstone():
+                self._forget(record)
+
+    def _member(self, member_id: str) -> Member:
+        return self.members.get(member_id) or Member(member_id=member_id, assignment={})
+
+    def _subscribe(self, record: MemberMetadata) -> None:
+        self.members[record.member_id] = replace(
+            self._member(record.member_id),
+            rack_id=record.rack_id,
+            client_id=record.client_id,
+            client_host=record.client_host,
+            subscribed_topics=record.subscribed_topics,
+        )
+
+    def _assign(self, record: CurrentMemberAssignment) -> None:
+        self.members[record.member_id] = replace(
+            self._member(record.member_id),
+            epoch=record.member_epoch,
+            previous_epoch=record.previous_member_epoch,
+            assignment=record.assignment,
+        )
+
+    def _forget(self, record: Tombstone) -> None:
+        member_id = record.member_id or ""
+        if record.key_type == MemberMetadata.key_type:
+            self.members.pop(member_id, None)
+        elif record.key_type == TargetAssignmentMember.key_type:
+            self.targets.pop(member_id, None)
+        elif record.key_type == CurrentMemberAssignment.key_type and member_id in self.members:
+            blank = Member(member_id=member_id, assignment={})
+            self.members[member_id] = replace(
+                self.members[member_id],
+                epoch=blank.epoch,
+                previous_epoch=blank.previous_epoch,
+                assignment={},
+            )
+        elif record.key_type == TargetAssignmentMetadata.key_type:
+            self.assignment_epoch = 0
+        elif record.key_type == StatePartitionMetadata.key_type:
+            self.initialized = {}
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where an invariant of the module does not hold."""
+        for problem in self._problems():
+            raise AssertionError(f"share group {self.group_id!r}: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        if self.assignment_epoch > self.epoch:
+            yield f"assignment epoch {self.assignment_epoch} is ahead of the group's {self.epoch}"
+        if not self.members and self.assignment_epoch != self.epoch:
+            yield "an assignment is pending for nobody"
+        if not self.targets.keys() <= self.members.keys():
+            yield "a target assignment has no member"
+        for member in self.members.values():
+            if not member.previous_epoch < member.epoch <= self.assignment_epoch:
+                epochs = f"{member.previous_epoch} and {member.epoch}"
+                yield f"member {member.member_id} has the epochs {epochs}"
+            if not _is_tidy(member.assignment):
+                yield f"member {member.member_id} has the assignment {member.assignment}"
+        for member_id, target in self.targets.items():
+            if not _is_tidy(target):
+                yield f"member {member_id} has the target {target}"
+
+
+def _is_tidy(assignment: Mapping[UUID, tuple[int, ...]]) -> bool:
+    return all(held and list(held) == sorted(set(held)) for held in assignment.values())

@@ -1,0 +1,101 @@
+"""A heartbeat of a share group member: what it asks, what it is told, and when it is refused.
+
+The words of refusals are Kafka's (classes GroupCoordinatorService and GroupMetadataManager).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sharegroup.groups.records import Assignment, CoordinatorRecord
+from sharegroup.model.errors import FencedMemberEpoch, InvalidRequest
+from sharegroup.model.limits import MEMBER_ID_LENGTH_MAX
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareHeartbeat:
+    """ShareGroupHeartbeat v1. ``member_epoch``: 0 joins, -1 leaves, else the last one the member
+    was told.
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    rack_id: str | None = None
+    subscribed_topics: tuple[str, ...] | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatResult:
+    """The answer to a heartbeat; ``assignment`` is None when the member knows it already."""
+
+    member_id: str
+    member_epoch: int
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+    records: tuple[CoordinatorRecord, ...] = ()
+
+
+class ToInitialize(NamedTuple):
+    """A partition that needs delivery state before it can be assigned.
+
+    ``start_offset`` is -1 (share.auto.offset.reset decides) in a topic that is new to the group,
+    and 0 for partitions added to a topic that the group knows, as Kafka does since 4.4
+    (KAFKA-20742; 4.2 and 4.3 also say -1 and so skip what was written to the new partition before
+    the group noticed it).
+    """
+
+    topic_id: UUID
+    topic: str
+    partition: int
+    start_offset: int
+
+
+def check_heartbeat(request: ShareHeartbeat) -> None:
+    """Refuse what no state could make right, with Kafka's words.
+
+    Raises:
+        InvalidRequest: an id is missing or too long, the epoch is below -1, or a join names no
+            topic.
+    """
+    if not request.member_id:
+        raise InvalidRequest("MemberId can't be empty.")
+    if len(request.member_id) > MEMBER_ID_LENGTH_MAX:
+        raise InvalidRequest(f"MemberId can't be longer than {MEMBER_ID_LENGTH_MAX} characters.")
+    if not request.group_id:
+        raise InvalidRequest("GroupId can't be empty.")
+    if request.rack_id == "":
+        raise InvalidRequest("RackId can't be empty.")
+    if request.member_epoch < LEAVE_EPOCH:
+        raise InvalidRequest("MemberEpoch is invalid.")
+    if request.member_epoch == JOIN_EPOCH and not request.subscribed_topics:
+        raise InvalidRequest("SubscribedTopicNames must be set in first request.")
+
+
+def check_member_epoch(received: int, current: int, previous: int) -> None:
+    """Accept the member's epoch, or its previous one: the answer that carried the new one may have
+    been lost.
+
+    Raises:
+        FencedMemberEpoch: it is neither.
+    """
+    if received in (current, previous):
+        return
+    than = "greater" if received > current else "smaller"
+    mismatch = (
+        ""
+        if received > current
+        else f", and it does not match the previous member epoch ({previous})"
+    )
+    raise FencedMemberEpoch(
+        f"The share group member has a {than} member epoch ({received}) than the one known by the "
+        f"group coordinator ({current}){mismatch}. "
+        "The member must abandon all its partitions and rejoin."
+    )

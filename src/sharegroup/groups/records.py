@@ -1,0 +1,125 @@
+"""What a group coordinator writes to ``__consumer_offsets`` for share groups: Kafka's coordinator
+key types 10 to 15.
+
+Each class mirrors one of Kafka's ``ShareGroup*Key``/``ShareGroup*Value`` pairs, key fields first;
+the shell encodes them. A :class:`Tombstone` is a key without a value. Together they are a log
+whose fold is the state (``group.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+Assignment: TypeAlias = Mapping[UUID, tuple[int, ...]]
+"""Partitions by topic id; ids and partitions in rising order, no topic without a partition."""
+
+STABLE: Final = 0
+"""The one member state that share groups have (Kafka's class MemberState): there is no revocation
+handshake.
+"""
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic of which the delivery state is initialised."""
+
+    topic_id: UUID
+    name: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberMetadata:
+    """Who a member is and what it subscribes to."""
+
+    key_type: ClassVar[int] = 10
+    group_id: str
+    member_id: str
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadata:
+    """The group epoch, and the digest of its topics when it was bumped."""
+
+    key_type: ClassVar[int] = 11
+    group_id: str
+    epoch: int
+    metadata_hash: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentMetadata:
+    """The group epoch for which the target assignment was computed.
+
+    ``timestamp_ms`` is 0 (Kafka's default, "long ago"): coordinator time does not survive a
+    restart, so that the first assignment after one never waits for the assignment interval.
+    """
+
+    key_type: ClassVar[int] = 12
+    group_id: str
+    assignment_epoch: int
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentMember:
+    """What the assignor wants one member to have."""
+
+    key_type: ClassVar[int] = 13
+    group_id: str
+    member_id: str
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentMemberAssignment:
+    """What a member has been given, and under which epoch."""
+
+    key_type: ClassVar[int] = 14
+    group_id: str
+    member_id: str
+    member_epoch: int
+    previous_member_epoch: int
+    assignment: Assignment
+    state: int = STABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePartitionMetadata:
+    """Which partitions have delivery state. Ours are written once initialised; ``initializing`` is
+    read from Kafka's.
+    """
+
+    key_type: ClassVar[int] = 15
+    group_id: str
+    initialized: tuple[TopicPartitions, ...]
+    initializing: tuple[TopicPartitions, ...] = ()
+    deleting: tuple[tuple[UUID, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """The record with that key is no more. ``member_id`` is None for key types that have no
+    member.
+    """
+
+    key_type: int
+    group_id: str
+    member_id: str | None = None
+
+
+CoordinatorRecord: TypeAlias = (
+    MemberMetadata
+    | GroupMetadata
+    | TargetAssignmentMetadata
+    | TargetAssignmentMember
+    | CurrentMemberAssignment
+    | StatePartitionMetadata
+    | Tombstone
+)

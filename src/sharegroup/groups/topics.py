@@ -1,0 +1,51 @@
+"""What membership knows of topics: a view that the caller takes of its catalog."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+
+class TopicInfo(NamedTuple):
+    """A topic as it is now."""
+
+    topic_id: UUID
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsImage:
+    """All topics by name at one moment. The caller makes a new one when a topic is created, grown
+    or deleted.
+    """
+
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+
+    def get(self, name: str) -> TopicInfo | None:
+        """The topic of that name, or None where there is none."""
+        return self.topics.get(name)
+
+    def ids(self, names: Iterable[str]) -> dict[UUID, str]:
+        """Those of ``names`` that exist, by id."""
+        return {
+            info.topic_id: name for name in names if (info := self.topics.get(name)) is not None
+        }
+
+
+def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
+    """A signed 64-bit digest of the topics that a group subscribes to: it changes when one of them
+    does.
+
+    Covers name, id and partition count, not racks: a partition of ours has one replica. The
+    function is not Kafka's (a Kafka broker that takes over the records computes its own, differs,
+    and bumps the group epoch once).
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    for name in sorted(set(names)):
+        info = topics.get(name)
+        if info is not None:
+            digest.update(f"{name}\0{info.topic_id.hex}\0{info.partition_count}\0".encode())
+    return int.from_bytes(digest.digest(), "big", signed=True)

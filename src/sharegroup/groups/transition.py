@@ -1,0 +1,174 @@
+"""The steps of which a heartbeat, a leave or a deletion is made. Each emits records and applies
+them at once.
+
+Nothing here refuses anything: requests are checked whole before the first step (``share.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from sharegroup.groups.assignor import assign
+from sharegroup.groups.group import ShareGroup
+from sharegroup.groups.records import (
+    Assignment,
+    CoordinatorRecord,
+    CurrentMemberAssignment,
+    GroupMetadata,
+    MemberMetadata,
+    StatePartitionMetadata,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+    Tombstone,
+    TopicPartitions,
+)
+from sharegroup.groups.topics import TopicsImage, metadata_hash
+
+
+class Identity(NamedTuple):
+    """What a member says of itself in a heartbeat; ``subscribed_topics`` None means "as before"."""
+
+    member_id: str
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topics: tuple[str, ...] | None
+
+
+class Transition:
+    """A group on its way from one state to the next, and the records that say so."""
+
+    def __init__(self, group: ShareGroup) -> None:
+        self.group = group
+        self._records: list[CoordinatorRecord] = []
+
+    @property
+    def records(self) -> tuple[CoordinatorRecord, ...]:
+        """What the caller must make durable, in this order."""
+        return tuple(self._records)
+
+    def emit(self, record: CoordinatorRecord) -> None:
+        self.group.apply(record)
+        self._records.append(record)
+
+    def subscribe(self, identity: Identity) -> bool:
+        """Take in a member or what it says anew; True when the group's subscriptions are not what
+        they were.
+        """
+        known = self.group.members.get(identity.member_id)
+        old = known.subscribed_topics if known else ()
+        wanted = identity.subscribed_topics
+        record = MemberMetadata(
+            group_id=self.group.group_id,
+            member_id=identity.member_id,
+            rack_id=identity.rack_id or (known.rack_id if known else None),
+            client_id=identity.client_id,
+            client_host=identity.client_host,
+            subscribed_topics=old if wanted is None else tuple(sorted(set(wanted))),
+        )
+        self.emit(record)
+        if self.group.members[identity.member_id] == known:
+            self._records.pop()
+        return known is None or record.subscribed_topics != old
+
+    def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> bool:
+        """Begin a new group epoch when there is a reason to assign anew; whether there was."""
+        group = self.group
+        digest = metadata_hash(group.subscribed_topics(), topics)
+        settled = group.assignment_epoch >= group.epoch
+        unassigned = settled and has_unassigned(group, topics)
+        if not (changed or unassigned or digest != group.metadata_hash):
+            return False
+        self.emit(
+            GroupMetadata(group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest)
+        )
+        return True
+
+    def retarget(self, topics: TopicsImage) -> None:
+        """Compute the target assignment of the group epoch; only targets that change are
+        written.
+        """
+        group = self.group
+        new = assign(
+            {
+                m.member_id: frozenset(topics.ids(m.subscribed_topics))
+                for m in group.members.values()
+            },
+            assignable_partitions(group, topics),
+            group.targets,
+        )
+        for member_id in sorted(new):
+            if group.targets.get(member_id) != new[member_id]:
+                self.emit(
+                    TargetAssignmentMember(
+                        group_id=group.group_id, member_id=member_id, assignment=new[member_id]
+                    )
+                )
+        self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch))
+
+    def reconcile(self, member_id: str, topics: TopicsImage, *, changed: bool) -> None:
+        """Move a member straight to its target, cut to its own subscription: there is no
+        revocation handshake.
+        """
+        member, epoch = self.group.members[member_id], self.group.assignment_epoch
+        if member.epoch == epoch and not changed:
+            return
+        subscribed = topics.ids(member.subscribed_topics)
+        target = self.group.targets.get(member_id, {})
+        assignment = {topic: held for topic, held in target.items() if topic in subscribed}
+        if member.epoch == epoch and member.assignment == assignment:
+            return
+        self.emit(
+            CurrentMemberAssignment(
+                group_id=self.group.group_id,
+                member_id=member_id,
+                member_epoch=epoch,
+                previous_member_epoch=member.epoch
+                if member.epoch != epoch
+                else member.previous_epoch,
+                assignment=assignment,
+            )
+        )
+
+    def remove(self, member_id: str) -> None:
+        """A member leaves or its session has ended; the last one leaves no assignment pending
+        (KAFKA-20442).
+        """
+        group = self.group
+        for kind in (CurrentMemberAssignment, TargetAssignmentMember, MemberMetadata):
+            self.emit(
+                Tombstone(key_type=kind.key_type, group_id=group.group_id, member_id=member_id)
+            )
+        epoch = group.epoch + 1
+        self.emit(
+            GroupMetadata(group_id=group.group_id, epoch=epoch, metadata_hash=group.metadata_hash)
+        )
+        if not group.members:
+            self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=epoch))
+
+    def set_initialized(self, topics: Iterable[TopicPartitions]) -> None:
+        """Say which partitions have delivery state."""
+        ordered = tuple(sorted(topics))
+        if ordered != tuple(sorted(self.group.initialized.values())):
+            self.emit(StatePartitionMetadata(group_id=self.group.group_id, initialized=ordered))
+
+
+def assignable_partitions(group: ShareGroup, topics: TopicsImage) -> Assignment:
+    """Initialised partitions of the topics that the group subscribes to and that exist."""
+    subscribed = topics.ids(group.subscribed_topics())
+    return {
+        topic_id: group.initialized[topic_id].partitions
+        for topic_id in subscribed
+        if topic_id in group.initialized
+    }
+
+
+def has_unassigned(group: ShareGroup, topics: TopicsImage) -> bool:
+    """Whether a partition could be assigned and is not."""
+    assigned: Mapping[UUID, set[int]] = group.assigned_partitions()
+    return any(
+        not assigned.get(topic_id, set()).issuperset(partitions)
+        for topic_id, partitions in assignable_partitions(group, topics).items()
+    )
