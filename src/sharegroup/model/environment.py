@@ -32,7 +32,7 @@ class DiskFile(Protocol):
 
     def pread(self, size: int, position: int) -> bytes: ...
 
-    def append(self, data: bytes | Sequence[bytes]) -> None:
+    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
         """Write at the end, wholly or not at all as far as the system lets us; raises OSError."""
         ...
 

@@ -1,11 +1,13 @@
 """Record batches, format v2: the 61-byte header, and small batches for internal topics.
 
-The broker reads and stamps headers and passes the rest as opaque bytes. Records are encoded and decoded only for the
-broker's own internal topics and for the one batch that a timestamp look-up lands in.
+The broker reads and stamps headers and passes the rest as opaque bytes. Records are encoded and
+decoded only for the broker's own internal topics and for the one batch that a timestamp look-up
+lands in.
 
-Layout (Kafka class DefaultRecordBatch): base offset i64, length i32 (of what follows it), leader epoch i32, magic i8,
-CRC u32 (crc32c of all that follows it), attributes i16, last offset delta i32, base timestamp i64, max timestamp i64,
-producer id i64, producer epoch i16, base sequence i32, record count i32, records.
+Layout (Kafka class DefaultRecordBatch): base offset i64, length i32 (of what follows it), leader
+epoch i32, magic i8, CRC u32 (crc32c of all that follows it), attributes i16, last offset delta i32,
+base timestamp i64, max timestamp i64, producer id i64, producer epoch i16, base sequence i32,
+record count i32, records.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ MAGIC: Final = 2
 CRC_START: Final = 21
 """The first byte that the CRC covers: attributes and everything after."""
 STAMPED_BYTES: Final = 16
-"""Base offset, length and leader epoch: what a broker writes into a producer's batch, all outside the CRC."""
+"""Base offset, length and leader epoch: what a broker writes into a producer's batch, all outside
+the CRC.
+"""
 
 COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -44,7 +48,9 @@ _CRC = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):
-    """One batch header. ``length`` is the whole batch in bytes, header included; times are in milliseconds."""
+    """One batch header. ``length`` is the whole batch in bytes, header included; times are in
+    milliseconds.
+    """
 
     base_offset: int
     length: int
@@ -101,7 +107,8 @@ def parse_headers(data: Buffer) -> list[BatchHeader]:
 
 
 def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
-    """(base offset, last offset) of each batch, both inclusive. Runs per share fetch: it must stay this lean.
+    """(base offset, last offset) of each batch, both inclusive. Runs per share fetch: it must stay
+    this lean.
 
     Raises:
         CorruptMessage: a wrong magic or length, or bytes left over.
@@ -124,6 +131,17 @@ def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
     return bounds
 
 
+def size_through(data: Buffer, last_offset: int) -> int:
+    """Bytes of the batches in ``data`` (whole ones, checked before) up to the one that holds ``last_offset``."""
+    position, end = 0, len(data)
+    while position < end:
+        base_offset, length, _, _ = _BOUNDS.unpack_from(data, position)
+        if base_offset > last_offset:
+            break
+        position += length + _LENGTH_END
+    return position
+
+
 def crc_of(batch: Buffer) -> int:
     """The CRC that a whole batch should carry."""
     return crc32c(memoryview(batch)[CRC_START:])
@@ -144,14 +162,18 @@ def check_crc(batch: Buffer) -> None:
 
 
 def stamped_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch with offset and epoch set: write it before ``batch[16:]``, no copy needed."""
+    """The first 16 bytes of a batch with offset and epoch set: write it before ``batch[16:]``, no
+    copy needed.
+    """
     return _STAMP.pack(base_offset, header.length - _LENGTH_END, leader_epoch)
 
 
 def append_time_header(
     batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int
 ) -> bytes:
-    """The whole 61-byte header under LogAppendTime: both timestamps set, CRC made again (Kafka class LogValidator)."""
+    """The whole 61-byte header under LogAppendTime: both timestamps set, CRC made again (Kafka
+    class LogValidator).
+    """
     after_crc = _AFTER_CRC.pack(
         header.attributes | LOG_APPEND_TIME,
         header.last_offset_delta,
@@ -220,7 +242,8 @@ def encode_batch(
 
 
 def decode_batch(data: Buffer) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-    """(offset, timestamp in ms, key, value) of each record of one or more batches; headers of records are skipped.
+    """(offset, timestamp in ms, key, value) of each record of one or more batches; headers of
+    records are skipped.
 
     Raises:
         CorruptMessage: a header, a compressed block or a record is not what it claims to be.

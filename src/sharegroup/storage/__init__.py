@@ -1,0 +1,26 @@
+"""The log in local segment files, in Kafka's own formats, and the durable facts of a data folder.
+
+Reading order: ``settings`` → ``disk`` → ``index`` → ``segment`` → ``flush`` → ``partition_log`` →
+``recovery`` → ``retention`` → ``catalog`` → ``data_folder``.
+"""
+
+from __future__ import annotations
+
+from sharegroup.storage.data_folder import DataFolder, DataFolderBusy, DataFolderSettings
+from sharegroup.storage.disk import LocalDisk, SyncFailed
+from sharegroup.storage.partition_log import LocalPartitionLog
+from sharegroup.storage.recovery import Recovered
+from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
+
+__all__ = [
+    "DataFolder",
+    "DataFolderBusy",
+    "DataFolderSettings",
+    "FlushPolicy",
+    "LocalDisk",
+    "LocalPartitionLog",
+    "LogSettings",
+    "Recovered",
+    "SyncFailed",
+    "TimestampType",
+]

@@ -1,0 +1,504 @@
+"""One partition's log in local segment files (``model.log.PartitionLog``; Kafka class UnifiedLog).
+
+Invariants (:meth:`LocalPartitionLog.check_invariants`):
+
+* log start ≤ high watermark ≤ log end, and none of them moves back;
+* segments join: each begins where the one before it ends; the last one takes appends;
+* under the durable policy the high watermark never passes what a sync has covered.
+
+Everything happens on the event loop's thread; only the flusher's sync leaves it. A log that has
+failed, or whose topic is deleted, answers every call with the same error from then on.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sharegroup.model.environment import DiskFile, Environment
+from sharegroup.model.errors import KafkaError, KafkaStorageError, OffsetOutOfRange
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import Appended, ReadBatches
+from sharegroup.storage import lookup, producer_snapshot, retention
+from sharegroup.storage.flush import Flusher
+from sharegroup.storage.segment import RELATIVE_OFFSET_MAX, Segment, write_unsynced
+from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
+from sharegroup.storage.stamping import stamped
+from sharegroup.storage.validation import check_batches
+from sharegroup.storage.waiters import Waiters
+from sharegroup.transactions.producers import ProducerTable
+from sharegroup.wire.batch import BatchHeader, parse_headers
+
+logger = logging.getLogger(__name__)
+
+DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogStatistics:
+    """A log at one moment."""
+
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+    size_bytes: int
+    segments: int
+    producers: int
+
+
+@dataclass(slots=True, kw_only=True)
+class LogContents:
+    """What lies in a partition's folder, as recovery has found (or made) it."""
+
+    folder: str
+    segments: list[Segment]
+    producers: ProducerTable = field(default_factory=ProducerTable)
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    """Everything below is durable, once ``unsynced`` is synced."""
+    unsynced: list[DiskFile] = field(default_factory=list)
+    side_files: list[DiskFile] = field(default_factory=list)
+    """Those of ``unsynced`` to close after the sync."""
+
+
+class _Mark(NamedTuple):
+    """A place in the log: an offset, and where it begins."""
+
+    offset: int
+    segment: Segment
+    position: int
+
+
+class LocalPartitionLog:
+    """See the module. Made by ``data_folder``."""
+
+    leader_epoch = 0
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        environment: Environment,
+        flusher: Flusher,
+        settings: LogSettings,
+        contents: LogContents,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.settings = settings
+        self.folder = contents.folder
+        self.on_advance: Callable[[LocalPartitionLog], None] | None = None
+        """Called on the loop's thread when the high watermark has moved."""
+        self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
+        """Called when :meth:`delete_records` has moved the log start, before it answers: to make
+        that durable.
+        """
+        self._environment = environment
+        self._flusher = flusher
+        self._segments = contents.segments
+        self._producers = contents.producers
+        self._log_start = contents.log_start_offset
+        self._recovery_point = contents.recovery_point
+        self._end = self._segments[-1].next_offset
+        self._visible = self._end_mark()
+        self._flushing = self._visible
+        self._unsynced: list[DiskFile] = []
+        self._closing: list[DiskFile] = []
+        self._waiters = Waiters()
+        self._visible_by_system = 0
+        self._failure: KafkaError | None = None
+
+    # Offsets ---------------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        return self._log_start
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what may be read."""
+        return self._visible.offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._end
+
+    @property
+    def recovery_point(self) -> int:
+        """The end of what is durable for certain."""
+        return self._recovery_point
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """Why the log is out of service; None when it is not."""
+        return self._failure
+
+    def configure(self, settings: LogSettings) -> None:
+        """Take other settings from now on."""
+        self.settings = settings
+        if self._recovery_point < self._end and settings.flush_policy is FlushPolicy.DURABLE:
+            self._flusher.request(self)
+
+    # Appending -------------------------------------------------------------------------------
+
+    async def append(self, batches: bytes) -> Appended:
+        """Check and append a producer's batches; written, not yet durable. See
+        ``PartitionLog.append``.
+        """
+        self._check_in_service()
+        now_ms = self._environment.clock.wall_ms()
+        headers = check_batches(batches, self.settings, now_ms)
+        first = headers[0]
+        if first.producer_id >= 0:
+            duplicate = self._producers.check(
+                first.producer_id,
+                first.producer_epoch,
+                first.base_sequence,
+                first.last_offset_delta,
+            )
+            if duplicate is not None:
+                base_offset, last_offset = duplicate
+                return Appended(base_offset=base_offset, last_offset=last_offset, duplicate=True)
+        return self._append(batches, headers, now_ms)
+
+    def append_trusted(self, batches: bytes) -> Appended:
+        """Append batches that we have made ourselves: no CRC, limit or sequence is checked. Raises
+        KafkaStorageError.
+        """
+        self._check_in_service()
+        return self._append(batches, parse_headers(batches), self._environment.clock.wall_ms())
+
+    def _append(self, batches: bytes, headers: Sequence[BatchHeader], now_ms: int) -> Appended:
+        append_time = (
+            now_ms if self.settings.timestamp_type is TimestampType.LOG_APPEND_TIME else -1
+        )
+        try:
+            segment = self._segment_for(len(batches), headers)
+            segment.file.append(
+                stamped(batches, headers, self._end, self.leader_epoch, append_time)
+            )
+        except OSError as error:
+            raise self._write_failed(error) from error
+        base_offset = self._end
+        for header in headers:
+            max_timestamp = header.max_timestamp if append_time < 0 else append_time
+            segment.note(header, self._end, segment.size, max_timestamp)
+            last_offset = self._end + header.last_offset_delta
+            if header.producer_id >= 0:
+                self._producers.applied(
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                    self._end,
+                    last_offset,
+                    now_ms,
+                )
+            segment.size += header.length
+            self._end = segment.next_offset = last_offset + 1
+        if self.settings.flush_policy is FlushPolicy.SYSTEM:
+            self._visible_by_system = self._end
+            self._advance(self._end_mark())
+        else:
+            self._flusher.request(self)
+        return Appended(
+            base_offset=base_offset, last_offset=self._end - 1, append_time_ms=append_time
+        )
+
+    def _segment_for(self, size: int, headers: Sequence[BatchHeader]) -> Segment:
+        segment = self._segments[-1]
+        if not segment.size:
+            return segment
+        records = sum(header.last_offset_delta + 1 for header in headers)
+        if (
+            segment.size + size > self.settings.segment_bytes
+            or self._end + records - segment.base_offset > RELATIVE_OFFSET_MAX
+            or headers[0].max_timestamp - segment.first_timestamp > self.settings.segment_ms
+        ):
+            return self._roll()
+        return segment
+
+    def _roll(self) -> Segment:
+        """Seal the active segment and begin the next one; both are durable after the next round."""
+        disk = self._environment.disk
+        sealed = self._segments[-1]
+        snapshot = producer_snapshot.encode(self._producers.snapshot())
+        files: list[DiskFile] = []
+        try:
+            sealed.write_indexes(files)
+            path = f"{self.folder}/{self._end:020d}.snapshot"
+            write_unsynced(disk, path, snapshot, files)
+            segment = Segment(disk, self.folder, self._end, self.settings.index_interval_bytes)
+        except OSError:
+            for file in files:
+                file.close()
+            raise
+        segment.durable = False
+        if self._recovery_point < self._end:
+            self._unsynced.append(sealed.file)
+        self._unsynced += files
+        self._closing += files
+        self._segments.append(segment)
+        self._flusher.request(self)
+        return segment
+
+    # Durability (the flusher's side) ---------------------------------------------------------
+
+    async def wait_durable(self, end_offset: int) -> None:
+        """Return once all below ``end_offset`` is durable under the flush policy. See
+        ``PartitionLog``.
+        """
+        if end_offset <= self._visible.offset:
+            return
+        self._check_in_service()
+        await self._waiters.add(end_offset)
+
+    def begin_flush(self) -> Sequence[DiskFile]:
+        """The files to sync for all that is appended up to now."""
+        if self._failure is not None or (self._recovery_point == self._end and not self._unsynced):
+            return ()
+        self._flushing = self._end_mark()
+        files = [*self._unsynced, self._flushing.segment.file]
+        self._unsynced = []
+        return files
+
+    def end_flush(self) -> None:
+        """What :meth:`begin_flush` covered is durable."""
+        if self._failure is not None:
+            return
+        closing, self._closing = self._closing, []
+        for file in closing:
+            if file in self._unsynced:
+                self._closing.append(file)
+            else:
+                file.close()
+        self._recovery_point = max(self._recovery_point, self._flushing.offset)
+        for segment in reversed(self._segments):
+            if segment.durable:
+                break
+            segment.durable = segment.base_offset <= self._flushing.segment.base_offset
+        if self._flushing.offset > self._visible.offset:
+            self._advance(self._flushing)
+
+    def flush_failed(self, error: OSError) -> None:
+        """A sync has failed: the log is out of service for good."""
+        self.fail(KafkaStorageError(f"{self.topic_partition}: sync failed: {error}"))
+
+    def _end_mark(self) -> _Mark:
+        segment = self._segments[-1]
+        return _Mark(self._end, segment, segment.size)
+
+    def _advance(self, mark: _Mark) -> None:
+        self._visible = mark
+        self._waiters.reached(mark.offset)
+        if self.on_advance is not None:
+            self.on_advance(self)
+
+    # Reading ---------------------------------------------------------------------------------
+
+    async def read(
+        self, offset: int, max_bytes: int, *, end_offset: int | None = None
+    ) -> ReadBatches:
+        """Whole batches from the one that holds ``offset`` on. See ``PartitionLog.read``.
+
+        Raises:
+            OffsetOutOfRange: below the log start or past the log end.
+            CorruptMessage: the offset lies in a range that is damaged on disk; before and after it,
+                reads go on.
+            KafkaStorageError: the disk failed.
+        """
+        self._check_in_service()
+        if not self._log_start <= offset <= self._end:
+            raise OffsetOutOfRange(
+                f"Received request for offset {offset} for partition {self.topic_partition}, "
+                f"but we only have log segments from offset {self._log_start} up to {self._end}."
+            )
+        end = self._visible.offset
+        if end_offset is not None and end_offset < end:
+            end = end_offset
+        try:
+            data = self._read(offset, max_bytes, end) if offset < end else b""
+        except OSError as error:
+            raise self._disk_failed(error) from error
+        return ReadBatches(
+            data=data,
+            high_watermark=self._visible.offset,
+            log_start_offset=self._log_start,
+        )
+
+    def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        for segment in self._segments[self._segment_index(offset) :]:
+            if segment is self._visible.segment:
+                limit_offset, limit = self._visible.offset, self._visible.position
+            else:
+                limit_offset, limit = segment.next_offset, segment.size
+            if end_offset < limit_offset:
+                limit_offset, limit = end_offset, segment.limit_of(end_offset)
+            data = segment.read(offset, max_bytes, limit, limit_offset)
+            if data or limit_offset >= end_offset:
+                return data
+        return b""
+
+    def _segment_index(self, offset: int) -> int:
+        if offset >= self._segments[-1].base_offset:
+            return len(self._segments) - 1
+        return bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
+
+    async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first visible record at or after ``timestamp_ms``, or None."""
+        self._check_in_service()
+        try:
+            return lookup.first_at_or_after(
+                self._segments, timestamp_ms, self._log_start, self._visible.offset
+            )
+        except OSError as error:
+            raise self._disk_failed(error) from error
+
+    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first visible record with the largest timestamp, or None
+        (ListOffsets -3).
+        """
+        self._check_in_service()
+        try:
+            return lookup.latest(self._segments, self._log_start, self._visible.offset)
+        except OSError as error:
+            raise self._disk_failed(error) from error
+
+    # Removing --------------------------------------------------------------------------------
+
+    async def delete_records(self, before_offset: int) -> int:
+        """Move the log start up to ``before_offset`` (-1: the high watermark), durably; the new log
+        start.
+
+        Raises:
+            OffsetOutOfRange: past the high watermark.
+        """
+        self._check_in_service()
+        offset = self._visible.offset if before_offset == -1 else before_offset
+        if not 0 <= offset <= self._visible.offset:
+            raise OffsetOutOfRange(f"records up to {offset} cannot be deleted, {self}")
+        if offset > self._log_start:
+            try:
+                self._log_start = offset
+                if self.on_start_moved is not None:
+                    self.on_start_moved(self)
+                self._remove_segments(retention.below(self._segments, offset))
+            except OSError as error:
+                raise self._disk_failed(error) from error
+        return self._log_start
+
+    def enforce_retention(self, now_ms: int) -> int:
+        """Delete what ``retention.ms`` and ``retention.bytes`` say; how many segments went.
+        ``now_ms``: wall clock.
+
+        When all segments are to go, an empty one is begun first, and the last one goes at the next
+        call.
+        """
+        if self._failure is not None:
+            return 0
+        self._producers.expire(now_ms - self.settings.producer_expiration_ms)
+        try:
+            count = retention.expired(self._segments, self.settings, now_ms)
+            if count == len(self._segments):
+                self._roll()
+            return self._remove_segments(count)
+        except OSError as error:
+            self._write_failed(error)
+            return 0
+
+    def _remove_segments(self, count: int) -> int:
+        """Remove up to ``count`` of the oldest segments.
+
+        Only where all of it is durable, since a sync may hold the file, and where the next
+        segment's file is: its name is what tells the next start that offsets do not begin at 0
+        again.
+        """
+        durable = min(self._recovery_point, self._visible.offset)
+        removed = 0
+        while (
+            removed < count
+            and self._segments[0].next_offset <= durable
+            and self._segments[1].durable
+        ):
+            self._segments.pop(0).remove()
+            self._log_start = max(self._log_start, self._segments[0].base_offset)
+            removed += 1
+        return removed
+
+    # Ending ----------------------------------------------------------------------------------
+
+    def fail(self, error: KafkaError) -> None:
+        """Take the log out of service: every waiter and every later call gets ``error``."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        self._flusher.forget(self)
+        self._waiters.fail(error)
+        if isinstance(error, KafkaStorageError):
+            logger.error("out of service until the next start: %s", error)
+
+    def write_final_files(self) -> list[DiskFile]:
+        """Indexes and producer snapshot for a clean end; the caller syncs and closes what is
+        returned.
+        """
+        if self._failure is not None:
+            return []
+        snapshot = producer_snapshot.encode(self._producers.snapshot())
+        path = f"{self.folder}/{self._end:020d}.snapshot"
+        files: list[DiskFile] = []
+        self._segments[-1].write_indexes(files)
+        write_unsynced(self._environment.disk, path, snapshot, files)
+        return files
+
+    def close(self) -> None:
+        """Close all files. No round of the flusher may be running for this log."""
+        for file in (*self._closing, *(segment.file for segment in self._segments)):
+            file.close()
+
+    def statistics(self) -> LogStatistics:
+        """The log at this moment."""
+        return LogStatistics(
+            log_start_offset=self._log_start,
+            high_watermark=self._visible.offset,
+            log_end_offset=self._end,
+            size_bytes=sum(segment.size for segment in self._segments),
+            segments=len(self._segments),
+            producers=len(self._producers),
+        )
+
+    def check_invariants(self) -> None:
+        """Assert what the module's docstring lists."""
+        assert self._log_start <= self._visible.offset <= self._end
+        assert self._visible.offset <= max(self._recovery_point, self._visible_by_system)
+        for earlier, later in pairwise(self._segments):
+            assert earlier.next_offset == later.base_offset
+        assert self._segments[-1].next_offset == self._end
+        self._producers.check_invariants()
+
+    def __repr__(self) -> str:
+        offsets = f"{self._log_start} ≤ {self._visible.offset} ≤ {self._end}"
+        return f"<log {self.topic_partition}: {offsets}>"
+
+    def _check_in_service(self) -> None:
+        if self._failure is not None:
+            raise type(self._failure)(self._failure.message)
+
+    def _write_failed(self, error: OSError) -> KafkaStorageError:
+        """A full disk refuses this write; anything else ends the log's service."""
+        segment = self._segments[-1]
+        if error.errno in DISK_FULL and segment.file.size() == segment.size:
+            logger.error("%s: the disk is full, the append is refused", self.topic_partition)
+            return KafkaStorageError(f"{self.topic_partition}: {error.strerror}")
+        return self._disk_failed(error)
+
+    def _disk_failed(self, error: OSError) -> KafkaStorageError:
+        failure = KafkaStorageError(f"{self.topic_partition}: {error}")
+        self.fail(failure)
+        return failure

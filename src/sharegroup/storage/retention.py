@@ -1,0 +1,35 @@
+"""Which segments retention takes (Kafka class UnifiedLog, deleteOldSegments): whole ones, from the
+oldest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sharegroup.storage.segment import Segment
+from sharegroup.storage.settings import LogSettings
+
+
+def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> int:
+    """How many of the oldest segments are past ``retention.ms`` or ``retention.bytes``; ``now_ms``
+    is wall clock.
+
+    An empty segment never expires: it is the active one, and something must take the next batch.
+    """
+    spare_bytes = sum(segment.size for segment in segments) - settings.retention_bytes
+    count = 0
+    for segment in segments:
+        if segment.size == 0:
+            break
+        too_old = 0 <= settings.retention_ms < now_ms - segment.indexes[1].max_timestamp
+        too_much = settings.retention_bytes >= 0 and spare_bytes >= segment.size
+        if not (too_old or too_much):
+            break
+        spare_bytes -= segment.size
+        count += 1
+    return count
+
+
+def below(segments: Sequence[Segment], log_start_offset: int) -> int:
+    """How many of the oldest segments lie wholly below the log start; never the last one."""
+    return sum(segment.base_offset <= log_start_offset for segment in segments[1:])

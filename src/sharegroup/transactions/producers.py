@@ -1,0 +1,189 @@
+"""What one partition knows of its idempotent producers (Kafka classes ProducerStateManager,
+ProducerAppendInfo).
+
+A producer numbers its records per partition; sequences wrap from 2^31-1 to 0. Of each producer id
+we keep the epoch and the last five batches, as many as Kafka's producers keep in flight.
+
+Invariants (:meth:`ProducerTable.check_invariants`):
+
+* a producer has an epoch ≥ 0 and between one and five batches;
+* its batches follow each other: sequences without a gap, offsets strictly ascending.
+
+A producer id that the partition does not know may begin at any sequence: its state may have been
+lost to retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from sharegroup.model.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+
+BATCHES_KEPT: Final = 5
+SEQUENCE_MAX: Final = 2**31 - 1
+
+
+class Batch(NamedTuple):
+    """One appended batch: its first and last sequence and offset, all inclusive."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+
+
+class ProducerEntry(NamedTuple):
+    """A producer as a snapshot keeps it: its last batch only, as Kafka's ``.snapshot`` does."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+
+class Duplicate(NamedTuple):
+    """The batch is in the log already, at these offsets."""
+
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class _Producer:
+    epoch: int
+    last_ms: int
+    batches: list[Batch] = field(default_factory=list)
+
+
+def sequence_after(sequence: int, steps: int = 1) -> int:
+    """The sequence ``steps`` records later (Kafka class DefaultRecordBatch, incrementSequence)."""
+    return (sequence + steps) & SEQUENCE_MAX
+
+
+def sequence_before(sequence: int, steps: int) -> int:
+    """The sequence ``steps`` records earlier."""
+    return (sequence - steps) & SEQUENCE_MAX
+
+
+class ProducerTable:
+    """The producers of one partition."""
+
+    def __init__(self) -> None:
+        self._producers: dict[int, _Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def check(
+        self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
+    ) -> Duplicate | None:
+        """Judge a batch before it is appended; changes nothing. None: append it, then call
+        :meth:`applied`.
+
+        Raises:
+            InvalidProducerEpoch: the epoch is older than the newest one seen.
+            OutOfOrderSequenceNumber: a gap, a repetition older than the last five batches, or a new
+                epoch that does not begin at 0.
+        """
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return None
+        if epoch != producer.epoch:
+            _check_new_epoch(producer, producer_id, epoch, base_sequence)
+            return None
+        last_sequence = sequence_after(base_sequence, last_offset_delta)
+        for batch in producer.batches:
+            if batch.first_sequence == base_sequence and batch.last_sequence == last_sequence:
+                return Duplicate(batch.first_offset, batch.last_offset)
+        current = producer.batches[-1].last_sequence
+        if base_sequence != sequence_after(current):
+            raise OutOfOrderSequenceNumber(
+                f"Out of order sequence number for producer {producer_id}: {base_sequence} "
+                f"(incoming seq. number), {current} (current end sequence number)"
+            )
+        return None
+
+    def applied(
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        now_ms: int,
+    ) -> None:
+        """The batch stands in the log at these offsets; also used to replay a log. ``now_ms`` is
+        wall-clock time.
+        """
+        producer = self._producers.get(producer_id)
+        if producer is None or producer.epoch != epoch:
+            producer = self._producers[producer_id] = _Producer(epoch, now_ms)
+        last_sequence = sequence_after(base_sequence, last_offset - first_offset)
+        producer.last_ms = now_ms
+        batches = producer.batches
+        if batches and base_sequence != sequence_after(batches[-1].last_sequence):
+            batches.clear()  # a replay over a hole: what came before can no longer be repeated
+        batches.append(Batch(base_sequence, last_sequence, first_offset, last_offset))
+        del batches[:-BATCHES_KEPT]
+
+    def expire(self, before_ms: int) -> int:
+        """Forget producers whose last batch is older than ``before_ms`` (wall clock); how many
+        there were.
+
+        Kafka's ``producer.id.expiration.ms``, a day, bounds the table.
+        """
+        old = [key for key, producer in self._producers.items() if producer.last_ms < before_ms]
+        for producer_id in old:
+            del self._producers[producer_id]
+        return len(old)
+
+    def snapshot(self) -> tuple[ProducerEntry, ...]:
+        """All producers, ready to be written."""
+        return tuple(
+            ProducerEntry(
+                producer_id,
+                producer.epoch,
+                producer.batches[-1].last_sequence,
+                producer.batches[-1].last_offset,
+                producer.batches[-1].last_offset - producer.batches[-1].first_offset,
+                producer.last_ms,
+            )
+            for producer_id, producer in self._producers.items()
+        )
+
+    def load(self, entries: Iterable[ProducerEntry]) -> None:
+        """Begin again from a snapshot."""
+        self._producers = {}
+        for entry in entries:
+            first_sequence = sequence_before(entry.last_sequence, entry.offset_delta)
+            first_offset = entry.last_offset - entry.offset_delta
+            batch = Batch(first_sequence, entry.last_sequence, first_offset, entry.last_offset)
+            self._producers[entry.producer_id] = _Producer(entry.epoch, entry.timestamp_ms, [batch])
+
+    def check_invariants(self) -> None:
+        """Assert what the module's docstring lists."""
+        for producer in self._producers.values():
+            assert producer.epoch >= 0
+            assert 1 <= len(producer.batches) <= BATCHES_KEPT
+            for earlier, later in pairwise(producer.batches):
+                assert later.first_sequence == sequence_after(earlier.last_sequence)
+                assert later.first_offset > earlier.last_offset
+
+
+def _check_new_epoch(producer: _Producer, producer_id: int, epoch: int, base_sequence: int) -> None:
+    if epoch < producer.epoch:
+        raise InvalidProducerEpoch(
+            f"Epoch of producer {producer_id} is {epoch}, "
+            f"which is smaller than the last seen epoch {producer.epoch}"
+        )
+    if base_sequence != 0:
+        raise OutOfOrderSequenceNumber(
+            f"Invalid sequence number for new epoch of producer {producer_id}: {epoch} "
+            f"(request epoch), {base_sequence} (seq. number), "
+            f"{producer.epoch} (current producer epoch)"
+        )
