@@ -1,0 +1,125 @@
+"""Write ``docs/configuration.md`` from the tables of settings: ``python scripts/docs_config.py
+[--check]``.
+
+``--check`` writes nothing and fails when the page is not what the tables say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
+from sharegroup.broker.configs.log import LOG_CONFIGS
+from sharegroup.broker.configs.node import NODE_CONFIGS
+from sharegroup.broker.configs.share import SHARE_CONFIGS
+from sharegroup.broker.configs.topic import TOPIC_CONFIGS
+from sharegroup.groups.config import GROUP_CONFIGS
+from sharegroup.model.config import INT_MAX, LONG_MAX, ConfigDef, format_value
+
+PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
+
+INTRODUCTION = """\
+# Configuration
+
+This page is written by `scripts/docs_config.py` from the tables that the broker reads; edit those.
+
+Names, types, bounds and error messages are Apache Kafka's. The broker takes a Kafka
+`server.properties` (`sharegroup serve --config FILE`) and `-o key=value` options, which win. A
+setting of Kafka's that means nothing here is accepted with one warning; a misspelt one is refused
+with the nearest name. Where a default is not Kafka's the table says why. Settings marked *altered
+while running* may be changed with `kafka-configs --alter`.
+"""
+
+TOPICS = """\
+Set when a topic is created or with `kafka-configs --entity-type topics`; the broker's apply where a
+topic has none. All may be altered while running."""
+
+GROUPS = """\
+Set with `sharegroup groups set` or `kafka-configs --entity-type groups`, also before the group
+exists. A value out of the broker's bounds is refused, and clamped when the bounds shrink later. All
+may be altered while running."""
+
+ACCEPTED = """\
+## Accepted, and without effect
+
+Kafka's other broker settings. Each is read with one warning that says why it does nothing.
+"""
+
+SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
+    ("Broker: the node", "Who it is, where it listens, what it accepts.", NODE_CONFIGS),
+    ("Broker: logs", "Defaults of topics that set none of their own.", LOG_CONFIGS),
+    (
+        "Broker: share groups",
+        "Defaults of groups that set none of their own, their bounds, and durable state.",
+        SHARE_CONFIGS,
+    ),
+    ("Topics", TOPICS, TOPIC_CONFIGS.values()),
+    ("Share groups", GROUPS, GROUP_CONFIGS.values()),
+)
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for title, text, definitions in SECTIONS:
+        parts.append(f"{ACCEPTED}\n{_names(KAFKA_NAMES)}\n")
+    parts.append(f"Settings that Kafka 4 itself has dropped:\n\n{_names(REMOVED_NAMES)}\n")
+    return "\n".join(parts)
+
+
+def _table(definitions: Iterable[ConfigDef], *, altered: bool) -> str:
+    rows = ["| Name | Type | Default | Values | What it does |", "| --- | --- | --- | --- | --- |"]
+    rows.extend(
+        f"| `{entry.name}` | {entry.type.name.lower()} | {_code(format_value(entry.default))} "
+        f"| {_values(entry)} | {_text(entry, altered=altered)} |"
+        for entry in definitions
+    )
+    return "\n".join(rows) + "\n"
+
+
+def _text(entry: ConfigDef, *, altered: bool) -> str:
+    parts = [entry.doc]
+    if entry.departs:
+        parts.append(f"**Default:** {entry.departs}.")
+    if entry.synonyms and entry.synonyms != (entry.name,):
+        parts.append(f"Broker: {', '.join(_code(name) for name in entry.synonyms)}.")
+    if entry.aliases:
+        parts.append(f"Once {', '.join(_code(name) for name in entry.aliases)}.")
+    if altered and entry.dynamic:
+        parts.append("*Altered while running.*")
+    return " ".join(parts).replace("|", "\\|")
+
+
+def _values(entry: ConfigDef) -> str:
+    if entry.choices:
+        return ", ".join(_code(value) for value in entry.choices)
+    lowest = "" if entry.minimum is None else str(entry.minimum)
+    bounded = entry.maximum is not None and entry.maximum not in (INT_MAX, LONG_MAX)
+    highest = str(entry.maximum) if bounded else ""
+    return f"{lowest} … {highest}".strip() if lowest or highest else ""
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) + "."
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or check it; the exit status."""
+    text = page()
+    if "--check" in arguments:
+        fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
+        if not fresh:
+            print(f"{PAGE.name} is not what the tables say: run scripts/docs_config.py")
+        return 0 if fresh else 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

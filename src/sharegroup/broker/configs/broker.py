@@ -1,0 +1,285 @@
+"""The broker's settings: what is set at start, what is altered while it runs, and Kafka's defaults
+below both.
+
+Names, bounds and words are Kafka's. A setting of Kafka's that means nothing here is accepted with
+one warning; a name that Kafka does not have either is refused with the nearest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sharegroup.broker.configs.foreign import KAFKA_NAMES, why_meaningless
+from sharegroup.broker.configs.listeners import (
+    Listener,
+    check_plaintext,
+    parse_listeners,
+    parse_protocols,
+)
+from sharegroup.broker.configs.log import LOG_CONFIGS
+from sharegroup.broker.configs.node import NODE_CONFIGS
+from sharegroup.broker.configs.properties import parse_properties
+from sharegroup.broker.configs.share import SHARE_CONFIGS
+from sharegroup.groups.config import GROUP_CONFIGS, Bounded, BrokerGroupDefaults, field_name
+from sharegroup.model.config import (
+    ConfigDef,
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigTable,
+    ConfigValue,
+    format_value,
+    nearest_name,
+)
+from sharegroup.model.errors import ConfigError, InvalidConfig
+
+BROKER_CONFIGS: Final = ConfigTable((*NODE_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS))
+
+_COPIES: Final = (
+    "default.replication.factor",
+    "min.insync.replicas",
+    "offsets.topic.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+)
+_BOUNDED: Final = tuple(
+    (name.removeprefix("share."), field_name(name))
+    for name, entry in GROUP_CONFIGS.items()
+    if entry.synonyms
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """Settings as texts, by today's names: ``static`` since the start, ``dynamic`` since they were
+    altered.
+
+    ``warnings`` are sentences about what was read and does nothing.
+    """
+
+    static: Mapping[str, str] = field(default_factory=dict)
+    dynamic: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> ConfigValue:
+        definition = BROKER_CONFIGS[name]
+        text = self.dynamic.get(name, self.static.get(name))
+        return definition.default if text is None else definition.parse(text)
+
+    def integer(self, name: str) -> int:
+        """A number; 0 where it is not set and has no default."""
+        value = self[name]
+        return value if isinstance(value, int) else 0
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        return self[name] is True
+
+    def text(self, name: str) -> str:
+        """The value as it is written."""
+        return format_value(self[name])
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list; empty where it is not set and has no default."""
+        value = self[name]
+        return value if isinstance(value, tuple) else ()
+
+    @property
+    def set_by_somebody(self) -> Mapping[str, str]:
+        """All that is set, altered values over those of the start."""
+        return {**self.static, **self.dynamic}
+
+    @property
+    def node_id(self) -> int:
+        """node.id, else broker.id, else 1."""
+        node_id, broker_id = self["node.id"], self.integer("broker.id")
+        if isinstance(node_id, int):
+            return node_id
+        return broker_id if "broker.id" in self.static and broker_id >= 0 else 1
+
+    @property
+    def data_folder(self) -> str:
+        """The one folder that log.dirs, or else log.dir, names."""
+        return (self.names("log.dirs") or self.names("log.dir"))[0]
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Where to accept connections."""
+        return self._endpoints("listeners")
+
+    @property
+    def advertised_listeners(self) -> list[Listener]:
+        """What to tell clients; empty when not set: then whatever the listeners turn out to be."""
+        return self._endpoints("advertised.listeners")
+
+    @property
+    def retention_ms(self) -> int:
+        """log.retention.ms, else minutes, else hours, in milliseconds; -1 keeps records for
+        ever.
+        """
+        retention_ms = self["log.retention.ms"]
+        if not isinstance(retention_ms, int):
+            minutes = self["log.retention.minutes"]
+            hours = self.integer("log.retention.hours")
+            retention_ms = (minutes if isinstance(minutes, int) else hours * 60) * 60_000
+        return max(-1, retention_ms)
+
+    @property
+    def segment_ms(self) -> int:
+        """log.roll.ms, else hours, in milliseconds."""
+        roll_ms = self["log.roll.ms"]
+        return roll_ms if isinstance(roll_ms, int) else self.integer("log.roll.hours") * 3_600_000
+
+    def group_defaults(self) -> BrokerGroupDefaults:
+        """What applies to share groups that set nothing, and the bounds of what they may set."""
+        bounds = {
+            attribute: Bounded(
+                self.integer(f"group.share.{name}"),
+                self.integer(f"group.share.min.{name}"),
+                self.integer(f"group.share.max.{name}"),
+            )
+            for name, attribute in _BOUNDED
+        }
+        return BrokerGroupDefaults(**bounds)
+
+    def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
+        """The same broker with ``dynamic`` as all that has been altered while it runs.
+
+        Raises:
+            InvalidConfig: a name that is unknown or needs a restart, a value that cannot be.
+        """
+        for name in dynamic:
+            definition = BROKER_CONFIGS.get(name)
+            if definition is None:
+                raise InvalidConfig(_unknown(name))
+            if not definition.dynamic:
+                raise InvalidConfig(f"Cannot update these configs dynamically: {name}")
+        config = replace(self, dynamic=dict(dynamic))
+        check_broker(config)
+        return config
+
+    def describe(self) -> list[ConfigEntry]:
+        """DescribeConfigs of the broker."""
+        return [self._entry(definition) for definition in BROKER_CONFIGS.values()]
+
+    def _entry(self, definition: ConfigDef) -> ConfigEntry:
+        name = definition.name
+        layers = (
+            (ConfigSource.DYNAMIC_BROKER, self.dynamic.get(name)),
+            (ConfigSource.STATIC_BROKER, self.static.get(name)),
+        )
+        synonyms = [
+            ConfigSynonym(name=name, value=text, source=source)
+            for source, text in layers
+            if text is not None
+        ]
+        if definition.default is not None or not synonyms:
+            text = None if definition.default is None else format_value(definition.default)
+            synonyms.append(ConfigSynonym(name=name, value=text, source=ConfigSource.DEFAULT))
+        return ConfigEntry(
+            name=name,
+            value=synonyms[0].value,
+            source=synonyms[0].source,
+            type=definition.type,
+            doc=definition.doc,
+            read_only=not definition.dynamic,
+            synonyms=tuple(synonyms),
+        )
+
+    def _endpoints(self, name: str) -> list[Listener]:
+        not_opened = self.names("controller.listener.names")
+        return parse_listeners(name, self.names(name), not_opened)
+
+
+def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
+    """Read a ``server.properties`` and the ``key=value`` of ``-o`` options, which win.
+
+    Raises:
+        ConfigError: one sentence that says what is wrong and, for a misspelt name, what is meant.
+    """
+    texts = {name: text.strip() for name, text in parse_properties(file_text).items()}
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not (name.strip() and equals):
+            raise ConfigError(f"an override is written key=value, not {override!r}")
+        texts[name.strip()] = text.strip()
+    static: dict[str, str] = {}
+    warnings: list[str] = []
+    try:
+        for name, text in texts.items():
+            known = _known_name(name, warnings)
+            if known is not None and (known == name or known not in texts):
+                BROKER_CONFIGS[known].parse(text)
+                static[known] = text
+        config = BrokerConfig(static=static)
+        check_broker(config)
+    except InvalidConfig as error:
+        raise ConfigError(error.message) from None
+    warnings.extend(_copies(config))
+    return replace(config, warnings=tuple(warnings))
+
+
+def check_broker(config: BrokerConfig) -> None:
+    """Refuse settings that are right alone and wrong together (Kafka's ShareGroupConfig and
+    others).
+
+    Raises:
+        InvalidConfig: one sentence.
+    """
+    for name in config.set_by_somebody:
+        config[name]  # raises when it cannot be read
+    for name, attribute in _BOUNDED:
+        bounds: Bounded = getattr(config.group_defaults(), attribute)
+        if bounds.maximum < bounds.value:
+            _must_not_be_less(f"group.share.max.{name}", f"group.share.{name}")
+        if bounds.value < bounds.minimum:
+            _must_not_be_less(f"group.share.{name}", f"group.share.min.{name}")
+    session, heartbeat = "group.share.session.timeout.ms", "group.share.heartbeat.interval.ms"
+    if config.integer(session) <= config.integer(heartbeat):
+        raise InvalidConfig(f"{session} must be greater than {heartbeat}")
+    sessions, size = "group.share.max.share.sessions", "group.share.max.size"
+    if config.integer(sessions) < config.integer(size):
+        _must_not_be_less(sessions, size)
+    check_plaintext(
+        config.listeners, parse_protocols(config.names("listener.security.protocol.map"))
+    )
+    if not config.listeners:
+        raise InvalidConfig("listeners: there is none to accept connections on")
+    if len(config.advertised_listeners) > len(config.listeners):
+        raise InvalidConfig("advertised.listeners: there are more of them than listeners")
+    if len(config.names("log.dirs") or config.names("log.dir")) != 1:
+        raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _must_not_be_less(name: str, other: str) -> None:
+    raise InvalidConfig(f"{name} must be greater than or equal to {other}")
+
+
+def _known_name(name: str, warnings: list[str]) -> str | None:
+    """The setting that is meant; None, and a warning, when it means nothing here."""
+    if name in BROKER_CONFIGS:
+        return name
+    today = BROKER_CONFIGS.today(name)
+    if today is not None:
+        warnings.append(f"{name} is the name of a draft; it is {today} today")
+        return today
+    reason = why_meaningless(name)
+    if reason is None:
+        raise InvalidConfig(_unknown(name))
+    warnings.append(f"{name} does nothing here: {reason}")
+    return None
+
+
+def _unknown(name: str) -> str:
+    near = nearest_name(name, (*BROKER_CONFIGS, *KAFKA_NAMES))
+    return f"there is no setting {name}" + (f"; did you mean {near}?" if near else "")
+
+
+def _copies(config: BrokerConfig) -> list[str]:
+    return [
+        f"{name}={config.static[name]} does nothing here: one embedded node holds one copy"
+        for name in _COPIES
+        if name in config.static and config.integer(name) > 1
+    ]

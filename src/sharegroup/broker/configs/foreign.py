@@ -1,0 +1,245 @@
+"""Names of Kafka's broker settings that mean nothing here: accepted with one warning each.
+
+So a ``server.properties`` made for Kafka starts this broker, while a misspelt name is still found.
+The names are those of Kafka 4.4 (its class AbstractKafkaConfig), and those that Kafka 3 still had.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_KAFKA: Final = """
+    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+    alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
+    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
+    broker.session.timeout.ms client.quota.callback.class compression.gzip.level
+    compression.lz4.level compression.type compression.zstd.level config.providers
+    connection.failed.authentication.delay.ms connections.max.reauth.ms controlled.shutdown.enable
+    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+    controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+    controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
+    controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+    controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
+    controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
+    controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
+    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+    delegation.token.max.lifetime.ms delegation.token.secret.key
+    delete.records.purgatory.purge.interval.requests early.start.listeners
+    errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
+    fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
+    follower.replication.throttled.rate group.consumer.assignment.interval.ms
+    group.consumer.assignor.offload.enable group.consumer.assignors
+    group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
+    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
+    group.consumer.max.size group.consumer.migration.policy
+    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
+    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
+    group.consumer.session.timeout.ms group.coordinator.append.linger.ms
+    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
+    group.coordinator.rebalance.protocols group.coordinator.threads
+    group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
+    group.min.session.timeout.ms group.share.assignor.offload.enable
+    group.share.dlq.manager.class.name group.share.initialize.retry.interval.ms
+    group.share.persister.class.name group.streams.acceptable.recovery.lag
+    group.streams.assignment.interval.ms group.streams.assignor.offload.enable
+    group.streams.assignors group.streams.heartbeat.interval.ms
+    group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
+    group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
+    group.streams.max.size group.streams.max.standby.replicas group.streams.max.warmup.replicas
+    group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
+    group.streams.min.session.timeout.ms group.streams.min.task.offset.interval.ms
+    group.streams.num.standby.replicas group.streams.num.warmup.replicas
+    group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
+    group.streams.task.offset.interval.ms group.streams.topology.description.plugin.class
+    initial.broker.registration.timeout.ms inter.broker.listener.name
+    internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+    internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
+    kafka.metrics.reporters leader.imbalance.check.interval.seconds
+    leader.replication.throttled.rate log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size
+    log.cleaner.delete.retention.ms log.cleaner.enable log.cleaner.io.buffer.load.factor
+    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+    log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio
+    log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
+    log.flush.interval.messages log.flush.interval.ms log.flush.offset.checkpoint.interval.ms
+    log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
+    log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes
+    log.local.retention.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
+    log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
+    max.connection.creation.rate max.connections.per.ip max.connections.per.ip.overrides
+    max.incremental.fetch.session.cache.slots max.request.partition.size.limit metadata.log.dir
+    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
+    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
+    metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
+    offset.metadata.max.bytes offsets.commit.timeout.ms offsets.load.buffer.size
+    offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
+    principal.builder.class process.roles producer.id.expiration.check.interval.ms
+    producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+    quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
+    remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+    remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
+    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
+    remote.log.manager.copy.quota.window.size.seconds
+    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+    remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+    remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
+    remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+    remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+    remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+    remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+    remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks
+    remote.log.reader.threads remote.log.storage.manager.class.name
+    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
+    remote.log.storage.system.enable replica.alter.log.dirs.io.max.bytes.per.second
+    replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
+    replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+    replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
+    replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
+    replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
+    sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
+    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+    sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
+    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+    sasl.oauthbearer.allow.unverified.audience sasl.oauthbearer.allow.unverified.issuer
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+    sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
+    sasl.server.max.receive.size security.inter.broker.protocol security.providers
+    server.max.startup.time.ms share.coordinator.append.linger.ms
+    share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
+    share.coordinator.state.topic.compression.codec share.coordinator.threads
+    share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+    socket.receive.buffer.bytes socket.send.buffer.bytes ssl.allow.dn.changes
+    ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+    ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
+    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
+    transaction.partition.verification.enable
+    transaction.remove.expired.transaction.cleanup.interval.ms
+    transaction.state.log.load.buffer.size transaction.state.log.min.isr
+    transaction.state.log.num.partitions transaction.state.log.replication.factor
+    transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+    transactional.id.expiration.ms unclean.leader.election.enable
+    unclean.leader.election.interval.ms unstable.api.versions.enable
+    unstable.feature.versions.enable
+    """
+
+KAFKA_NAMES: Final = tuple(_KAFKA.split())
+
+_DROPPED: Final = """
+    advertised.host.name advertised.port auto.include.jmx.reporter broker.id.generation.enable
+    control.plane.listener.name controlled.shutdown.max.retries
+    controlled.shutdown.retry.backoff.ms delegation.token.master.key
+    eligible.leader.replicas.enable group.coordinator.new.enable group.share.enable
+    group.share.max.groups host.name inter.broker.protocol.version
+    leader.imbalance.per.broker.percentage log.message.downconversion.enable
+    log.message.format.version log.message.timestamp.difference.max.ms
+    offsets.commit.required.acks password.encoder.cipher.algorithm password.encoder.iterations
+    password.encoder.key.length password.encoder.keyfactory.algorithm password.encoder.old.secret
+    password.encoder.secret port quota.consumer.default quota.producer.default
+    reserved.broker.max.id zookeeper.clientCnxnSocket zookeeper.connect
+    zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.session.timeout.ms
+    zookeeper.set.acl zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable
+    zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols
+    zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location
+    zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable
+    zookeeper.ssl.protocol zookeeper.ssl.truststore.location zookeeper.ssl.truststore.password
+    zookeeper.ssl.truststore.type
+    """
+
+REMOVED_NAMES: Final = tuple(_DROPPED.split())
+
+_FREE_PREFIXES: Final = ("listener.name.", "config.providers.")
+"""Kafka lets anything follow these."""
+
+_NO_CONTROLLER: Final = "there is no controller: one embedded node"
+_NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
+_NO_SECURITY: Final = "connections are plaintext, nobody is authenticated and nothing is forbidden"
+_NO_GROUPS: Final = "there are no consumer groups yet"
+_NO_TRANSACTIONS: Final = "there are no transactions yet"
+_NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
+_NO_QUOTAS: Final = "there are no quotas"
+_NO_TIERS: Final = "there is no tiered storage"
+
+_REASONS: Final = (
+    ("controller.quota.", _NO_QUOTAS),
+    ("controller.", _NO_CONTROLLER),
+    ("metadata.", _NO_CONTROLLER),
+    ("internal.metadata.", _NO_CONTROLLER),
+    ("broker.heartbeat.", _NO_CONTROLLER),
+    ("broker.session.", _NO_CONTROLLER),
+    ("initial.broker.", _NO_CONTROLLER),
+    ("process.roles", _NO_CONTROLLER),
+    ("replica.", _NO_REPLICAS),
+    ("num.replica.", _NO_REPLICAS),
+    ("leader.imbalance.", _NO_REPLICAS),
+    ("auto.leader.", _NO_REPLICAS),
+    ("unclean.leader.", _NO_REPLICAS),
+    ("inter.broker.listener.", _NO_REPLICAS),
+    ("remote.", _NO_TIERS),
+    ("log.remote.", _NO_TIERS),
+    ("log.local.", _NO_TIERS),
+    ("follower.fetch.", _NO_TIERS),
+    ("ssl.", _NO_SECURITY),
+    ("sasl.", _NO_SECURITY),
+    ("security.", _NO_SECURITY),
+    ("authorizer.", _NO_SECURITY),
+    ("delegation.", _NO_SECURITY),
+    ("principal.", _NO_SECURITY),
+    ("listener.name.", _NO_SECURITY),
+    ("log.cleaner.", "logs are not compacted yet"),
+    ("log.flush.", "write flush.policy=durable or flush.policy=system"),
+    ("group.consumer.", _NO_GROUPS),
+    ("group.coordinator.", _NO_GROUPS),
+    ("group.initial.", _NO_GROUPS),
+    ("group.max.", _NO_GROUPS),
+    ("group.min.", _NO_GROUPS),
+    ("offset", _NO_GROUPS),
+    ("group.streams.", "there are no streams groups"),
+    ("transaction", _NO_TRANSACTIONS),
+    ("add.partitions.to.txn.", _NO_TRANSACTIONS),
+    ("errors.deadletterqueue.", _NO_DEAD_LETTERS),
+    ("group.share.dlq.", _NO_DEAD_LETTERS),
+    ("quota.", _NO_QUOTAS),
+    ("client.quota.", _NO_QUOTAS),
+    ("replication.quota.", _NO_QUOTAS),
+    ("leader.replication.", _NO_QUOTAS),
+    ("follower.replication.", _NO_QUOTAS),
+    ("alter.log.dirs.", _NO_QUOTAS),
+)
+
+_KNOWN: Final = frozenset(KAFKA_NAMES)
+_REMOVED: Final = frozenset(REMOVED_NAMES)
+
+
+def why_meaningless(name: str) -> str | None:
+    """Why a setting of Kafka's does nothing here, or None when Kafka has no such setting."""
+    if name in _REMOVED:
+        return "Kafka itself has dropped it"
+    if name not in _KNOWN and not name.startswith(_FREE_PREFIXES):
+        return None
+    for prefix, reason in _REASONS:
+        if name.startswith(prefix):
+            return reason
+    return "it tunes a part of Kafka that is not here"

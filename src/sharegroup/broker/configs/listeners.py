@@ -1,0 +1,87 @@
+"""``listeners`` and ``advertised.listeners``: where to accept connections and what to tell
+clients.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from sharegroup.model.errors import InvalidConfig
+
+_LISTENER: Final = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,5})")
+_PLAINTEXT: Final = "PLAINTEXT"
+
+
+class Listener(NamedTuple):
+    """One endpoint; the host is empty for every interface, port 0 for any free one."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def parse_listeners(
+    setting: str, texts: Iterable[str], not_opened: Iterable[str]
+) -> list[Listener]:
+    """The endpoints of a list of ``NAME://HOST:PORT``, without those whose name is among
+    ``not_opened``.
+
+    Raises:
+        InvalidConfig: one cannot be read, its port cannot be, or its name occurs twice.
+    """
+    found = [_parse(setting, text) for text in texts]
+    names = [listener.name for listener in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidConfig(f"{setting}: the listener name {name} occurs twice")
+    passed_over = {name.upper() for name in not_opened}
+    return [listener for listener in found if listener.name not in passed_over]
+
+
+def parse_protocols(texts: Iterable[str]) -> dict[str, str]:
+    """Protocol by listener name, from ``NAME:PROTOCOL`` texts.
+
+    Raises:
+        InvalidConfig: one cannot be read.
+    """
+    protocols: dict[str, str] = {}
+    for text in texts:
+        name, colon, protocol = text.partition(":")
+        if not (name and colon and protocol):
+            raise InvalidConfig(f"listener.security.protocol.map: {text!r} is not NAME:PROTOCOL")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def check_plaintext(listeners: Iterable[Listener], protocols: Mapping[str, str]) -> None:
+    """Refuse to open a listener that is meant to be secure and would not be.
+
+    Raises:
+        InvalidConfig: a listener speaks another protocol than PLAINTEXT, or none is known for it.
+    """
+    for listener in listeners:
+        protocol = protocols.get(listener.name)
+        if protocol is None:
+            raise InvalidConfig(
+                f"listeners: {listener.name} has no protocol; "
+                f"add {listener.name}:PLAINTEXT to listener.security.protocol.map"
+            )
+        if protocol != _PLAINTEXT:
+            raise InvalidConfig(
+                f"listeners: {listener} would speak {protocol}, which is not there yet; "
+                f"write PLAINTEXT://{listener.host}:{listener.port}"
+            )
+
+
+def _parse(setting: str, text: str) -> Listener:
+    match = _LISTENER.fullmatch(text)
+    port = int(match.group(3)) if match else -1
+    if match is None or port > 65_535:
+        raise InvalidConfig(f"{setting}: {text!r} is not PLAINTEXT://HOST:PORT")
+    return Listener(match.group(1).upper(), match.group(2).strip("[]"), port)

@@ -1,0 +1,137 @@
+"""Broker settings of the node itself: who it is, where it listens, what it accepts, which topics
+it makes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.broker.configs.define import choice, flag, integer, long, names
+
+_ONE_NODE: Final = "one embedded node holds one copy (Kafka: {kafka})"
+
+NODE_CONFIGS: Final = (
+    integer(
+        "node.id",
+        None,
+        0,
+        "The id by which clients know this broker; broker.id where that is set, else 1.",
+        departs="a single node needs no id of its user (Kafka: required)",
+    ),
+    integer("broker.id", None, -1, "The old name of node.id; -1 is as good as not set."),
+    names(
+        "listeners",
+        ("PLAINTEXT://127.0.0.1:9092",),
+        "Where to accept connections, as PLAINTEXT://HOST:PORT; an empty host is every interface. "
+        "Listeners named in controller.listener.names are passed over: there is no controller.",
+        departs="nothing is authenticated, so the network is not served unasked (Kafka: "
+        "PLAINTEXT://:9092)",
+    ),
+    names(
+        "advertised.listeners",
+        None,
+        "What clients are told to connect to; the listeners when not set.",
+    ),
+    names(
+        "listener.security.protocol.map",
+        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "What each listener name speaks, as NAME:PROTOCOL; PLAINTEXT is the one protocol there "
+        "is yet.",
+    ),
+    names(
+        "controller.listener.names",
+        (),
+        "Names of listeners that a Kafka controller would use; they are not opened.",
+    ),
+    names(
+        "log.dirs",
+        None,
+        "The data folder; log.dir when not set. A single folder: --data wins over both.",
+    ),
+    names(
+        "log.dir",
+        ("sharegroup-data",),
+        "The data folder, where log.dirs does not say.",
+        departs="the folder is found where the command is run (Kafka: a folder for temporary "
+        "files)",
+    ),
+    choice(
+        "flush.policy",
+        "durable",
+        ("durable", "system"),
+        "When a record counts as written. durable: after the fsync that covers it, one fsync "
+        "for all that wait. "
+        "system: at once, the operating system writes when it likes (as Kafka does). Not a "
+        "Kafka setting.",
+        dynamic=True,
+    ),
+    flag(
+        "auto.create.topics.enable",
+        True,
+        "Create a topic when a producer or a consumer asks for it.",
+    ),
+    integer("num.partitions", 1, 1, "Partitions of a topic made without a count."),
+    integer(
+        "default.replication.factor",
+        1,
+        1,
+        "Copies of a topic made without a count; there is one copy, whatever it says.",
+    ),
+    integer(
+        "min.insync.replicas",
+        1,
+        1,
+        "Copies that must exist before acks=all is answered; there is one copy, whatever it says.",
+        dynamic=True,
+    ),
+    flag("delete.topic.enable", True, "Let clients delete topics."),
+    integer(
+        "message.max.bytes",
+        1_048_588,
+        0,
+        "The largest record batch accepted, in bytes.",
+        dynamic=True,
+    ),
+    integer(
+        "fetch.max.bytes",
+        57_671_680,
+        1024,
+        "The most bytes in an answer to a fetch, whatever the client asks for.",
+    ),
+    integer(
+        "socket.request.max.bytes",
+        104_857_600,
+        1,
+        "The largest request accepted, in bytes; a larger one closes the connection.",
+    ),
+    integer("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
+    integer("max.connections", 2**31 - 1, 0, "Connections open at once."),
+    long(
+        "connections.max.idle.ms",
+        600_000,
+        None,
+        "A connection without a request for this long is closed; 0 or less never closes one.",
+    ),
+    integer(
+        "producer.id.expiration.ms",
+        86_400_000,
+        1,
+        "An idempotent producer that has written nothing for this long is forgotten.",
+        dynamic=True,
+    ),
+    integer(
+        "offsets.topic.num.partitions",
+        1,
+        1,
+        "Partitions of __consumer_offsets; fixed once it exists.",
+        departs="one embedded node gains nothing from more (Kafka: 50)",
+    ),
+    integer(
+        "offsets.topic.replication.factor",
+        1,
+        1,
+        "Copies of __consumer_offsets; there is one copy, whatever it says.",
+        departs=_ONE_NODE.format(kafka=3),
+    ),
+    integer("offsets.topic.segment.bytes", 104_857_600, 1, "Segment size of __consumer_offsets."),
+)

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import pytest
+
+from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, load
+from sharegroup.broker.configs.listeners import Listener
+from sharegroup.groups.config import Bounded, BrokerGroupDefaults
+from sharegroup.model.config import ConfigSource, format_value
+from sharegroup.model.errors import ConfigError, InvalidConfig
+
+KAFKAS_OWN = """\
+# what Apache Kafka 4.4 ships as config/server.properties
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+socket.request.max.bytes=104857600
+log.dirs=kraft-combined-logs
+num.partitions=3
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+log.retention.hours=2
+log.segment.bytes=1073741824
+"""
+
+
+def test_every_default_is_a_value_of_its_own_setting() -> None:
+    for definition in BROKER_CONFIGS.values():
+        assert definition.doc
+        if definition.default is not None:
+            assert definition.parse(format_value(definition.default)) == definition.default
+
+
+def test_without_settings() -> None:
+    config = load()
+    assert config.warnings == ()
+    assert config.node_id == 1
+    assert config.listeners == [Listener("PLAINTEXT", "127.0.0.1", 9092)]
+    assert config.advertised_listeners == []
+    assert config.data_folder == "sharegroup-data"
+    assert (config.retention_ms, config.segment_ms) == (604_800_000, 604_800_000)
+    assert config.group_defaults() == BrokerGroupDefaults()
+    assert config.flag("auto.create.topics.enable")
+    assert config.text("flush.policy") == "durable"
+
+
+def test_kafkas_own_file_is_read() -> None:
+    config = load(KAFKAS_OWN)
+    assert config.listeners == [Listener("PLAINTEXT", "", 9092)]
+    assert config.advertised_listeners == [Listener("PLAINTEXT", "localhost", 9092)]
+    assert config.data_folder == "kraft-combined-logs"
+    assert config.integer("num.partitions") == 3
+    assert config.retention_ms == 7_200_000
+    assert [warning.split()[0] for warning in config.warnings] == [
+        "process.roles",
+        "controller.quorum.bootstrap.servers",
+        "inter.broker.listener.name",
+        "num.network.threads",
+    ]
+
+
+def test_overrides_win_over_the_file() -> None:
+    config = load("num.partitions=3", ["num.partitions=5", "group.share.assignors = simple"])
+    assert config.integer("num.partitions") == 5
+    assert config.names("group.share.assignors") == ("simple",)
+
+
+def test_names_of_drafts_are_read_with_a_warning_and_todays_name_wins() -> None:
+    config = load("group.share.delivery.attempt.limit=7")
+    assert config.group_defaults().delivery_count_limit == Bounded(7, 2, 10)
+    assert config.warnings == (
+        (
+            "group.share.delivery.attempt.limit is the name of a draft; "
+            "it is group.share.delivery.count.limit today"
+        ),
+    )
+    both = "group.share.delivery.count.limit=6\ngroup.share.delivery.attempt.limit=7"
+    assert load(both).integer("group.share.delivery.count.limit") == 6
+
+
+def test_copies_that_cannot_be_made_are_said() -> None:
+    config = load("share.coordinator.state.topic.replication.factor=3")
+    assert config.warnings == (
+        (
+            "share.coordinator.state.topic.replication.factor=3 does nothing here: "
+            "one embedded node holds one copy"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("num.partition=3", "there is no setting num.partition; did you mean num.partitions?"),
+        ("num.io.thread=3", "there is no setting num.io.thread; did you mean num.io.threads?"),
+        ("colour=red", "there is no setting colour"),
+        (
+            "num.partitions=0",
+            "Invalid value 0 for configuration num.partitions: Value must be at least 1",
+        ),
+        (
+            "group.share.delivery.count.limit=11",
+            (
+                "Invalid value 11 for configuration group.share.delivery.count.limit: "
+                "Value must be no more than 10"
+            ),
+        ),
+        (
+            "group.share.session.timeout.ms=70000",
+            (
+                "group.share.max.session.timeout.ms must be greater than or equal to "
+                "group.share.session.timeout.ms"
+            ),
+        ),
+        (
+            "group.share.heartbeat.interval.ms=4000",
+            (
+                "group.share.heartbeat.interval.ms must be greater than or equal to "
+                "group.share.min.heartbeat.interval.ms"
+            ),
+        ),
+        (
+            "group.share.max.share.sessions=100",
+            "group.share.max.share.sessions must be greater than or equal to group.share.max.size",
+        ),
+        (
+            "group.share.assignors=range",
+            (
+                "Invalid value range for configuration group.share.assignors: "
+                "the one assignor there is here is simple"
+            ),
+        ),
+        (
+            "listeners=SSL://:9093",
+            "listeners: SSL://:9093 would speak SSL, which is not there yet; write PLAINTEXT://:9093",
+        ),
+        (
+            "listeners=OUTER://:9093",
+            (
+                "listeners: OUTER has no protocol; "
+                "add OUTER:PLAINTEXT to listener.security.protocol.map"
+            ),
+        ),
+        ("log.dirs=a,b", "log.dirs: write one folder, there is one per broker"),
+        ("num.partitions", "an override is written key=value, not 'num.partitions'"),
+    ],
+)
+def test_refusals_are_one_sentence(setting: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load("", [setting])
+    assert str(refused.value) == sentence
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(ConfigError, match=r"must be greater than group\.share"):
+        load("group.share.heartbeat.interval.ms=60000\ngroup.share.max.heartbeat.interval.ms=60000")
+    with pytest.raises(ConfigError, match="there is none to accept connections on"):
+        load("listeners=CONTROLLER://:1\ncontroller.listener.names=CONTROLLER")
+    with pytest.raises(ConfigError, match="more of them than listeners"):
+        load("advertised.listeners=PLAINTEXT://a:1,SSL://b:2")
+
+
+def test_node_ids() -> None:
+    assert load("node.id=7\nbroker.id=3").node_id == 7
+    assert load("broker.id=3").node_id == 3
+    assert load("broker.id=-1").node_id == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "retention_ms"),
+    [
+        ("log.retention.hours=1", 3_600_000),
+        ("log.retention.hours=1\nlog.retention.minutes=1", 60_000),
+        ("log.retention.minutes=1\nlog.retention.ms=1", 1),
+        ("log.retention.hours=-1", -1),
+    ],
+)
+def test_the_finest_retention_wins(text: str, retention_ms: int) -> None:
+    assert load(text).retention_ms == retention_ms
+
+
+def test_altering_a_running_broker() -> None:
+    config = load("message.max.bytes=100").altered({"message.max.bytes": "200"})
+    assert config.integer("message.max.bytes") == 200
+    assert config.altered({}).integer("message.max.bytes") == 100
+    with pytest.raises(InvalidConfig, match="Cannot update these configs dynamically"):
+        config.altered({"node.id": "2"})
+    with pytest.raises(InvalidConfig, match="there is no setting colour"):
+        config.altered({"colour": "red"})
+    with pytest.raises(InvalidConfig, match="Not a number"):
+        config.altered({"message.max.bytes": "x"})
+
+
+def test_describe_says_where_each_value_comes_from() -> None:
+    config = BrokerConfig(static={"log.retention.ms": "5"}, dynamic={"log.retention.ms": "6"})
+    entries = {entry.name: entry for entry in config.describe()}
+    assert list(entries) == list(BROKER_CONFIGS)
+    retention = entries["log.retention.ms"]
+    assert (retention.value, retention.source) == ("6", ConfigSource.DYNAMIC_BROKER)
+    assert [synonym.value for synonym in retention.synonyms] == ["6", "5"]
+    assert not retention.read_only
+    assert entries["node.id"].value is None
+    assert entries["node.id"].read_only
+    assert entries["num.partitions"].is_default
