@@ -187,7 +187,7 @@ class DataFolder:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists: as their names say.
             KafkaStorageError: the disk failed.
         """
-        _check_topic_name(name)
+        check_topic_name(name)
         async with self._changing:
             if name in self.topics:
                 raise TopicAlreadyExists(f"Topic '{name}' already exists.")
@@ -454,7 +454,7 @@ class DataFolder:
             self._disk.write_file(path, checkpoints.CLEAN_MARKER_CONTENT)
 
 
-def _check_topic_name(name: str) -> None:
+def check_topic_name(name: str) -> None:
     """Kafka's rule for topic names (class Topic): also what keeps a name from leaving the data
     folder.
     """

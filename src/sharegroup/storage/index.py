@@ -73,7 +73,7 @@ class OffsetIndex:
         index._offsets = entries[0::2]
         index._positions = entries[1::2]
         if entries and not (
-            0 <= entries[0] <= entries[-2] and 0 <= entries[1] <= entries[-1] < log_bytes
+            0 <= entries[0] <= entries[-2] and 0 < entries[1] <= entries[-1] < log_bytes
         ):
             raise ValueError("an offset index whose entries do not ascend")
         return index
@@ -120,8 +120,8 @@ class TimeIndex:
         return b"".join(map(pack, self._timestamps, self._offsets))
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> TimeIndex:
-        """Read a file.
+    def from_bytes(cls, data: bytes, log_bytes: int) -> TimeIndex:
+        """Read a file of an index over ``log_bytes`` of log; only an empty log has an empty one.
 
         Raises:
             ValueError: it cannot be one (Kafka's sanity check: length, first and last entry).
@@ -132,9 +132,12 @@ class TimeIndex:
         for timestamp, offset in _TIME_ENTRY.iter_unpack(data):
             index._timestamps.append(timestamp)
             index._offsets.append(offset)
+        if bool(data) != bool(log_bytes):
+            raise ValueError("a time index without the last timestamp of its segment")
         if data:
-            if index._timestamps[0] > index._timestamps[-1] or index._offsets[-1] < 0:
+            first, last = index._timestamps[0], index._timestamps[-1]
+            if (len(index) > 1 and first >= last) or index._offsets[-1] < 0:
                 raise ValueError("a time index whose entries do not ascend")
-            index.max_timestamp = index._timestamps[-1]
+            index.max_timestamp = last
             index.max_timestamp_offset = index._offsets[-1]
         return index

@@ -16,7 +16,6 @@ import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -26,45 +25,18 @@ from sharegroup.model.errors import KafkaError, KafkaStorageError, OffsetOutOfRa
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import Appended, ReadBatches
 from sharegroup.storage import lookup, producer_snapshot, retention
+from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import RELATIVE_OFFSET_MAX, Segment, write_unsynced
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.stamping import stamped
 from sharegroup.storage.validation import check_batches
 from sharegroup.storage.waiters import Waiters
-from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader, parse_headers
 
 logger = logging.getLogger(__name__)
 
 DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogStatistics:
-    """A log at one moment."""
-
-    log_start_offset: int
-    high_watermark: int
-    log_end_offset: int
-    size_bytes: int
-    segments: int
-    producers: int
-
-
-@dataclass(slots=True, kw_only=True)
-class LogContents:
-    """What lies in a partition's folder, as recovery has found (or made) it."""
-
-    folder: str
-    segments: list[Segment]
-    producers: ProducerTable = field(default_factory=ProducerTable)
-    log_start_offset: int = 0
-    recovery_point: int = 0
-    """Everything below is durable, once ``unsynced`` is synced."""
-    unsynced: list[DiskFile] = field(default_factory=list)
-    side_files: list[DiskFile] = field(default_factory=list)
-    """Those of ``unsynced`` to close after the sync."""
 
 
 class _Mark(NamedTuple):
@@ -298,8 +270,12 @@ class LocalPartitionLog:
     def _advance(self, mark: _Mark) -> None:
         self._visible = mark
         self._waiters.reached(mark.offset)
-        if self.on_advance is not None:
+        if self.on_advance is None:
+            return
+        try:
             self.on_advance(self)
+        except Exception:  # a reader's mistake must not end the flush of other logs
+            logger.exception("%s: telling of the new high watermark", self.topic_partition)
 
     # Reading ---------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from typing import Final
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.storage import producer_snapshot
-from sharegroup.storage.partition_log import LogContents
+from sharegroup.storage.contents import LogContents
 from sharegroup.storage.scan import Scan, scan_segment
 from sharegroup.storage.segment import Damage, Segment
 from sharegroup.storage.settings import LogSettings

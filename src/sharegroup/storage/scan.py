@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -40,14 +40,17 @@ class Scan:
 
 
 def scan_segment(segment: Segment) -> Scan:
-    """Check all of a segment and make its indexes again; changes no file."""
+    """Check all of a segment and make its indexes again; changes no file.
+
+    Our logs have no holes: an offset that does not follow the one before is as wrong as a CRC.
+    """
     segment.begin_indexes()
     segment.first_timestamp = -1
     scan = Scan(next_offset=segment.base_offset)
     reader = _Reader(segment)
     position = 0
     while position < segment.size:
-        header = reader.batch(position, scan.next_offset)
+        header = reader.batch(position, scan.next_offset.__eq__)
         if header is None:
             found = reader.next_valid(position, scan.next_offset)
             if found is None:
@@ -74,13 +77,15 @@ class _Reader:
         self._chunk = b""
         self._start = 0
 
-    def batch(self, position: int, expected_offset: int) -> BatchHeader | None:
-        """The header of the valid batch at ``position``, or None."""
+    def batch(self, position: int, fits: Callable[[int], bool]) -> BatchHeader | None:
+        """The header of the valid batch at ``position``, or None. ``fits`` judges its base offset,
+        which no CRC covers.
+        """
         try:
             header = parse_header(self._bytes(position, HEADER_BYTES))
             if (
                 position + header.length > self._segment.size
-                or not 0 <= header.base_offset - expected_offset <= RELATIVE_OFFSET_MAX
+                or not fits(header.base_offset)
                 or header.last_offset - self._segment.base_offset > RELATIVE_OFFSET_MAX
             ):
                 return None
@@ -95,8 +100,8 @@ class _Reader:
         The damaged batch's own length is tried first: its records may hold what looks like a batch.
         """
         for candidate in self._candidates(position):
-            header = self.batch(candidate, expected_offset)
-            if header is not None and header.base_offset > expected_offset:
+            header = self.batch(candidate, expected_offset.__lt__)
+            if header is not None:
                 return candidate, header
         return None
 

@@ -111,7 +111,7 @@ class Segment:
             try:
                 self._indexes = (
                     OffsetIndex.from_bytes(self._disk.read_file(self.path + ".index"), self.size),
-                    TimeIndex.from_bytes(self._disk.read_file(self.path + ".timeindex")),
+                    TimeIndex.from_bytes(self._disk.read_file(self.path + ".timeindex"), self.size),
                 )
             except (FileNotFoundError, ValueError) as error:
                 logger.warning("indexes of %s are rebuilt: %s", self.file.path, error)

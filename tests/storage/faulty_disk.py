@@ -1,0 +1,61 @@
+"""A disk that fails when it is told to, over the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Sequence
+
+from sharegroup.model.environment import DiskFile
+from sharegroup.storage import LocalDisk, SyncFailed
+from sharegroup.storage.disk import LocalFile
+
+
+class FaultyFile(LocalFile):
+    """A file whose appends leave half of the data behind before they fail."""
+
+    def __init__(self, path: str, disk: FaultyDisk) -> None:
+        super().__init__(path)
+        self._disk = disk
+
+    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
+        if self._disk.append_errno and self.path.endswith(".log"):
+            whole = data if isinstance(data, bytes) else b"".join(data)
+            before = self.size()
+            super().append(whole[: len(whole) // 2])
+            self.truncate(before)
+            raise OSError(self._disk.append_errno, os.strerror(self._disk.append_errno), self.path)
+        super().append(data)
+
+    def pread(self, size: int, position: int) -> bytes:
+        if self._disk.read_errno:
+            raise OSError(self._disk.read_errno, os.strerror(self._disk.read_errno), self.path)
+        return super().pread(size, position)
+
+
+class FaultyDisk(LocalDisk):
+    """``append_errno`` and ``read_errno`` fail all appends and reads; ``sync_fails`` names files
+    by a part of their path; ``hold`` keeps rounds of sync from ending until it is set.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.append_errno = 0
+        self.read_errno = 0
+        self.sync_fails = ""
+        self.hold: asyncio.Event | None = None
+        self.synced: list[list[str]] = []
+
+    def open(self, path: str) -> FaultyFile:
+        return FaultyFile(path, self)
+
+    async def sync(self, files: Sequence[DiskFile]) -> None:
+        self.synced.append([file.path for file in files])
+        if self.hold is not None:
+            await self.hold.wait()
+        await super().sync(files)
+        if self.sync_fails:
+            failed = [file.path for file in files if self.sync_fails in file.path]
+            if failed:
+                raise SyncFailed({path: OSError(errno.EIO, "faulty", path) for path in failed})

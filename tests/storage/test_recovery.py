@@ -1,0 +1,277 @@
+"""After a crash: torn tails, damage in the middle, missing indexes, and a real kill -9."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.storage import LogSettings
+from tests.storage.support import (
+    NOW_MS,
+    abandon,
+    append_durably,
+    batch,
+    one_log,
+    open_folder,
+    opened,
+    read_values,
+    run,
+)
+
+SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
+FIRST_LOG = Path("t-0") / f"{0:020d}.log"
+
+
+async def crashed_with(path: Path, *batches: bytes, settings: LogSettings | None = None) -> None:
+    """A folder whose process died after these batches were durable."""
+    folder = await open_folder(path, settings)
+    await append_durably(await one_log(folder), *batches)
+    await abandon(folder)
+
+
+def test_everything_durable_is_there_after_a_crash(tmp_path: Path) -> None:
+    async def main() -> None:
+        values = [f"value {number}".encode() for number in range(60)]
+        await crashed_with(tmp_path, *(batch(value) for value in values), settings=SMALL)
+        async with opened(tmp_path, SMALL) as folder:
+            assert not folder.recovered.clean
+            assert folder.recovered.truncated_bytes == 0
+            log = await one_log(folder)
+            assert [value for _, value in await read_values(log)] == values
+            assert await log.offset_of_max_timestamp() == (0, NOW_MS)
+            log.check_invariants()
+
+    run(main())
+
+
+def test_a_torn_tail_is_cut_wherever_it_was_torn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        whole = tmp_path / "whole"
+        kept, last = batch(b"a", b"b"), batch(b"torn off")
+        await crashed_with(whole, kept, last)
+        for torn_at in range(len(kept), len(kept) + len(last)):
+            copy = tmp_path / f"torn at {torn_at}"
+            shutil.copytree(whole, copy)
+            os.truncate(copy / FIRST_LOG, torn_at)
+            caplog.clear()
+            async with opened(copy) as folder:
+                assert folder.recovered.truncated_bytes == torn_at - len(kept)
+                assert folder.recovered.damaged_batches == 0
+                assert len(caplog.records) == (1 if torn_at > len(kept) else 0)
+                log = await one_log(folder)
+                assert await read_values(log) == [(0, b"a"), (1, b"b")]
+                assert await append_durably(log, batch(b"next")) == 3
+                assert (await read_values(log))[-1] == (2, b"next")
+
+    run(main())
+
+
+def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
+    async def main() -> None:
+        await crashed_with(tmp_path, batch(b"a"))
+        with (tmp_path / FIRST_LOG).open("ab") as file:
+            file.write(bytes(10_000))
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.truncated_bytes == 10_000
+            assert (await one_log(folder)).log_end_offset == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("byte", [0, 7, 8, 11, 16, 17, 22, 30, 57, 65])
+def test_a_flipped_bit_in_the_middle_is_kept_reported_and_read_around(
+    byte: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        batches = [batch(b"%d a" % number, b"%d b" % number) for number in range(5)]
+        await crashed_with(tmp_path, *batches)
+        before = flip(tmp_path / FIRST_LOG, 2 * len(batches[0]) + byte)
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.damaged_batches == 1
+            assert folder.recovered.truncated_bytes == 0
+            assert [record.levelname for record in caplog.records] == ["ERROR"]
+            log = await one_log(folder)
+            assert log.log_end_offset == 10
+            await check_around(log)
+            await append_durably(log, batch(b"next"))
+        assert (tmp_path / FIRST_LOG).read_bytes().startswith(before)
+        async with opened(tmp_path) as folder:  # a clean start scans nothing and knows it still
+            assert folder.recovered.clean
+            await check_around(await one_log(folder))
+
+    async def check_around(log: object) -> None:
+        for offset in (4, 5):
+            with pytest.raises(CorruptMessage, match="offsets 4 to 5"):
+                await log.read(offset, 1000)  # type: ignore[attr-defined]
+        assert [offset for offset, _ in await read_values(log, 6)][:4] == [6, 7, 8, 9]  # type: ignore[arg-type]
+        data = (await log.read(0, 1 << 20)).data  # type: ignore[attr-defined]
+        assert len(data) == 2 * len(batch(b"0 a", b"0 b"))
+
+    run(main())
+
+
+def flip(path: Path, position: int) -> bytes:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x40
+    path.write_bytes(data)
+    return bytes(data)
+
+
+def test_a_damaged_end_of_an_older_segment_is_kept(tmp_path: Path) -> None:
+    async def main() -> None:
+        await crashed_with(tmp_path, *(batch(b"v" * 50) for _ in range(20)), settings=SMALL)
+        size = (tmp_path / FIRST_LOG).stat().st_size
+        os.truncate(tmp_path / FIRST_LOG, size - 3)
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.damaged_batches == 1
+            log = await one_log(folder)
+            second = log.statistics()
+            assert second.log_end_offset == 20
+            with pytest.raises(CorruptMessage):
+                await read_values(log)
+            log.check_invariants()
+
+    run(main())
+
+
+def test_a_crash_between_roll_and_first_sync_leaves_one_torn_tail(tmp_path: Path) -> None:
+    async def main() -> None:
+        await crashed_with(tmp_path, batch(b"a"), batch(b"b"))
+        path = tmp_path / FIRST_LOG
+        os.truncate(path, path.stat().st_size - 1)
+        (tmp_path / "t-0" / f"{2:020d}.log").write_bytes(b"\0" * 7)
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.damaged_batches == 0
+            log = await one_log(folder)
+            assert await read_values(log) == [(0, b"a")]
+            assert await append_durably(log, batch(b"c")) == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\1\2\3", bytes(80)])
+def test_lost_or_wrong_indexes_are_made_again(content: bytes | None, tmp_path: Path) -> None:
+    async def main() -> None:
+        values = [f"value {number}".encode() for number in range(40)]
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            times = [NOW_MS - 1000 + number for number in range(40)]
+            await append_durably(
+                log,
+                *(batch(v, timestamp_ms=t) for v, t in zip(values, times, strict=True)),
+            )
+        for path in (tmp_path / "t-0").glob("*index"):
+            if content is None:
+                path.unlink()
+            else:
+                path.write_bytes(content)
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            assert [value for _, value in await read_values(log)] == values
+            for offset, time in enumerate(times):
+                assert await log.offset_for_timestamp(time) == (offset, time)
+
+    run(main())
+
+
+def test_only_what_is_past_the_recovery_point_is_scanned(tmp_path: Path) -> None:
+    async def main() -> None:
+        folder = await open_folder(tmp_path, SMALL)
+        log = await one_log(folder)
+        await append_durably(log, *(batch(b"v" * 50) for _ in range(20)))
+        folder.checkpoint()
+        assert log.recovery_point == 20
+        await abandon(folder)
+        flip(tmp_path / FIRST_LOG, 70)  # below the recovery point: a scan would find it
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.damaged_batches == 0
+            assert (await one_log(folder)).log_end_offset == 20
+
+    run(main())
+
+
+def test_what_was_durable_and_is_gone_is_reported(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as folder:
+            await append_durably(await one_log(folder), batch(b"a"), batch(b"b"))
+        (tmp_path / FIRST_LOG).write_bytes(b"")
+        async with opened(tmp_path) as folder:
+            assert "data is missing" in folder.recovered.problems[0]
+
+    run(main())
+
+
+@pytest.mark.parametrize("snapshot", ["kept", "damaged", "missing"])
+def test_producers_are_known_after_a_crash(snapshot: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        def numbered(sequence: int) -> bytes:
+            return batch(b"v" * 50, producer_id=5, producer_epoch=0, base_sequence=sequence)
+
+        await crashed_with(tmp_path, *(numbered(n) for n in range(20)), settings=SMALL)
+        for path in (tmp_path / "t-0").glob("*.snapshot"):
+            if snapshot == "damaged":
+                flip(path, path.stat().st_size - 1)
+            elif snapshot == "missing":
+                path.unlink()
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            assert (await log.append(numbered(19))).duplicate
+            assert not (await log.append(numbered(20))).duplicate
+
+    run(main())
+
+
+WRITER = """
+import asyncio, sys, time
+from pathlib import Path
+from sharegroup.storage import LogSettings
+from tests.storage.support import batch, one_log, open_folder
+
+async def main():
+    folder = await open_folder(Path(sys.argv[1]), LogSettings(segment_bytes=20_000))
+    log = await one_log(folder)
+    print("from", log.log_end_offset, flush=True)
+    while True:
+        for _ in range(3):
+            await log.append(batch(b"%d" % log.log_end_offset, bytes(100)))
+        await log.wait_durable(log.log_end_offset)
+        print(log.high_watermark, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.process
+def test_what_a_killed_process_called_durable_is_there(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    durable = 0
+    for lines in (30, 200, 77):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(data)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        with writer, writer.stdout:
+            assert int(writer.stdout.readline().split()[1]) >= durable
+            for _ in range(lines):
+                durable = int(writer.stdout.readline())
+            writer.send_signal(signal.SIGKILL)
+
+        async def check(end: int = durable) -> None:
+            folder = await open_folder(data)
+            assert folder.recovered.damaged_batches == 0
+            log = await one_log(folder)
+            assert log.high_watermark >= end
+            values = dict(await read_values(log))
+            assert all(values[at] == b"%d" % at for at in range(0, log.high_watermark, 2))
+            await abandon(folder)
+
+        run(check())
