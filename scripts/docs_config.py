@@ -66,7 +66,7 @@ def page() -> str:
     for title, text, definitions in SECTIONS:
         table = _table(definitions, altered=title.startswith("Broker"))
         parts.append(f"## {title}\n\n{text}\n\n{table}")
-        parts.append(f"{ACCEPTED}\n{_names(KAFKA_NAMES)}\n")
+    parts.append(f"{ACCEPTED}\n{_names(KAFKA_NAMES)}\n")
     parts.append(f"Settings that Kafka 4 itself has dropped:\n\n{_names(REMOVED_NAMES)}\n")
     return "\n".join(parts)
 

@@ -20,3 +20,8 @@ def test_a_default_that_is_not_kafkas_says_why() -> None:
     page = docs_config.page()
     row = next(line for line in page.splitlines() if "state.topic.num.partitions` |" in line)
     assert "**Default:** one embedded node gains nothing from more (Kafka: 50)." in row
+
+
+def test_each_section_is_there_once() -> None:
+    titles = [line for line in docs_config.page().splitlines() if line.startswith("## ")]
+    assert len(titles) == len(set(titles)) == len(docs_config.SECTIONS) + 1
