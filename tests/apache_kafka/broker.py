@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import base64
 import subprocess
-import uuid
 from pathlib import Path
 from types import TracebackType
 
 from tests.apache_kafka.jars import class_path
 from tests.apache_kafka.java import java_command
-from tests.servers.process import HOST, ServerProcess, Usage, answers_api_versions, free_port
+from tests.servers.process import (
+    HOST,
+    ServerFailed,
+    ServerProcess,
+    Usage,
+    answers_api_versions,
+    free_port,
+)
 
 START_SECONDS = 60
 FORMAT_SECONDS = 60
+CLUSTER_ID = base64.urlsafe_b64encode(b"sharegroup-test1").decode().rstrip("=")
 
 # What kafka-server-start.sh gives the JVM, and a quiet log.
 JVM_OPTIONS = (
@@ -49,19 +56,20 @@ class KafkaBroker:
             [*jvm, "kafka.Kafka", str(self._properties)], log_path=folder / "server.log"
         )
 
-    def format(self) -> None:
+    def prepare(self) -> None:
         """Write the configuration and format the data folder, once."""
         if self._properties.exists():
             return
         self.data.mkdir(parents=True)
         self._properties.write_text("\n".join([*self._default_options(), *self._options, ""]))
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        subprocess.run(
-            [*self._format_command, "format", "-t", cluster_id, "-c", str(self._properties)],
-            check=True,
+        done = subprocess.run(
+            [*self._format_command, "format", "-t", CLUSTER_ID, "-c", str(self._properties)],
             timeout=FORMAT_SECONDS,
             capture_output=True,
+            text=True,
         )
+        if done.returncode:
+            raise ServerFailed(f"could not format {self.data}\n{done.stdout}\n{done.stderr}")
 
     def _default_options(self) -> list[str]:
         controller = f"{HOST}:{free_port()}"
@@ -88,7 +96,11 @@ class KafkaBroker:
 
     def start(self) -> None:
         """Start and wait until it answers; raises ServerFailed."""
-        self.format()
+        self.start_and_probe()
+
+    def start_and_probe(self) -> None:
+        """The same: Kafka prints nothing when it is ready."""
+        self.prepare()
         self.process.start()
         self.process.wait_until(lambda: answers_api_versions(self.port), timeout_s=START_SECONDS)
 

@@ -32,6 +32,10 @@ class Admin:
         for done in self.client.create_topics([topic]).values():
             done.result(ADMIN_SECONDS)
 
+    def delete_topic(self, name: str) -> None:
+        for done in self.client.delete_topics([name]).values():
+            done.result(ADMIN_SECONDS)
+
     def set_group(self, group: str, **configs: str) -> None:
         """Set configurations of a share group; underscores stand for dots."""
         entries = [

@@ -15,7 +15,15 @@ class RunningServer(Protocol):
     bootstrap: str
     data: Path
 
+    def prepare(self) -> None:
+        """Do once what must be done before the first start."""
+        ...
+
     def start(self) -> None: ...
+
+    def start_and_probe(self) -> None:
+        """Start and return as soon as an ApiVersions request is answered."""
+        ...
 
     def stop(self) -> None: ...
 

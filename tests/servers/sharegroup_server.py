@@ -35,13 +35,16 @@ class SharegroupServer:
             environment={"PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"},
         )
 
+    def prepare(self) -> None:
+        """Nothing: it makes its own folder."""
+
     def start(self) -> None:
         """Start and wait for the line that says it accepts; raises ServerFailed."""
         self.process.start()
         self.process.wait_until(self._says_ready, timeout_s=START_SECONDS)
 
     def start_and_probe(self) -> None:
-        """Start and wait until it answers ApiVersions: the same question that Kafka is asked."""
+        """Start and wait for an answer to ApiVersions: the same question that Kafka is asked."""
         self.process.start()
         self.process.wait_until(lambda: answers_api_versions(self.port), timeout_s=START_SECONDS)
 

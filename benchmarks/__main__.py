@@ -1,0 +1,82 @@
+"""`python -m benchmarks`: ours and Apache Kafka side by side, in one table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks import report
+from benchmarks.benchmark import Benchmark, Scale
+from benchmarks.registry import BENCHMARKS
+from benchmarks.runner import Runner
+from benchmarks.systems import SYSTEMS
+from tests.apache_kafka.jars import jar_folder
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+QUICK_FACTOR = 0.1
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=int, help="measured rounds (default 5; 1 with --quick)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, to see it run")
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    parser.add_argument("--only", action="append", choices=names, help="may be repeated")
+    parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="may be repeated")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/benchmarks.md")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run what was asked for; the exit status is 1 when any part of it failed."""
+    chosen = options()
+    rounds = chosen.rounds or (1 if chosen.quick else 5)
+    benchmarks = [b for b in BENCHMARKS if not chosen.only or b.name in chosen.only]
+    systems = [name for name in SYSTEMS if not chosen.system or name in chosen.system]
+    scale = Scale(factor=QUICK_FACTOR if chosen.quick else 1.0)
+    console = Console()
+    with console.status("fetching Apache Kafka"):
+        jar_folder()
+
+    with (
+        tempfile.TemporaryDirectory(prefix="sharegroup-bench-") as folder,
+        Runner(Path(folder), systems, scale) as runner,
+    ):
+        measure(runner, benchmarks, rounds, console)
+
+    header, rows = report.lines(benchmarks, runner.results, systems)
+    title = f"median of {rounds}, {report.machine()}"
+    console.print(report.rich_table(header, rows, title))
+    for failure in runner.results.failures:
+        console.print("failed", style="red", end=" ")
+        console.print(failure, markup=False, highlight=False)
+    if chosen.json:
+        report.write_json(chosen.json, runner.results, rounds)
+    if chosen.write_docs:
+        report.write_json(DOCS / "benchmarks.json", runner.results, rounds)
+        table = report.markdown_table(header, rows)
+        report.write_page(DOCS / "benchmarks.md", table, rounds)
+    return 1 if runner.results.failures else 0
+
+
+def measure(runner: Runner, benchmarks: list[Benchmark], rounds: int, console: Console) -> None:
+    """Run all rounds under a progress bar."""
+    columns = (TextColumn("{task.description:<45}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=2) as progress:
+        task = progress.add_task("", total=runner.steps(benchmarks, rounds))
+
+        def next_step(name: str) -> None:
+            progress.update(task, description=name, advance=1)
+
+        for benchmark in benchmarks:
+            runner.run(benchmark, rounds, next_step)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

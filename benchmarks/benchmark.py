@@ -1,0 +1,101 @@
+"""What a benchmark is, and what it is given."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.apache_kafka.tools import KafkaTools
+from tests.servers.admin import Admin
+from tests.servers.running import RunningServer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table. `target` is the ratio to Apache Kafka, or the value, to reach."""
+
+    key: str
+    title: str
+    unit: str
+    higher_is_better: bool = False
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much work one run does; `--quick` asks for a tenth, to see that all works."""
+
+    factor: float = 1.0
+
+    def records(self, count: int) -> int:
+        return max(10_000, int(count * self.factor))
+
+    def seconds(self, seconds: float) -> float:
+        return max(2.0, seconds * self.factor)
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """One server under measurement, and everything a benchmark needs to put it to work."""
+
+    server: RunningServer
+    scale: Scale
+    loaded: dict[tuple[int, int], str] = field(default_factory=dict)
+    _names: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def bootstrap(self) -> str:
+        return self.server.bootstrap
+
+    @property
+    def tools(self) -> KafkaTools:
+        return KafkaTools(self.bootstrap)
+
+    @property
+    def admin(self) -> Admin:
+        return Admin(self.bootstrap)
+
+    def new_topic(self, partitions: int = 4) -> str:
+        topic = f"bench-{next(self._names)}"
+        self.admin.create_topic(topic, partitions)
+        return topic
+
+    def new_group(self) -> str:
+        """The name of a new share group that starts at the first record."""
+        group = f"bench-{next(self._names)}"
+        self.admin.start_group_at_earliest(group)
+        return group
+
+    def loaded_topic(self, records: int, *, record_bytes: int = 100) -> str:
+        """A topic of 4 partitions with so many records, produced once for all rounds."""
+        wanted = (records, record_bytes)
+        if wanted not in self.loaded:
+            topic = self.new_topic()
+            self.tools.produce(topic, records, record_bytes=record_bytes)
+            self.loaded[wanted] = topic
+        return self.loaded[wanted]
+
+    @contextmanager
+    def cpu_per_record(self, into: dict[str, float], key: str, records: int) -> Iterator[None]:
+        """Note the server's CPU time for the work inside, in µs per record."""
+        before = self.server.usage().cpu_seconds
+        yield
+        used = self.server.usage().cpu_seconds - before
+        into[key] = used / records * 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A named measurement that fills some rows of the table.
+
+    `run` returns a value for each row's key. With `fresh_server` it gets a server that has not
+    been started yet and that nobody used before; otherwise one that runs through all rounds, and
+    whose first round is thrown away as a warm-up.
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    run: Callable[[Bench], dict[str, float]]
+    fresh_server: bool = False

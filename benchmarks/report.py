@@ -1,0 +1,104 @@
+"""The one table, on the screen and as Markdown, and all samples as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.table import Table
+
+from benchmarks.benchmark import Benchmark, Row
+from benchmarks.runner import Results
+from benchmarks.systems import PEER
+
+MISSING = "–"
+PAGE = """# Benchmarks
+
+Written by `make bench ARGS="--write-docs"`: do not edit. Medians of {rounds} alternating rounds,
+same clients, same run, on {machine}, {when}. How each row is measured stands in the docstring of
+its file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json).
+
+{table}
+"""
+
+
+def machine() -> str:
+    """The machine in a few words."""
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    return f"{os.cpu_count()} × {model}, Python {platform.python_version()}"
+
+
+def lines(
+    benchmarks: Sequence[Benchmark], results: Results, systems: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """The table as text: its header and its rows."""
+    ours = [system for system in systems if system != PEER] if PEER in systems else []
+    header = ["", "unit", *systems, *(f"{system} ÷ Kafka" for system in ours), "target"]
+    table = [
+        [row.title, row.unit]
+        + [value_text(results.median(row.key, system)) for system in systems]
+        + [ratio_text(row, results, system) for system in ours]
+        + [row.target]
+        for benchmark in benchmarks
+        for row in benchmark.rows
+    ]
+    return header, table
+
+
+def value_text(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def ratio_text(row: Row, results: Results, system: str) -> str:
+    mine, peer = results.median(row.key, system), results.median(row.key, PEER)
+    if mine is None or not peer:
+        return MISSING
+    ratio = mine / peer
+    better = ratio >= 1 if row.higher_is_better else ratio <= 1
+    return f"{ratio:.2f} ×{'' if better else ' (worse)'}"
+
+
+def rich_table(header: list[str], rows: list[list[str]], title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for number, name in enumerate(header):
+        is_text = number < 2 or number == len(header) - 1
+        table.add_column(name, justify="left" if is_text else "right")
+    for row in rows:
+        marked = [cell.replace("(worse)", "[red](worse)[/red]") for cell in row]
+        table.add_row(*marked)
+    return table
+
+
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    rule = ["---" if number < 2 else "---:" for number in range(len(header))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def write_json(path: Path, results: Results, rounds: int) -> None:
+    """Every sample of every row, by system."""
+    content = {
+        "machine": machine(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rounds": rounds,
+        "samples": results.samples,
+        "failures": results.failures,
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def write_page(path: Path, table: str, rounds: int) -> None:
+    """The table as a page of the documentation."""
+    when = datetime.now(UTC).date().isoformat()
+    path.write_text(PAGE.format(rounds=rounds, machine=machine(), when=when, table=table))

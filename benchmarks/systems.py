@@ -1,0 +1,34 @@
+"""The servers that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.apache_kafka.broker import KafkaBroker
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+PEER = "Apache Kafka 4.3.1"
+
+
+def ours_durable(folder: Path) -> RunningServer:
+    """The default: an answer after the fsync that covers it."""
+    return SharegroupServer(folder)
+
+
+def ours_system_flush(folder: Path) -> RunningServer:
+    """Flushing left to the system, as Apache Kafka does by default."""
+    return SharegroupServer(folder, "flush.policy=system")
+
+
+def apache_kafka(folder: Path) -> RunningServer:
+    """One node, KRaft, with the heap and JVM options of Kafka's own start script."""
+    return KafkaBroker(folder)
+
+
+SYSTEMS: dict[str, Callable[[Path], RunningServer]] = {
+    "ours, durable": ours_durable,
+    "ours, flush.policy=system": ours_system_flush,
+    PEER: apache_kafka,
+}
