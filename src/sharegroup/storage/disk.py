@@ -8,6 +8,7 @@ process has created.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import shutil
@@ -95,6 +96,8 @@ class LocalFile:
         if self.folder_dirty:
             _sync_folder(os.path.dirname(self.path))
             self.folder_dirty = False
+        if self._fd < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         os.fdatasync(self._fd)
 
     def close(self) -> None:

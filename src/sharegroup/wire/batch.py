@@ -156,9 +156,8 @@ def check_crc(batch: Buffer) -> None:
     (stated,) = _CRC.unpack_from(batch, CRC_START - 4)
     computed = crc_of(batch)
     if stated != computed:
-        raise CorruptMessage(
-            f"Record is corrupt (stored crc = {stated}, computed crc = {computed})"
-        )
+        reason = f"stored crc = {stated}, computed crc = {computed}"
+        raise CorruptMessage(f"Record is corrupt ({reason})")
 
 
 def stamped_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:

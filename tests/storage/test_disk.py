@@ -1,0 +1,92 @@
+"""The real disk on real files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sharegroup.storage import LocalDisk, SyncFailed
+from tests.storage.support import run
+
+
+@pytest.fixture
+def disk() -> LocalDisk:
+    return LocalDisk()
+
+
+def test_appends_reads_and_cuts(disk: LocalDisk, tmp_path: Path) -> None:
+    file = disk.open(str(tmp_path / "a"))
+    file.append(b"one")
+    file.append([b"two", memoryview(b"-three")[1:]])
+    file.append([b"x"] * 2000)
+    assert file.size() == 11 + 2000
+    assert file.pread(8, 3) == b"twothree"
+    assert file.pread(100, 2005) == b"x" * 6
+    assert file.pread(5, 9999) == b""
+    file.truncate(4)
+    file.append(b"!")
+    file.close()
+    file.close()
+    assert disk.read_file(str(tmp_path / "a")) == b"onet!"
+    again = disk.open(str(tmp_path / "a"))
+    assert again.size() == 5
+    again.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_write_that_fails_raises(disk: LocalDisk) -> None:
+    file = disk.open("/dev/full")
+    with pytest.raises(OSError, match=r"No space|Invalid argument"):
+        file.append(b"x")
+    file.close()
+
+
+def test_sync_names_the_files_that_fail_and_syncs_the_others(
+    disk: LocalDisk, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        files = [disk.open(str(tmp_path / str(number))) for number in range(9)]
+        for file in files:
+            file.append(b"x")
+        await disk.sync(files)
+        assert not any(file.folder_dirty for file in files)
+        files[3].close()
+        with pytest.raises(SyncFailed) as raised:
+            await disk.sync(files)
+        assert list(raised.value.failures) == [str(tmp_path / "3")]
+        await disk.sync([])
+        for file in files:
+            file.close()
+
+    run(main())
+
+
+def test_files_and_folders(disk: LocalDisk, tmp_path: Path) -> None:
+    folder = f"{tmp_path}/deep/folder"
+    disk.make_folder(folder)
+    disk.make_folder(folder)
+    disk.write_file(f"{folder}/b", b"1")
+    disk.write_file(f"{folder}/b", b"2")
+    disk.write_file(f"{folder}/a", b"")
+    assert disk.list(folder) == ["a", "b"]
+    assert disk.read_file(f"{folder}/b") == b"2"
+    disk.rename(f"{folder}/b", f"{folder}/c")
+    assert disk.exists(f"{folder}/c")
+    disk.remove(f"{folder}/c")
+    disk.remove(f"{folder}/c")
+    disk.remove(folder)
+    assert not disk.exists(folder)
+
+
+def test_a_lock_is_held_once(disk: LocalDisk, tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    disk.lock(path)
+    with pytest.raises(BlockingIOError):
+        LocalDisk().lock(path)
+    disk.unlock(path)
+    disk.unlock(path)
+    disk.lock(path)
+    disk.unlock(path)
+    disk.close()

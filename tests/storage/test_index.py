@@ -1,0 +1,71 @@
+"""Both indexes against plain lists, and their files."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharegroup.storage.index import OffsetIndex, TimeIndex
+
+STEPS = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5000)), max_size=40)
+
+
+@given(steps=STEPS, ask=st.integers(0, 2500))
+def test_offset_index(steps: list[tuple[int, int]], ask: int) -> None:
+    index = OffsetIndex()
+    entries = []
+    offset, position = -1, 0
+    for offset_step, position_step in steps:
+        offset, position = offset + offset_step, position + position_step
+        index.append(offset, position)
+        entries.append((offset, position))
+    again = OffsetIndex.from_bytes(index.to_bytes(), position + 100)
+    for each in (index, again):
+        assert len(each) == len(entries)
+        assert each.position_before(ask) == max((p for o, p in entries if o <= ask), default=0)
+        assert each.boundary_before(ask) == max((p for _, p in entries if p <= ask), default=0)
+    assert index.to_bytes() == b"".join(struct.pack(">ii", *entry) for entry in entries)
+
+
+@given(times=st.lists(st.integers(0, 100), min_size=1, max_size=60), ask=st.integers(-5, 105))
+def test_time_index(times: list[int], ask: int) -> None:
+    index = TimeIndex()
+    for offset, time in enumerate(times):
+        index.saw(time, offset)
+        if offset % 3 == 0:
+            index.mark()
+    index.mark()
+    again = TimeIndex.from_bytes(index.to_bytes(), 100)
+    for each in (index, again):
+        start = each.offset_before(ask)
+        assert all(time < ask for time in times[:start])
+        assert each.max_timestamp == max(times)
+        assert each.max_timestamp_offset == times.index(max(times))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0" * 7,
+        b"\0" * 8,
+        struct.pack(">iiii", 5, 10, 4, 20),
+        struct.pack(">iiii", 5, 20, 6, 10),
+        struct.pack(">ii", 5, 1000),
+        struct.pack(">ii", -5, 10),
+    ],
+)
+def test_files_that_are_no_offset_index(data: bytes) -> None:
+    with pytest.raises(ValueError, match="offset index"):
+        OffsetIndex.from_bytes(data, 1000)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\0" * 11, struct.pack(">qiqi", 5, 0, 5, 1), struct.pack(">qi", 5, -1)],
+)
+def test_files_that_are_no_time_index(data: bytes) -> None:
+    with pytest.raises(ValueError, match="time index"):
+        TimeIndex.from_bytes(data, 1000)
