@@ -41,7 +41,13 @@ def lines(
 ) -> tuple[list[str], list[list[str]]]:
     """The table as text: its header and its rows."""
     ours = [system for system in systems if system != PEER] if PEER in systems else []
-    header = ["", "unit", *systems, *(f"{system} ÷ Kafka" for system in ours), "target"]
+    header = [
+        "",
+        "unit",
+        *systems,
+        *(f"{system.removeprefix('ours, ')} ÷ Kafka" for system in ours),
+        "target",
+    ]
     table = [
         [row.title, row.unit]
         + [value_text(results.median(row.key, system)) for system in systems]

@@ -78,7 +78,8 @@ class Runner:
             bench.server.kill()
 
     def _failed(self, benchmark: Benchmark, system: str, error: Exception) -> None:
-        self.results.failures.append(f"{benchmark.name}, {system}: {error!r}"[:2000])
+        what = f"{type(error).__name__}: {error}"
+        self.results.failures.append(f"{benchmark.name}, {system}: {what}"[:2000])
         bench = self._shared.pop(system, None)
         if bench is not None:
             bench.server.kill()
