@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from sharegroup.storage import LogSettings
-from tests.apache_kafka.tools import dump_log
+from tests.apache_kafka.jars import class_path
+from tests.apache_kafka.java import java_command
+from tests.apache_kafka.tools import QUIET, SHORT_RUN, dump_log
 from tests.storage.support import NOW_MS, append_durably, batch, one_log, opened, run
 
 pytestmark = pytest.mark.kafka
@@ -35,6 +38,19 @@ def folder_of_kafka_files(tmp_path: Path) -> Path:
     return tmp_path / "t-0"
 
 
+def verdict(path: Path, mode: str) -> str:
+    """What dump-log says of an index file on standard error, where it puts its complaints."""
+    tool = ("-cp", class_path(), "org.apache.kafka.tools.DumpLogSegments", "--files", str(path))
+    done = subprocess.run(
+        [java_command(), *SHORT_RUN, QUIET, *tool, mode],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stderr if done.returncode == 0 else f"status {done.returncode}: {done.stderr}"
+
+
 def test_kafka_reads_every_file(folder_of_kafka_files: Path) -> None:
     folder = folder_of_kafka_files
     logs = sorted(folder.glob("*.log"))
@@ -44,8 +60,15 @@ def test_kafka_reads_every_file(folder_of_kafka_files: Path) -> None:
     assert "isvalid: false" not in text
     for path in sorted(folder.glob("*index")):
         for mode in ("--verify-index-only", "--index-sanity-check"):
-            said = dump_log(path, mode)
-            for complaint in ("Mismatches", "not found", "out of order", "corrupt", "rror"):
-                assert complaint not in said, f"{path}: {said}"
+            assert verdict(path, mode) == ""
     for path in sorted(folder.glob("*.snapshot"))[1:]:
         assert "producerId: 7 producerEpoch: 1" in dump_log(path)
+
+
+def test_the_judge_would_complain(folder_of_kafka_files: Path) -> None:
+    for suffix, position in (("index", 3), ("timeindex", 7)):
+        path = folder_of_kafka_files / f"{0:020d}.{suffix}"
+        data = bytearray(path.read_bytes())
+        data[position] += 1
+        path.write_bytes(data)
+        assert "ismatch" in verdict(path, "--verify-index-only")
