@@ -1,1 +1,1 @@
-"""Composition root: which log, which listeners → a running broker."""
+"""Composition root: settings and a place to stand in, a running broker out."""

@@ -1,1 +1,2 @@
-"""The asyncio shell: connections, dispatch, request handlers, waiting fetches."""
+"""The asyncio shell: sockets, dispatch, request handlers, waiting fetches, and the core machines'
+durable homes."""

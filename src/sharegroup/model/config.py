@@ -156,8 +156,7 @@ class ConfigEntry:
 
 class ConfigTable(Mapping[str, ConfigDef]):
     """Definitions by name, in the order in which they are documented; aliases are not among the
-    keys.
-    """
+    keys."""
 
     def __init__(self, definitions: Iterable[ConfigDef]) -> None:
         self._definitions: dict[str, ConfigDef] = {}
@@ -183,8 +182,7 @@ class ConfigTable(Mapping[str, ConfigDef]):
 
     def today(self, name: str) -> str | None:
         """Today's name of the setting that drafts of the KIP called ``name``; None when it is no
-        old name.
-        """
+        old name."""
         return self._aliases.get(name)
 
 

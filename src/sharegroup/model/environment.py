@@ -24,7 +24,10 @@ class Clock(Protocol):
 
 
 class DiskFile(Protocol):
-    """One open file. Positions and sizes are in bytes."""
+    """One open file.
+
+    Positions and sizes are in bytes.
+    """
 
     path: str
 
@@ -42,14 +45,18 @@ class DiskFile(Protocol):
 
 
 class Disk(Protocol):
-    """Files and folders. Every method but :meth:`sync` is synchronous; all raise OSError."""
+    """Files and folders.
+
+    Every method but :meth:`sync` is synchronous; all raise OSError.
+    """
 
     def open(self, path: str) -> DiskFile:
         """Open for reading and appending; created when missing."""
         ...
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
-        """Return when the data of all ``files`` is on stable storage (fdatasync), off the event loop's thread."""
+        """Return when the data of all ``files`` is on stable storage (fdatasync), off the event
+        loop's thread."""
         ...
 
     def read_file(self, path: str) -> bytes: ...
@@ -75,7 +82,8 @@ class Disk(Protocol):
         ...
 
     def lock(self, path: str) -> None:
-        """Hold ``path`` as a lock file until :meth:`unlock`; raises BlockingIOError when another process holds it."""
+        """Hold ``path`` as a lock file until :meth:`unlock`; raises BlockingIOError when another
+        process holds it."""
         ...
 
     def unlock(self, path: str) -> None: ...

@@ -30,11 +30,16 @@ class ConfigError(SharegroupError):
 
 
 class KafkaError(SharegroupError):
-    """An error the protocol has a code for. ``str()`` is the message, Kafka's own where none was given."""
+    """An error the protocol has a code for.
+
+    ``str()`` is the message, Kafka's own where none was given.
+    """
 
     code: ClassVar[int] = -1
     name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
-    description: ClassVar[str] = "The server experienced an unexpected error when processing the request."
+    description: ClassVar[str] = (
+        "The server experienced an unexpected error when processing the request."
+    )
     retriable: ClassVar[bool] = False
 
     def __init__(self, message: str | None = None) -> None:
@@ -65,7 +70,9 @@ class OffsetOutOfRange(KafkaError):
 
     code = 1
     name = "OFFSET_OUT_OF_RANGE"
-    description = "The requested offset is not within the range of offsets maintained by the server."
+    description = (
+        "The requested offset is not within the range of offsets maintained by the server."
+    )
 
 
 class CorruptMessage(RetriableError):
@@ -73,7 +80,9 @@ class CorruptMessage(RetriableError):
 
     code = 2
     name = "CORRUPT_MESSAGE"
-    description = "This message has failed its CRC checksum, exceeds the valid size, or is otherwise corrupt."
+    description = (
+        "This message has failed its CRC checksum, exceeds the valid size, or is otherwise corrupt."
+    )
 
 
 class UnknownTopicOrPartition(RetriableError):
@@ -113,7 +122,9 @@ class MessageTooLarge(KafkaError):
 
     code = 10
     name = "MESSAGE_TOO_LARGE"
-    description = "The request included a message larger than the max message size the server will accept."
+    description = (
+        "The request included a message larger than the max message size the server will accept."
+    )
 
 
 class NetworkException(RetriableError):
@@ -161,7 +172,9 @@ class RecordListTooLarge(KafkaError):
 
     code = 18
     name = "RECORD_LIST_TOO_LARGE"
-    description = "The request included message batch larger than the configured segment size on the server."
+    description = (
+        "The request included message batch larger than the configured segment size on the server."
+    )
 
 
 class InvalidRequiredAcks(KafkaError):
@@ -361,7 +374,9 @@ class UnknownProducerId(KafkaError):
 
     code = 59
     name = "UNKNOWN_PRODUCER_ID"
-    description = "The broker could not locate the producer metadata associated with the producer id."
+    description = (
+        "The broker could not locate the producer metadata associated with the producer id."
+    )
 
 
 class NonEmptyGroup(KafkaError):
@@ -497,7 +512,9 @@ class InvalidRecordState(KafkaError):
 
     code = 121
     name = "INVALID_RECORD_STATE"
-    description = "The record state is invalid; the acknowledgement of delivery could not be completed."
+    description = (
+        "The record state is invalid; the acknowledgement of delivery could not be completed."
+    )
 
 
 class ShareSessionNotFound(RetriableError):
@@ -538,7 +555,9 @@ def _classes_by_code() -> dict[int, type[KafkaError]]:
         if kind is RetriableError:
             continue
         if kind.code in classes:
-            raise AssertionError(f"error code {kind.code} appears twice: {kind}, {classes[kind.code]}")
+            raise AssertionError(
+                f"error code {kind.code} appears twice: {kind}, {classes[kind.code]}"
+            )
         classes[kind.code] = kind
     return classes
 
@@ -548,7 +567,8 @@ NONE = 0
 
 
 def error_from_code(code: int, message: str | None = None) -> KafkaError:
-    """The error a response code stands for; an unknown code gives UnknownServerError that names it."""
+    """The error a response code stands for; an unknown code gives UnknownServerError that names
+    it."""
     kind = ERRORS.get(code)
     if kind is None:
         return UnknownServerError(f"error code {code}" + (f": {message}" if message else ""))

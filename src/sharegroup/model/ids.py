@@ -1,7 +1,7 @@
 """Identities: topics, partitions, share partitions.
 
-A topic has a name, which users know, and an id, which survives nothing but the topic itself: a topic that is deleted
-and created again under its name has another id. State is keyed by the id.
+A topic has a name, which users know, and an id, which survives nothing but the topic itself: a
+topic that is deleted and created again under its name has another id. State is keyed by the id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class TopicIdPartition(NamedTuple):
 
 
 class SharePartitionKey(NamedTuple):
-    """One share partition: what one share group has of one partition (KIP-932, "Share partition")."""
+    """One share partition: what one share group has of one partition (KIP-932, "Share
+    partition")."""
 
     group_id: str
     topic_id: UUID
@@ -58,5 +59,7 @@ def parse_topic_id(text: str) -> UUID:
     """
     raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     if len(raw) != 16:
-        raise ValueError(f"{text!r} is not a topic id: 22 characters of url-safe base64 are expected")
+        raise ValueError(
+            f"{text!r} is not a topic id: 22 characters of url-safe base64 are expected"
+        )
     return UUID(bytes=raw)

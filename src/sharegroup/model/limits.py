@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 FRAME_BYTES_MAX: Final = 104_857_600
-"""One request frame; Kafka's socket.request.max.bytes. A longer one closes the connection."""
+"""One request frame; Kafka's socket.request.max.bytes.
+
+A longer one closes the connection.
+"""
 
 IN_FLIGHT_REQUESTS_MAX: Final = 1_000
 """Requests of one connection read but not answered; beyond it we stop reading the socket."""
 
 ARRAY_LENGTH_MAX: Final = 10_000_000
-"""No array in a message may claim more elements; each needs a byte, so the frame bounds it as well."""
+"""No array in a message may claim more elements; each needs a byte, so the frame bounds it as
+well."""
 
 MEMBER_ID_LENGTH_MAX: Final = 36
-"""Characters in a client-made member id (KIP-932, Kafka's Uuid text and java.util.UUID both fit)."""
+"""Characters in a client-made member id (KIP-932, Kafka's Uuid text and java.util.UUID both
+fit)."""
 
 CLIENT_TEXT_LENGTH_MAX: Final = 249
 """Characters in a topic name (Kafka's Topic class)."""

@@ -1,7 +1,7 @@
 """The log as everything above it sees it: append, read, offsets.
 
-Two things implement :class:`PartitionLog`: ``storage`` (local segment files) and, later, ``upstream`` (a Kafka
-cluster). Record batches pass as bytes; nobody here decodes a record.
+Two things implement :class:`PartitionLog`: ``storage`` (local segment files) and, later,
+``upstream`` (a Kafka cluster). Record batches pass as bytes; nobody here decodes a record.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ class Appended:
     last_offset: int
     append_time_ms: int = -1
     """Wall-clock time stamped on the batches under LogAppendTime, else -1."""
+
     duplicate: bool = False
     """The batch was there already (idempotent retry); offsets are those of the first append."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBatches:
-    """Whole record batches as they lie in the log. The first may start before the offset asked for."""
+    """Whole record batches as they lie in the log.
+
+    The first may start before the offset asked for.
+    """
 
     data: bytes
     high_watermark: int
@@ -35,9 +39,10 @@ class ReadBatches:
 
 
 class PartitionLog(Protocol):
-    """One partition's log. Offsets: ``log_start_offset`` ≤ ``high_watermark`` ≤ ``log_end_offset``.
+    """One partition's log.
 
-    The high watermark is the end of what readers may see: what is durable under the flush policy.
+    Offsets: ``log_start_offset`` ≤ ``high_watermark`` ≤ ``log_end_offset``.
+        The high watermark is the end of what readers may see: what is durable under the flush policy.
     """
 
     topic_partition: TopicPartition
@@ -67,15 +72,19 @@ class PartitionLog(Protocol):
         ...
 
     async def wait_durable(self, end_offset: int) -> None:
-        """Return once everything below ``end_offset`` is durable under the flush policy (group commit).
+        """Return once everything below ``end_offset`` is durable under the flush policy (group
+        commit).
 
         Raises:
             KafkaStorageError: a flush failed; what was not durable may be lost.
         """
         ...
 
-    async def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> ReadBatches:
-        """Whole batches from the one that holds ``offset`` on, up to about ``max_bytes`` (at least one batch).
+    async def read(
+        self, offset: int, max_bytes: int, *, end_offset: int | None = None
+    ) -> ReadBatches:
+        """Whole batches from the one that holds ``offset`` on, up to about ``max_bytes`` (at least
+        one batch).
 
         Nothing at or past ``end_offset`` (default: the high watermark) is returned.
 
@@ -86,9 +95,16 @@ class PartitionLog(Protocol):
         ...
 
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record whose timestamp is ≥ ``timestamp_ms``, or None."""
+        """(offset, timestamp) of the first record whose timestamp is ≥ ``timestamp_ms``, or
+        None."""
+        ...
+
+    async def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record with the largest timestamp, or None in an empty
+        log."""
         ...
 
     async def delete_records(self, before_offset: int) -> int:
-        """Move the log start up to ``before_offset`` (-1: the high watermark); the new log start."""
+        """Move the log start up to ``before_offset`` (-1: the high watermark); the new log
+        start."""
         ...

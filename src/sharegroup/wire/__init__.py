@@ -1,1 +1,2 @@
-"""Bytes ⇄ typed messages: framing, the codec, message classes, record-batch headers, our extension fields."""
+"""Bytes ⇄ typed messages: framing, the codec, message classes, record-batch headers, our extension
+fields."""

@@ -1,6 +1,7 @@
-"""The APIs we know: key, name, message classes. The broker's own table (``broker.api_table``) says which it serves.
+"""The APIs we know: key, name, message classes.
 
-Message modules are imported on first use, so that starting a broker or an executor does not pay for APIs it never sees.
+The broker's own table (``broker.api_table``) says which it serves. Message modules are imported on
+first use, so that starting a broker or an executor does not pay for APIs it never sees.
 """
 
 from __future__ import annotations
@@ -56,7 +57,6 @@ CREATE_TOPICS = Api(19, "CreateTopics", "create_topics")
 DELETE_TOPICS = Api(20, "DeleteTopics", "delete_topics")
 DELETE_RECORDS = Api(21, "DeleteRecords", "delete_records")
 INIT_PRODUCER_ID = Api(22, "InitProducerId", "init_producer_id")
-OFFSET_FOR_LEADER_EPOCH = Api(23, "OffsetForLeaderEpoch", "offset_for_leader_epoch")
 DESCRIBE_CONFIGS = Api(32, "DescribeConfigs", "describe_configs")
 CREATE_PARTITIONS = Api(37, "CreatePartitions", "create_partitions")
 DELETE_GROUPS = Api(42, "DeleteGroups", "delete_groups")

@@ -28,10 +28,10 @@ HEADER_BYTES: Final = 61
 MAGIC: Final = 2
 CRC_START: Final = 21
 """The first byte that the CRC covers: attributes and everything after."""
+
 STAMPED_BYTES: Final = 16
 """Base offset, length and leader epoch: what a broker writes into a producer's batch, all outside
-the CRC.
-"""
+the CRC."""
 
 COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -48,8 +48,9 @@ _CRC = struct.Struct(">I")
 
 
 class BatchHeader(NamedTuple):
-    """One batch header. ``length`` is the whole batch in bytes, header included; times are in
-    milliseconds.
+    """One batch header.
+
+    ``length`` is the whole batch in bytes, header included; times are in milliseconds.
     """
 
     base_offset: int
@@ -107,8 +108,9 @@ def parse_headers(data: Buffer) -> list[BatchHeader]:
 
 
 def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
-    """(base offset, last offset) of each batch, both inclusive. Runs per share fetch: it must stay
-    this lean.
+    """(base offset, last offset) of each batch, both inclusive.
+
+    Runs per share fetch: it must stay this lean.
 
     Raises:
         CorruptMessage: a wrong magic or length, or bytes left over.
@@ -132,7 +134,8 @@ def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
 
 
 def size_through(data: Buffer, last_offset: int) -> int:
-    """Bytes of the batches in ``data`` (whole ones, checked before) up to the one that holds ``last_offset``."""
+    """Bytes of the batches in ``data`` (whole ones, checked before) up to the one that holds
+    ``last_offset``."""
     position, end = 0, len(data)
     while position < end:
         base_offset, length, _, _ = _BOUNDS.unpack_from(data, position)
@@ -162,8 +165,7 @@ def check_crc(batch: Buffer) -> None:
 
 def stamped_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:
     """The first 16 bytes of a batch with offset and epoch set: write it before ``batch[16:]``, no
-    copy needed.
-    """
+    copy needed."""
     return _STAMP.pack(base_offset, header.length - _LENGTH_END, leader_epoch)
 
 
@@ -171,8 +173,7 @@ def append_time_header(
     batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int
 ) -> bytes:
     """The whole 61-byte header under LogAppendTime: both timestamps set, CRC made again (Kafka
-    class LogValidator).
-    """
+    class LogValidator)."""
     after_crc = _AFTER_CRC.pack(
         header.attributes | LOG_APPEND_TIME,
         header.last_offset_delta,

@@ -1,11 +1,14 @@
-"""Readers and writers of messages, generated as straight-line Python per class and version, on first use.
+"""Readers and writers of messages, generated as straight-line Python per class and version, on
+first use.
 
-A reader for one version of one class is a single function: neighbouring fixed-size fields become one ``struct`` call,
-strings and arrays are inlined. That makes a ShareFetch request cost a few microseconds, with nothing compiled.
-Writers append chunks to a list; record data goes in by reference and is never copied.
+A reader for one version of one class is a single function: neighbouring fixed-size fields become
+one ``struct`` call, strings and arrays are inlined. That makes a ShareFetch request cost a few
+microseconds, with nothing compiled. Writers append chunks to a list; record data goes in by
+reference and is never copied.
 
-Rules kept: unknown tagged fields are skipped (KIP-482), a null where the version has none is refused, no length may
-point past the end of the message, nothing but :class:`MalformedMessage` comes out of a bad one.
+Rules kept: unknown tagged fields are skipped (KIP-482), a null where the version has none is
+refused, no length may point past the end of the message, nothing but :class:`MalformedMessage`
+comes out of a bad one.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import fields
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -37,10 +40,13 @@ FORMATS = {
     "uuid": ("16s", 16),
 }
 UVARINTS = [bytes([n]) for n in range(128)]
+_READERS: dict[tuple[type[Message], int, bool], Reader] = {}
+_WRITERS: dict[tuple[type[Message], int, bool], Writer] = {}
 
 
 def decode(kind: type[M], version: int, data: bytes, position: int = 0) -> M:
-    """The message of class ``kind`` that starts at ``position``; bytes after it are ignored, as Kafka does.
+    """The message of class ``kind`` that starts at ``position``; bytes after it are ignored, as
+    Kafka does.
 
     Raises:
         MalformedMessage: the bytes are not such a message.
@@ -57,7 +63,8 @@ def decode_prefix(kind: type[M], version: int, data: bytes, position: int = 0) -
 
 
 def encode(message: Message, version: int) -> list[bytes]:
-    """The message's bytes at ``version``, as chunks in order; large record data is one chunk, by reference.
+    """The message's bytes at ``version``, as chunks in order; large record data is one chunk, by
+    reference.
 
     Raises:
         MalformedMessage: a value does not fit its field (too large a number, None where null is not allowed).
@@ -149,7 +156,7 @@ class _Source:
 
     def build(self, label: str) -> Any:
         code = compile("\n".join(self.lines), f"<{label}>", "exec")
-        exec(code, self.names)  # noqa: S102: the source is made here, from our own classes
+        exec(code, self.names)
         return self.names["function"]
 
 
@@ -172,9 +179,15 @@ def _layout(kind: type[Message], version: int, flexible: bool) -> tuple[list[Any
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-@cache
 def reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     """The reader of ``kind`` at ``version``: (data, position) → (message, position after)."""
+    key = (kind, version, flexible)
+    if key not in _READERS:
+        _READERS[key] = _make_reader(*key)
+    return _READERS[key]
+
+
+def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     source = _Source()
     source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null)
     source.add(0, "def function(d, p):")
@@ -320,9 +333,15 @@ def _tag_reader(name: str, schema: FieldSchema, version: int) -> Callable[[bytes
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-@cache
 def writer(kind: type[Message], version: int, flexible: bool) -> Writer:
     """The writer of ``kind`` at ``version``: (message, append) appends its chunks."""
+    key = (kind, version, flexible)
+    if key not in _WRITERS:
+        _WRITERS[key] = _make_writer(*key)
+    return _WRITERS[key]
+
+
+def _make_writer(kind: type[Message], version: int, flexible: bool) -> Writer:
     source = _Source()
     source.names.update(_uv=uvarint, _null=_null)
     source.add(0, "def function(o, w):")

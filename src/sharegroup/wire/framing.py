@@ -1,4 +1,5 @@
-"""Frames and headers: a frame is a 4-byte length and that many bytes; a request or response header comes first in it.
+"""Frames and headers: a frame is a 4-byte length and that many bytes; a request or response header
+comes first in it.
 
 Sans-IO: bytes in, frames out; the broker's and the client's connections use the same code.
 """

@@ -1,12 +1,13 @@
 """How a message class says what its bytes are.
 
-A message is a slotted dataclass whose fields are made by the functions below. Each field carries the versions it exists
-in, the versions in which it may be null, and its tag when it is a tagged field (KIP-482); ``wire.codec`` turns a class
-and a version into a reader and a writer. One class serves all versions of its API: a field that a version lacks keeps
-its default when read and is left out when written.
+A message is a slotted dataclass whose fields are made by the functions below. Each field carries
+the versions it exists in, the versions in which it may be null, and its tag when it is a tagged
+field (KIP-482); ``wire.codec`` turns a class and a version into a reader and a writer. One class
+serves all versions of its API: a field that a version lacks keeps its default when read and is left
+out when written.
 
-Versions are written as in Kafka's own message definitions: ``"0+"``, ``"3-7"``, ``"5"``. Types: Kafka's
-``clients/src/main/resources/common/message/README.md``.
+Versions are written as in Kafka's own message definitions: ``"0+"``, ``"3-7"``, ``"5"``. Types:
+Kafka's ``clients/src/main/resources/common/message/README.md``.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ class FieldSchema:
     """What one field is on the wire."""
 
     kind: str
-    """i8 i16 i32 i64 u16 u32 f64 bool uuid string bytes records struct array"""
+    """I8 i16 i32 i64 u16 u32 f64 bool uuid string bytes records struct array."""
+
     versions: Versions
     nullable: Versions
     tag: int | None
     tagged: Versions
     element: Any = None
-    """struct: its class; array: a kind's name or a class."""
+    """Struct: its class; array: a kind's name or a class."""
 
 
 def element_schema(array_schema: FieldSchema) -> FieldSchema:
@@ -75,7 +77,10 @@ class Message:
     __slots__ = ()
 
     FLEXIBLE: ClassVar[int] = 0
-    """First flexible version. Nested structs follow the message they stand in."""
+    """First flexible version.
+
+    Nested structs follow the message they stand in.
+    """
 
 
 def _wire(

@@ -1,4 +1,7 @@
-"""ApiVersions (API key 18). Source: Kafka's message definitions ApiVersionsRequest.json, ApiVersionsResponse.json."""
+"""ApiVersions (API key 18).
+
+Source: Kafka's message definitions ApiVersionsRequest.json, ApiVersionsResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreatePartitions (API key 37). Source: Kafka's message definitions CreatePartitionsRequest.json, CreatePartitionsResponse.json."""
+"""CreatePartitions (API key 37).
+
+Source: Kafka's message definitions CreatePartitionsRequest.json, CreatePartitionsResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreateTopics (API key 19). Source: Kafka's message definitions CreateTopicsRequest.json, CreateTopicsResponse.json."""
+"""CreateTopics (API key 19).
+
+Source: Kafka's message definitions CreateTopicsRequest.json, CreateTopicsResponse.json.
+"""
 
 from __future__ import annotations
 

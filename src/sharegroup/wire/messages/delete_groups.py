@@ -1,4 +1,7 @@
-"""DeleteGroups (API key 42). Source: Kafka's message definitions DeleteGroupsRequest.json, DeleteGroupsResponse.json."""
+"""DeleteGroups (API key 42).
+
+Source: Kafka's message definitions DeleteGroupsRequest.json, DeleteGroupsResponse.json.
+"""
 
 from __future__ import annotations
 

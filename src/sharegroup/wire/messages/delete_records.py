@@ -1,4 +1,7 @@
-"""DeleteRecords (API key 21). Source: Kafka's message definitions DeleteRecordsRequest.json, DeleteRecordsResponse.json."""
+"""DeleteRecords (API key 21).
+
+Source: Kafka's message definitions DeleteRecordsRequest.json, DeleteRecordsResponse.json.
+"""
 
 from __future__ import annotations
 

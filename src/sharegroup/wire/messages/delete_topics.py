@@ -1,4 +1,7 @@
-"""DeleteTopics (API key 20). Source: Kafka's message definitions DeleteTopicsRequest.json, DeleteTopicsResponse.json."""
+"""DeleteTopics (API key 20).
+
+Source: Kafka's message definitions DeleteTopicsRequest.json, DeleteTopicsResponse.json.
+"""
 
 from __future__ import annotations
 

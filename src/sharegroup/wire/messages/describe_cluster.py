@@ -1,4 +1,7 @@
-"""DescribeCluster (API key 60). Source: Kafka's message definitions DescribeClusterRequest.json, DescribeClusterResponse.json."""
+"""DescribeCluster (API key 60).
+
+Source: Kafka's message definitions DescribeClusterRequest.json, DescribeClusterResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeConfigs (API key 32). Source: Kafka's message definitions DescribeConfigsRequest.json, DescribeConfigsResponse.json."""
+"""DescribeConfigs (API key 32).
+
+Source: Kafka's message definitions DescribeConfigsRequest.json, DescribeConfigsResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DescribeShareGroupOffsets (API key 90). Source: Kafka's message definitions DescribeShareGroupOffsetsRequest.json, DescribeShareGroupOffsetsResponse.json."""
+"""DescribeShareGroupOffsets (API key 90).
+
+Source: Kafka's message definitions DescribeShareGroupOffsetsRequest.json,
+DescribeShareGroupOffsetsResponse.json.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +52,8 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     lag: int = i64("1+", default=-1)
     error_code: int = i16()
     error_message: str | None = string(default=None, nullable="0+")
+    in_flight_count: int = i32(tag=9000, default=-1)
+    """Ours: records that members hold now; -1 where the broker does not say."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,8 @@
-"""DescribeTopicPartitions (API key 75). Source: Kafka's message definitions DescribeTopicPartitionsRequest.json, DescribeTopicPartitionsResponse.json."""
+"""DescribeTopicPartitions (API key 75).
+
+Source: Kafka's message definitions DescribeTopicPartitionsRequest.json,
+DescribeTopicPartitionsResponse.json.
+"""
 
 from __future__ import annotations
 

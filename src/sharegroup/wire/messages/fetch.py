@@ -1,4 +1,7 @@
-"""Fetch (API key 1). Source: Kafka's message definitions FetchRequest.json, FetchResponse.json."""
+"""Fetch (API key 1).
+
+Source: Kafka's message definitions FetchRequest.json, FetchResponse.json.
+"""
 
 from __future__ import annotations
 

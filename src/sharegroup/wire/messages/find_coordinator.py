@@ -1,4 +1,7 @@
-"""FindCoordinator (API key 10). Source: Kafka's message definitions FindCoordinatorRequest.json, FindCoordinatorResponse.json."""
+"""FindCoordinator (API key 10).
+
+Source: Kafka's message definitions FindCoordinatorRequest.json, FindCoordinatorResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""IncrementalAlterConfigs (API key 44). Source: Kafka's message definitions IncrementalAlterConfigsRequest.json, IncrementalAlterConfigsResponse.json."""
+"""IncrementalAlterConfigs (API key 44).
+
+Source: Kafka's message definitions IncrementalAlterConfigsRequest.json,
+IncrementalAlterConfigsResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""InitProducerId (API key 22). Source: Kafka's message definitions InitProducerIdRequest.json, InitProducerIdResponse.json."""
+"""InitProducerId (API key 22).
+
+Source: Kafka's message definitions InitProducerIdRequest.json, InitProducerIdResponse.json.
+"""
 
 from __future__ import annotations
 

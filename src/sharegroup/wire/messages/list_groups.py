@@ -1,4 +1,7 @@
-"""ListGroups (API key 16). Source: Kafka's message definitions ListGroupsRequest.json, ListGroupsResponse.json."""
+"""ListGroups (API key 16).
+
+Source: Kafka's message definitions ListGroupsRequest.json, ListGroupsResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ListOffsets (API key 2). Source: Kafka's message definitions ListOffsetsRequest.json, ListOffsetsResponse.json."""
+"""ListOffsets (API key 2).
+
+Source: Kafka's message definitions ListOffsetsRequest.json, ListOffsetsResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Metadata (API key 3). Source: Kafka's message definitions MetadataRequest.json, MetadataResponse.json."""
+"""Metadata (API key 3).
+
+Source: Kafka's message definitions MetadataRequest.json, MetadataResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Produce (API key 0). Source: Kafka's message definitions ProduceRequest.json, ProduceResponse.json."""
+"""Produce (API key 0).
+
+Source: Kafka's message definitions ProduceRequest.json, ProduceResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ShareAcknowledge (API key 79). Source: Kafka's message definitions ShareAcknowledgeRequest.json, ShareAcknowledgeResponse.json."""
+"""ShareAcknowledge (API key 79).
+
+Source: Kafka's message definitions ShareAcknowledgeRequest.json, ShareAcknowledgeResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ShareFetch (API key 78). Source: Kafka's message definitions ShareFetchRequest.json, ShareFetchResponse.json."""
+"""ShareFetch (API key 78).
+
+Source: Kafka's message definitions ShareFetchRequest.json, ShareFetchResponse.json.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ class PartitionData(Message):
     acknowledge_error_code: int = i16()
     acknowledge_error_message: str | None = string(default=None, nullable="0+")
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch)
-    records: bytes | None = records()
+    records: bytes | memoryview | None = records()
     acquired_records: Sequence[AcquiredRecords] = array(AcquiredRecords)
 
 

@@ -1,4 +1,7 @@
-"""ShareGroupDescribe (API key 77). Source: Kafka's message definitions ShareGroupDescribeRequest.json, ShareGroupDescribeResponse.json."""
+"""ShareGroupDescribe (API key 77).
+
+Source: Kafka's message definitions ShareGroupDescribeRequest.json, ShareGroupDescribeResponse.json.
+"""
 
 from __future__ import annotations
 

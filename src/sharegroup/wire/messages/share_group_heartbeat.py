@@ -1,4 +1,8 @@
-"""ShareGroupHeartbeat (API key 76). Source: Kafka's message definitions ShareGroupHeartbeatRequest.json, ShareGroupHeartbeatResponse.json."""
+"""ShareGroupHeartbeat (API key 76).
+
+Source: Kafka's message definitions ShareGroupHeartbeatRequest.json,
+ShareGroupHeartbeatResponse.json.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,27 @@
+"""The real world: the loop's clock, the machine's wall clock, local files."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from sharegroup.model.environment import Environment
+from sharegroup.storage.disk import LocalDisk
+
+
+class LoopClock:
+    """Monotonic time of the running event loop, so that timers and deadlines agree; wall time of
+    the machine."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds of the event loop's clock."""
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+
+def local_environment() -> Environment:
+    """This machine."""
+    return Environment(clock=LoopClock(), disk=LocalDisk())

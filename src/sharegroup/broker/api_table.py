@@ -1,0 +1,141 @@
+"""The one table of what this broker serves: API, versions, handler, limit, and one line for the
+docs.
+
+ApiVersions, dispatch and ``docs/apis.md`` read it. A handler is named, and imported on first use,
+so that starting a broker does not pay for what nobody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.limits import FRAME_BYTES_MAX
+from sharegroup.wire import apis
+from sharegroup.wire.apis import Api
+from sharegroup.wire.schema import Versions
+
+Handler = Callable[[Any, Any, Any], Awaitable[Any]]
+
+SMALL = 1 << 20
+"""Bytes: administration and membership; 1 MiB holds thousands of topics."""
+
+ACKNOWLEDGEMENTS = 16 << 20
+"""Bytes: share requests carry acknowledgements, at worst a byte a record and 18 bytes a range."""
+
+
+@dataclass(frozen=True)
+class ServedApi:
+    """One row."""
+
+    api: Api
+    versions: Versions
+    handler_name: str
+    request_bytes_max: int
+    doc: str
+
+    @cached_property
+    def handler(self) -> Handler:
+        """``async (broker, request, context) -> response``, or None for no answer."""
+        handler: Handler = getattr(
+            import_module(f"sharegroup.broker.handlers.{self.handler_name}"), self.handler_name
+        )
+        return handler
+
+    def failure(self, request: Any, error: KafkaError) -> Any:
+        """The response that says ``error`` for the request as a whole.
+
+        APIs without a top-level error have a ``failure(request, error)`` beside their handler.
+        """
+        module = import_module(f"sharegroup.broker.handlers.{self.handler_name}")
+        if hasattr(module, "failure"):
+            return module.failure(request, error)
+        response: Any = self.api.response()
+        names = {f.name for f in fields(response)}
+        if "error_code" not in names:
+            raise error
+        response.error_code = error.code
+        if "error_message" in names:
+            response.error_message = error.message
+        return response
+
+
+def _row(
+    api: Api,
+    first: int,
+    last: int,
+    handler_name: str,
+    doc: str,
+    request_bytes_max: int = SMALL,
+) -> ServedApi:
+    return ServedApi(api, Versions(first, last), handler_name, request_bytes_max, doc)
+
+
+API_TABLE: dict[int, ServedApi] = {
+    row.api.key: row
+    for row in (
+        _row(apis.PRODUCE, 3, 13, "produce", "append record batches", FRAME_BYTES_MAX),
+        _row(apis.FETCH, 4, 17, "fetch", "read record batches; sessions are declined"),
+        _row(
+            apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
+        ),
+        _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
+        _row(
+            apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
+        ),
+        _row(apis.LIST_GROUPS, 0, 5, "list_groups", "share groups by state and type"),
+        _row(apis.API_VERSIONS, 0, 4, "api_versions", "this table, and the features"),
+        _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
+        _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
+        _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),
+        _row(
+            apis.INIT_PRODUCER_ID, 0, 5, "init_producer_id", "a producer id for idempotent produce"
+        ),
+        _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
+        _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
+        _row(apis.DELETE_GROUPS, 0, 2, "delete_groups", "delete empty share groups"),
+        _row(
+            apis.INCREMENTAL_ALTER_CONFIGS,
+            0,
+            1,
+            "incremental_alter_configs",
+            "change topic, broker and group configs",
+        ),
+        _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
+        _row(
+            apis.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            0,
+            "describe_topic_partitions",
+            "topics' partitions, page by page",
+        ),
+        _row(
+            apis.SHARE_GROUP_HEARTBEAT,
+            1,
+            1,
+            "share_group_heartbeat",
+            "join, stay in, leave a share group",
+        ),
+        _row(apis.SHARE_GROUP_DESCRIBE, 1, 1, "share_group_describe", "members and assignments"),
+        _row(apis.SHARE_FETCH, 1, 2, "share_fetch", "acquire records", ACKNOWLEDGEMENTS),
+        _row(
+            apis.SHARE_ACKNOWLEDGE,
+            1,
+            2,
+            "share_acknowledge",
+            "accept, release, reject, renew",
+            ACKNOWLEDGEMENTS,
+        ),
+        _row(
+            apis.DESCRIBE_SHARE_GROUP_OFFSETS,
+            0,
+            1,
+            "describe_share_group_offsets",
+            "start offset, lag and in-flight count by partition",
+        ),
+    )
+}

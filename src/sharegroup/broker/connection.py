@@ -1,0 +1,135 @@
+"""One client connection: bytes to frames, frames to handlers, answers back in the order of the
+requests.
+
+Requests are started in order and may overlap (a produce that waits for its fsync does not hold up
+the next); answers leave in order. Reading pauses while too many requests are open or the peer does
+not read its answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+from sharegroup.model.errors import MalformedMessage
+from sharegroup.model.limits import IN_FLIGHT_REQUESTS_MAX
+from sharegroup.wire.framing import FrameSplitter
+
+if TYPE_CHECKING:
+    from sharegroup.broker.dispatch import Dispatcher
+
+OPEN_REQUESTS_PAUSE = 100
+"""Above this many open requests the socket is not read until half of them are answered (Kafka reads
+one at a time)."""
+
+assert OPEN_REQUESTS_PAUSE < IN_FLIGHT_REQUESTS_MAX
+
+
+class _Slot:
+    """The place of one request's answer in the order of answers."""
+
+    __slots__ = ("chunks",)
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] | None = None
+
+
+class BrokerConnection(asyncio.Protocol):
+    """The asyncio protocol of one accepted socket."""
+
+    def __init__(self, dispatcher: Dispatcher, frame_bytes_max: int) -> None:
+        self._dispatcher = dispatcher
+        self._splitter = FrameSplitter(frame_bytes_max)
+        self._slots: deque[_Slot] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._transport: asyncio.Transport | None = None
+        self._reading = True
+        self._peer_slow = False
+        self.client_host = ""
+
+    @property
+    def open_requests(self) -> int:
+        """Requests read and not yet answered."""
+        return len(self._slots)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A peer connected."""
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self.client_host = f"/{peer[0]}" if peer else ""
+        self._dispatcher.connected(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The peer is gone.
+
+        What runs is left to end: a change that is half-way to the log must get there.
+        """
+        self._transport = None
+        self._dispatcher.disconnected(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Start a handler for each whole frame."""
+        try:
+            for frame in self._splitter.feed(data):
+                self._start(frame)
+        except MalformedMessage as error:
+            self._dispatcher.malformed(self, error)
+            self.close()
+        if len(self._slots) > OPEN_REQUESTS_PAUSE:
+            self._pause()
+
+    def pause_writing(self) -> None:
+        """The peer does not read: do not read from it either."""
+        self._peer_slow = True
+        self._pause()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._peer_slow = False
+        self._resume()
+
+    async def idle(self, seconds: float) -> None:
+        """Return when no request is open, or after ``seconds``."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=max(0.0, seconds))
+
+    def close(self) -> None:
+        """Send what is ready, then close."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _start(self, frame: bytes) -> None:
+        slot = _Slot()
+        self._slots.append(slot)
+        task = asyncio.get_running_loop().create_task(self._answer(frame, slot))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, frame: bytes, slot: _Slot) -> None:
+        try:
+            slot.chunks = await self._dispatcher.answer(self, frame)
+        except MalformedMessage as error:
+            self._dispatcher.malformed(self, error)
+            self.close()
+            return
+        self._send_ready()
+
+    def _send_ready(self) -> None:
+        ready: list[bytes] = []
+        while self._slots and self._slots[0].chunks is not None:
+            ready += self._slots.popleft().chunks or ()
+        if ready and self._transport is not None:
+            self._transport.writelines(ready)
+        if not self._reading and len(self._slots) < OPEN_REQUESTS_PAUSE // 2:
+            self._resume()
+
+    def _pause(self) -> None:
+        if self._reading and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not self._reading and not self._peer_slow and self._transport is not None:
+            self._reading = True
+            self._transport.resume_reading()

@@ -1,0 +1,116 @@
+"""From a frame to its handler and back to a frame; errors become what the protocol has for them.
+
+An error that a handler raises becomes the request's error response where its API has one at the top
+level; everything else is the handler's own business. A request that is not a message closes its
+connection, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sharegroup.broker.api_table import API_TABLE, ServedApi
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.counters import Counters
+from sharegroup.model.errors import KafkaError, MalformedMessage, UnknownServerError
+from sharegroup.wire.apis import API_VERSIONS
+from sharegroup.wire.codec import decode
+from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
+from sharegroup.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from sharegroup.broker.connection import BrokerConnection
+    from sharegroup.broker.server import Broker
+
+logger = logging.getLogger("sharegroup.broker")
+
+UNSUPPORTED_VERSION = 35
+
+
+class Dispatcher:
+    """Routes the requests of all connections of one broker."""
+
+    def __init__(self, broker: Broker, counters: Counters) -> None:
+        self._broker = broker
+        self._counters = counters
+        self.connections: set[BrokerConnection] = set()
+        self._on_disconnect: list[Callable[[object], None]] = []
+
+    def on_disconnect(self, callback: Callable[[object], None]) -> None:
+        """Call ``callback`` with the connection when one is gone."""
+        self._on_disconnect.append(callback)
+
+    def connected(self, connection: BrokerConnection) -> None:
+        """A connection was accepted."""
+        self.connections.add(connection)
+        self._counters.add("connections")
+
+    def disconnected(self, connection: BrokerConnection) -> None:
+        """A connection is gone."""
+        self.connections.discard(connection)
+        for callback in self._on_disconnect:
+            callback(connection)
+
+    def malformed(self, connection: BrokerConnection, error: MalformedMessage) -> None:
+        """A peer sent what is no message; its connection is being closed."""
+        self._counters.add("malformed_requests")
+        logger.warning("closing the connection from %s: %s", connection.client_host, error)
+
+    async def answer(self, connection: BrokerConnection, frame: bytes) -> list[bytes]:
+        """The response frame of a request frame, in chunks; empty where there is none (acks=0).
+
+        Raises:
+            MalformedMessage: it is no request that we know; the caller must close the connection.
+        """
+        header = parse_request_header(frame)
+        served = API_TABLE.get(header.api_key)
+        if served is None or header.version not in served.versions:
+            return self._unsupported(header, served)
+        if len(frame) > served.request_bytes_max:
+            raise MalformedMessage(
+                f"a {served.api.name} request of {len(frame)} bytes; {served.request_bytes_max} is the most"
+            )
+        request = decode(served.api.request, header.version, frame, header.body)
+        context = RequestContext(
+            version=header.version,
+            client_id=header.client_id or "",
+            client_host=connection.client_host,
+            connection=connection,
+        )
+        self._counters.add("requests", served.api.name)
+        response = await self._handle(served, request, context)
+        if response is None:
+            return []
+        return response_frame(served.api, header.version, header.correlation_id, response)
+
+    async def _handle(self, served: ServedApi, request: Any, context: RequestContext) -> Any:
+        try:
+            return await served.handler(self._broker, request, context)
+        except KafkaError as error:
+            self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
+            return served.failure(request, error)
+        except MalformedMessage:
+            raise
+        except Exception:
+            self._counters.add("handler_failures", served.api.name)
+            logger.exception("%s failed", served.api.name)
+            return served.failure(request, UnknownServerError())
+
+    def _unsupported(self, header: RequestHeader, served: ServedApi | None) -> list[bytes]:
+        """ApiVersions of a newer version is answered at v0 with what we have (KIP-511); the rest
+        closes."""
+        if header.api_key != API_VERSIONS.key:
+            name = served.api.name if served else f"API key {header.api_key}"
+            raise MalformedMessage(f"{name} version {header.version} is not served here")
+        response = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=api_versions())
+        return response_frame(API_VERSIONS, 0, header.correlation_id, response)
+
+
+def api_versions() -> list[ApiVersion]:
+    """What we serve, for ApiVersions."""
+    return [
+        ApiVersion(served.api.key, served.versions.first, served.versions.last)
+        for served in API_TABLE.values()
+    ]

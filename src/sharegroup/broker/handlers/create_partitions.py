@@ -1,0 +1,51 @@
+"""CreatePartitions: let topics grow; partitions never go away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import InvalidReplicaAssignment, InvalidTopic, KafkaError
+from sharegroup.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def create_partitions(
+    broker: Broker, request: CreatePartitionsRequest, context: RequestContext
+) -> CreatePartitionsResponse:
+    """Each topic on its own."""
+    return CreatePartitionsResponse(
+        results=[await _grow(broker, topic, request.validate_only) for topic in request.topics]
+    )
+
+
+def failure(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    """Every topic says ``error``."""
+    return CreatePartitionsResponse(results=[_refused(t.name, error) for t in request.topics])
+
+
+def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name, error.code, error.message)
+
+
+async def _grow(
+    broker: Broker, topic: CreatePartitionsTopic, validate_only: bool
+) -> CreatePartitionsTopicResult:
+    try:
+        if broker.topics.is_internal(topic.name):
+            raise InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
+        if any(list(a.broker_ids) != [broker.node_id] for a in topic.assignments or ()):
+            raise InvalidReplicaAssignment(
+                f"Every partition can only be on broker {broker.node_id}."
+            )
+        await broker.topics.grow(topic.name, topic.count, validate_only=validate_only)
+    except KafkaError as error:
+        return _refused(topic.name, error)
+    return CreatePartitionsTopicResult(topic.name)

@@ -1,0 +1,94 @@
+"""CreateTopics: each topic on its own; replication factor and assignments are checked against one
+node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    KafkaError,
+)
+from sharegroup.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def create_topics(
+    broker: Broker, request: CreateTopicsRequest, context: RequestContext
+) -> CreateTopicsResponse:
+    """A name that stands twice in the request is refused both times, as in Kafka."""
+    names = [topic.name for topic in request.topics]
+    results = []
+    for topic in request.topics:
+        try:
+            if names.count(topic.name) > 1:
+                raise InvalidRequest(f"Duplicate topic name {topic.name} in the request.")
+            results.append(await _create(broker, topic, request.validate_only))
+        except KafkaError as error:
+            results.append(_refused(topic.name, error))
+    return CreateTopicsResponse(topics=results)
+
+
+def failure(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    """Every topic says ``error``."""
+    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message, configs=None
+    )
+
+
+async def _create(
+    broker: Broker, topic: CreatableTopic, validate_only: bool
+) -> CreatableTopicResult:
+    configs = {c.name: c.value for c in topic.configs if c.value is not None}
+    check_topic_configs(configs)
+    made = await broker.topics.create(
+        topic.name, _partitions(broker, topic), configs, validate_only=validate_only
+    )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=made.topic_id,
+        error_message=None,
+        num_partitions=made.partition_count,
+        replication_factor=1,
+        configs=[
+            CreatableTopicConfigs(
+                entry.name, entry.value, entry.read_only, entry.source, entry.sensitive
+            )
+            for entry in describe_topic_configs(configs, broker.configs.broker)
+        ],
+    )
+
+
+def _partitions(broker: Broker, topic: CreatableTopic) -> int:
+    """The partition count that the request means."""
+    if not topic.assignments:
+        if topic.replication_factor not in (-1, 1):
+            raise InvalidReplicationFactor(
+                f"Replication factor {topic.replication_factor} is not possible: there is 1 broker."
+            )
+        return topic.num_partitions
+    if topic.num_partitions != -1 or topic.replication_factor != -1:
+        raise InvalidRequest("Give either assignments or a partition count, not both.")
+    indexes = sorted(assignment.partition_index for assignment in topic.assignments)
+    if indexes != list(range(len(indexes))):
+        raise InvalidPartitions("Assigned partitions must be 0, 1, 2, … without a hole.")
+    if any(list(a.broker_ids) != [broker.node_id] for a in topic.assignments):
+        raise InvalidReplicaAssignment(f"Every partition can only be on broker {broker.node_id}.")
+    return len(indexes)

@@ -1,0 +1,46 @@
+"""DeleteGroups: empty share groups, with their delivery state and settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import InvalidGroupId, KafkaError
+from sharegroup.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def delete_groups(
+    broker: Broker, request: DeleteGroupsRequest, context: RequestContext
+) -> DeleteGroupsResponse:
+    """Each group on its own."""
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id, await _delete(broker, group_id))
+            for group_id in request.groups_names
+        ]
+    )
+
+
+def failure(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    """Every group says ``error``."""
+    return DeleteGroupsResponse(
+        results=[DeletableGroupResult(group_id, error.code) for group_id in request.groups_names]
+    )
+
+
+async def _delete(broker: Broker, group_id: str) -> int:
+    try:
+        if not group_id:
+            raise InvalidGroupId
+        await broker.groups.delete(group_id)
+    except KafkaError as error:
+        return error.code
+    broker.share_partitions.drop_group(group_id)
+    return 0

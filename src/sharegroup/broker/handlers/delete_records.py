@@ -1,0 +1,62 @@
+"""DeleteRecords: move the log start; records in flight below it are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import InvalidTopic, KafkaError
+from sharegroup.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def delete_records(
+    broker: Broker, request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse:
+    """Each partition on its own; offset -1 is the high watermark."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                topic.name, [await _delete(broker, topic.name, part) for part in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def failure(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+    """Every partition says ``error``."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                topic.name,
+                [
+                    DeleteRecordsPartitionResult(p.partition_index, -1, error.code)
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+async def _delete(
+    broker: Broker, name: str, wanted: DeleteRecordsPartition
+) -> DeleteRecordsPartitionResult:
+    try:
+        if broker.topics.is_internal(name):
+            raise InvalidTopic(f"{name} is internal; its records are the broker's")
+        log = broker.topics.log(name, wanted.partition_index)
+        low_watermark = await log.delete_records(wanted.offset)
+    except KafkaError as error:
+        return DeleteRecordsPartitionResult(wanted.partition_index, -1, error.code)
+    broker.share_partitions.log_start_moved(log.topic_id, wanted.partition_index, low_watermark)
+    return DeleteRecordsPartitionResult(wanted.partition_index, low_watermark)

@@ -1,0 +1,33 @@
+"""DescribeCluster: one node, which is its own controller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import InvalidRequest
+from sharegroup.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+BROKERS = 1
+
+
+async def describe_cluster(
+    broker: Broker, request: DescribeClusterRequest, context: RequestContext
+) -> DescribeClusterResponse:
+    """Answer for the brokers' endpoint; there are no controllers to list."""
+    if context.version >= 1 and request.endpoint_type != BROKERS:
+        raise InvalidRequest("only brokers (endpoint type 1) can be described here")
+    host, port = broker.advertised
+    return DescribeClusterResponse(
+        endpoint_type=BROKERS,
+        cluster_id=broker.topics.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[DescribeClusterBroker(broker.node_id, host, port)],
+    )

@@ -1,0 +1,112 @@
+"""DescribeConfigs: topics, the broker, groups; with sources, synonyms and documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.configs.topic import describe_topic_configs
+from sharegroup.broker.context import RequestContext
+from sharegroup.groups.config import describe_group_configs
+from sharegroup.model.config import ConfigEntry
+from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
+from sharegroup.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+GROUP: Final = 32
+
+
+async def describe_configs(
+    broker: Broker, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse:
+    """Each resource on its own."""
+    return DescribeConfigsResponse(
+        results=[_describe(broker, resource, request) for resource in request.resources]
+    )
+
+
+def failure(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+    """Every resource says ``error``."""
+    return DescribeConfigsResponse(
+        results=[_refused(resource, error) for resource in request.resources]
+    )
+
+
+def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error.code, error.message, resource.resource_type, resource.resource_name
+    )
+
+
+def _describe(
+    broker: Broker, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResult:
+    try:
+        entries = entries_of(broker, resource.resource_type, resource.resource_name)
+    except KafkaError as error:
+        return _refused(resource, error)
+    keys = resource.configuration_keys
+    if keys:  # an empty list means all, as null does (KAFKA-9056)
+        entries = [entry for entry in entries if entry.name in keys]
+    return DescribeConfigsResult(
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_entry(entry, request) for entry in entries],
+    )
+
+
+def entries_of(broker: Broker, resource_type: int, name: str) -> Sequence[ConfigEntry]:
+    """All settings of a resource.
+
+    Raises:
+        UnknownTopicOrPartition, InvalidRequest: there is no such resource.
+    """
+    live = broker.configs
+    if resource_type == TOPIC:
+        if broker.topics.find(name) is None:
+            raise UnknownTopicOrPartition
+        return describe_topic_configs(live.of_topic(name), live.broker)
+    if resource_type == BROKER:
+        check_broker_name(broker, name)
+        return live.broker.describe()
+    if resource_type == BROKER_LOGGER:
+        return []
+    if resource_type == GROUP:
+        set_by_somebody = live.broker.set_by_somebody
+        return describe_group_configs(
+            live.of_group(name), live.broker.group_defaults(), set_by_somebody
+        )
+    raise InvalidRequest(f"resources of type {resource_type} have no configs here")
+
+
+def check_broker_name(broker: Broker, name: str) -> None:
+    """Empty is the cluster's default; else it must be this node's id."""
+    if name and name != str(broker.node_id):
+        raise InvalidRequest(f"broker {name!r} is unknown; this is broker {broker.node_id}")
+
+
+def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[DescribeConfigsSynonym(s.name, s.value, s.source) for s in synonyms],
+        config_type=entry.type,
+        documentation=entry.doc if request.include_documentation else None,
+    )

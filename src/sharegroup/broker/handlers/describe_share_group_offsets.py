@@ -1,0 +1,103 @@
+"""DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
+
+Lag = log end − start offset − finished records behind the start. Ours adds what is in flight, in a tagged field.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.topics import Topic
+from sharegroup.model.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def describe_share_group_offsets(
+    broker: Broker, request: DescribeShareGroupOffsetsRequest, context: RequestContext
+) -> DescribeShareGroupOffsetsResponse:
+    """Each group on its own; null topics are all topics that the group has state of."""
+    return DescribeShareGroupOffsetsResponse(groups=[_group(broker, g) for g in request.groups])
+
+
+def failure(
+    request: DescribeShareGroupOffsetsRequest, error: KafkaError
+) -> DescribeShareGroupOffsetsResponse:
+    """Every group says ``error``."""
+    return DescribeShareGroupOffsetsResponse(
+        groups=[_refused(group.group_id, error) for group in request.groups]
+    )
+
+
+def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsResponseGroup:
+    return DescribeShareGroupOffsetsResponseGroup(
+        group_id=group_id, error_code=error.code, error_message=error.message
+    )
+
+
+def _group(
+    broker: Broker, wanted: DescribeShareGroupOffsetsRequestGroup
+) -> DescribeShareGroupOffsetsResponseGroup:
+    group_id = wanted.group_id
+    try:
+        if not group_id:
+            raise InvalidGroupId
+        known = broker.groups.groups.describe(group_id).initialized
+    except GroupIdNotFound as error:
+        return _refused(group_id, error)
+    except KafkaError as error:
+        return _refused(group_id, error)
+    if wanted.topics is None:
+        asked = [(topic.name, topic.partitions) for topic in known]
+    else:
+        asked = [(topic.topic_name, tuple(topic.partitions)) for topic in wanted.topics]
+    response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=[])
+    topics = []
+    for name, partitions in asked:
+        topic = broker.topics.find(name)
+        topics.append(
+            DescribeShareGroupOffsetsResponseTopic(
+                topic_name=name,
+                **({} if topic is None else {"topic_id": topic.topic_id}),
+                partitions=[_partition(broker, group_id, topic, p) for p in partitions],
+            )
+        )
+    response.topics = topics
+    return response
+
+
+def _partition(
+    broker: Broker, group_id: str, topic: Topic | None, partition: int
+) -> DescribeShareGroupOffsetsResponsePartition:
+    """Unknown or not yet begun: start offset -1, which is no error."""
+    described = DescribeShareGroupOffsetsResponsePartition(
+        partition_index=partition, start_offset=UNKNOWN_OFFSET
+    )
+    if topic is None or partition >= topic.partition_count:
+        return described
+    key = SharePartitionKey(group_id, topic.topic_id, partition)
+    summary = broker.state.coordinator.summary(key)
+    described.start_offset = summary.start_offset
+    described.leader_epoch = max(0, summary.leader_epoch)
+    if summary.start_offset != UNKNOWN_OFFSET and summary.delivery_complete_count >= 0:
+        try:
+            end = broker.topics.log(topic.name, partition).high_watermark
+        except KafkaError as error:
+            described.error_code, described.error_message = error.code, error.message
+            return described
+        described.lag = end - summary.start_offset - summary.delivery_complete_count
+    led = broker.share_partitions.find(key)
+    described.in_flight_count = 0 if led is None else led.core.statistics().acquired
+    return described

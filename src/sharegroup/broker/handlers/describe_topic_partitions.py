@@ -1,0 +1,100 @@
+"""DescribeTopicPartitions: topics' partitions in order, cut into pages by a cursor (KIP-966)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.topics import Topic
+from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
+from sharegroup.wire.messages.describe_topic_partitions import (
+    CursorResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+PARTITIONS_MAX: Final = 2_000
+"""Kafka's max.request.partition.size.limit."""
+
+
+async def describe_topic_partitions(
+    broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    """No topics named: all of them.
+
+    Names are answered in order of name.
+    """
+    names = sorted({topic.name for topic in request.topics})
+    if not names:
+        names = [topic.name for topic in broker.topics.all()]
+    first = 0
+    cursor = request.cursor
+    if cursor is not None:
+        if cursor.partition_index < 0:
+            raise InvalidRequest("a cursor's partition cannot be negative")
+        names = [name for name in names if name >= cursor.topic_name]
+        first = cursor.partition_index
+    left = min(request.response_partition_limit, PARTITIONS_MAX)
+    if left <= 0:
+        raise InvalidRequest("the partition limit of a response must be positive")
+    response = DescribeTopicPartitionsResponse(next_cursor=None)
+    topics = []
+    for index, name in enumerate(names):
+        start = first if cursor is not None and name == cursor.topic_name else 0
+        if left <= 0:
+            response.next_cursor = CursorResponse(name, start)
+            break
+        topic = broker.topics.find(name)
+        if topic is None:
+            topics.append(_refused(name, UnknownTopicOrPartition()))
+            continue
+        end = min(topic.partition_count, start + left)
+        topics.append(_described(broker, topic, range(start, end)))
+        left -= end - start
+        if end < topic.partition_count:
+            response.next_cursor = CursorResponse(names[index], end)
+            break
+    response.topics = topics
+    return response
+
+
+def failure(
+    request: DescribeTopicPartitionsRequest, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
+    """Every topic named says ``error``."""
+    return DescribeTopicPartitionsResponse(
+        topics=[_refused(topic.name, error) for topic in request.topics],
+        next_cursor=None,
+    )
+
+
+def _refused(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=error.code, name=name)
+
+
+def _described(
+    broker: Broker, topic: Topic, partitions: range
+) -> DescribeTopicPartitionsResponseTopic:
+    nodes = [broker.node_id]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=broker.topics.is_internal(topic.name),
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=index,
+                leader_id=broker.node_id,
+                leader_epoch=0,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+            )
+            for index in partitions
+        ],
+    )

@@ -1,0 +1,114 @@
+"""Fetch: record batches for consumers that read partitions themselves.
+
+Sessions are declined (session id 0).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import KafkaError, OffsetOutOfRange
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.log import PartitionLog
+from sharegroup.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+Wanted = list[tuple[FetchTopic, FetchPartition]]
+TOPIC_IDS_FROM = 13
+
+
+async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
+    """Read; wait up to the request's time for ``min_bytes``, an error, or a partition that is
+    gone."""
+    wanted = [(topic, part) for topic in request.topics for part in topic.partitions]
+    until = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+    ids = [TopicIdPartition(_topic_id(broker, topic), part.partition) for topic, part in wanted]
+    with broker.waiters.watch(ids) as waiter:
+        while True:
+            last_look = asyncio.get_running_loop().time() >= until or broker.stopping
+            parts, size, failed = await _look(broker, request, wanted)
+            if size >= request.min_bytes or failed or last_look or not wanted:
+                return _response(wanted, parts)
+            await waiter.wait(until)
+            if not broker.is_connected(context.connection):
+                return _response(wanted, parts)
+
+
+def _topic_id(broker: Broker, topic: FetchTopic) -> UUID:
+    if not topic.topic:
+        return topic.topic_id
+    found = broker.topics.find(topic.topic)
+    return topic.topic_id if found is None else found.topic_id
+
+
+async def _look(
+    broker: Broker, request: FetchRequest, wanted: Wanted
+) -> tuple[list[PartitionData], int, bool]:
+    """One pass: the partitions' data, bytes in all, whether any has an error."""
+    parts = []
+    size = 0
+    failed = False
+    for topic, partition in wanted:
+        part = PartitionData(partition_index=partition.partition, records=b"")
+        parts.append(part)
+        try:
+            log = _log(broker, topic, partition)
+            # Kafka's rule: the first batch of a response goes out even when it is over the limits.
+            left = max(request.max_bytes - size, 0)
+            await _read(log, partition, part, min(partition.partition_max_bytes, left), size > 0)
+        except KafkaError as error:
+            failed = True
+            part.error_code = error.code
+            part.high_watermark = -1
+            broker.counters.add("fetch_errors", error.name)
+        size += len(part.records or b"")
+    return parts, size, failed
+
+
+def _log(broker: Broker, topic: FetchTopic, partition: FetchPartition) -> PartitionLog:
+    if topic.topic:
+        return broker.topics.log(topic.topic, partition.partition)
+    return broker.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.partition))
+
+
+async def _read(
+    log: PartitionLog,
+    partition: FetchPartition,
+    part: PartitionData,
+    bytes_max: int,
+    something_read: bool,
+) -> None:
+    part.high_watermark = part.last_stable_offset = log.high_watermark
+    part.log_start_offset = log.log_start_offset
+    part.aborted_transactions = None
+    if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
+        raise OffsetOutOfRange
+    if partition.fetch_offset >= log.high_watermark or (bytes_max <= 0 and something_read):
+        return
+    data = (await log.read(partition.fetch_offset, max(bytes_max, 1))).data
+    if len(data) <= bytes_max or not something_read:
+        part.records = data
+
+
+def _response(wanted: Wanted, parts: list[PartitionData]) -> FetchResponse:
+    topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
+    for (topic, _), part in zip(wanted, parts, strict=True):
+        key = (topic.topic, topic.topic_id)
+        if key not in topics:
+            topics[key] = FetchableTopicResponse(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=[]
+            )
+        topics[key].partitions.append(part)  # type: ignore[attr-defined]
+    return FetchResponse(responses=list(topics.values()))

@@ -1,0 +1,79 @@
+"""FindCoordinator: this node coordinates everything it serves: groups (0) and share partitions
+(2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    InvalidGroupId,
+    InvalidRequest,
+    KafkaError,
+)
+from sharegroup.model.ids import parse_topic_id
+from sharegroup.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+KEYS_FROM: Final = 4
+SHARE_FROM: Final = 6
+
+
+async def find_coordinator(
+    broker: Broker, request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    """One answer per key from v4 on; the one answer before."""
+    if context.version >= KEYS_FROM:
+        coordinators = [
+            _find(broker, request.key_type, key, context) for key in request.coordinator_keys
+        ]
+        return FindCoordinatorResponse(coordinators=coordinators)
+    found = _find(broker, request.key_type, request.key, context)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(broker: Broker, key_type: int, key: str, context: RequestContext) -> Coordinator:
+    try:
+        _check(key_type, key, context)
+    except KafkaError as error:
+        return Coordinator(
+            key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message
+        )
+    host, port = broker.advertised
+    return Coordinator(key=key, node_id=broker.node_id, host=host, port=port)
+
+
+def _check(key_type: int, key: str, context: RequestContext) -> None:
+    if key_type == TRANSACTION:
+        raise CoordinatorNotAvailable("transactions are not served yet")
+    if key_type == GROUP:
+        if not key:
+            raise InvalidGroupId
+        return
+    if key_type != SHARE or context.version < SHARE_FROM:
+        raise InvalidRequest(f"coordinator key type {key_type} is unknown")
+    head, _, partition = key.rpartition(":")
+    group_id, _, topic_id = head.rpartition(":")
+    try:
+        parse_topic_id(topic_id)
+        valid = bool(group_id) and int(partition) >= 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise InvalidRequest(f"{key!r} is no share coordinator key (group:topicId:partition)")

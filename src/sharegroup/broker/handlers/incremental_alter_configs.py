@@ -1,0 +1,145 @@
+"""IncrementalAlterConfigs: set, delete, append to, subtract from settings of topics, the broker,
+groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.configs.broker import BROKER_CONFIGS
+from sharegroup.broker.configs.topic import TOPIC_CONFIGS
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.handlers.describe_configs import BROKER, GROUP, TOPIC, check_broker_name
+from sharegroup.broker.handlers.describe_configs import entries_of as described
+from sharegroup.groups.config import GROUP_CONFIGS
+from sharegroup.model.config import ConfigTable, ConfigType
+from sharegroup.model.errors import (
+    InvalidConfig,
+    InvalidRequest,
+    KafkaError,
+    UnknownTopicOrPartition,
+)
+from sharegroup.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+
+TABLES: Final[dict[int, ConfigTable]] = {
+    TOPIC: TOPIC_CONFIGS,
+    BROKER: BROKER_CONFIGS,
+    GROUP: GROUP_CONFIGS,
+}
+
+
+async def incremental_alter_configs(
+    broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    """Each resource on its own; a resource changes wholly or not at all."""
+    return IncrementalAlterConfigsResponse(
+        responses=[_alter(broker, r, request.validate_only) for r in request.resources]
+    )
+
+
+def failure(
+    request: IncrementalAlterConfigsRequest, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
+    """Every resource says ``error``."""
+    return IncrementalAlterConfigsResponse(
+        responses=[_response(resource, error) for resource in request.resources]
+    )
+
+
+def _response(
+    resource: AlterConfigsResource, error: KafkaError | None
+) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error.code if error else 0,
+        error.message if error else None,
+        resource.resource_type,
+        resource.resource_name,
+    )
+
+
+def _alter(
+    broker: Broker, resource: AlterConfigsResource, validate_only: bool
+) -> AlterConfigsResourceResponse:
+    name = resource.resource_name
+    live = broker.configs
+    try:
+        if resource.resource_type == TOPIC:
+            if broker.topics.find(name) is None:
+                raise UnknownTopicOrPartition
+            changed = _changed(broker, resource, live.of_topic(name))
+            live.set_topic(name, changed, validate_only=validate_only)
+        elif resource.resource_type == GROUP:
+            if not name:
+                raise InvalidRequest("a group's name cannot be empty")
+            changed = _changed(broker, resource, live.of_group(name))
+            live.set_group(name, changed, validate_only=validate_only)
+            broker.waiters.wake_all()  # a limit may have been raised
+        elif resource.resource_type == BROKER:
+            check_broker_name(broker, name)
+            changed = _changed(broker, resource, live.broker.dynamic)
+            live.set_broker(changed, validate_only=validate_only)
+        else:
+            raise InvalidRequest(
+                f"resources of type {resource.resource_type} have no configs to alter here"
+            )
+    except KafkaError as error:
+        return _response(resource, error)
+    return _response(resource, None)
+
+
+def _changed(
+    broker: Broker, resource: AlterConfigsResource, current: Mapping[str, str]
+) -> dict[str, str]:
+    """``current`` after the request's operations."""
+    names = [config.name for config in resource.configs]
+    if len(set(names)) != len(names):
+        raise InvalidRequest("Error due to duplicate config keys")
+    changed = dict(current)
+    for config in resource.configs:
+        _apply(broker, resource, config, changed)
+    return changed
+
+
+def _apply(
+    broker: Broker,
+    resource: AlterConfigsResource,
+    config: AlterableConfig,
+    changed: dict[str, str],
+) -> None:
+    name = config.name
+    if config.config_operation == DELETE:
+        changed.pop(name, None)
+        return
+    if config.value is None:
+        raise InvalidRequest(f"Null value not supported for: {name}")
+    if config.config_operation == SET:
+        changed[name] = config.value
+        return
+    if config.config_operation not in (APPEND, SUBTRACT):
+        raise InvalidRequest(f"config operation {config.config_operation} is unknown")
+    definition = TABLES[resource.resource_type].get(name)
+    if definition is None or definition.type is not ConfigType.LIST:
+        raise InvalidConfig(f"Can't append to or subtract from {name}: it is not a list.")
+    entries = described(broker, resource.resource_type, resource.resource_name)
+    text = changed.get(name) or next((e.value for e in entries if e.name == name), "") or ""
+    parts = [part for part in text.split(",") if part]
+    named = [part for part in config.value.split(",") if part]
+    if config.config_operation == APPEND:
+        parts += [part for part in named if part not in parts]
+    else:
+        parts = [part for part in parts if part not in named]
+    changed[name] = ",".join(parts)

@@ -1,0 +1,24 @@
+"""InitProducerId: a fresh producer id; transactions are another matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import CoordinatorNotAvailable, InvalidRequest
+from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def init_producer_id(
+    broker: Broker, request: InitProducerIdRequest, context: RequestContext
+) -> InitProducerIdResponse:
+    """Epoch 0 of a new id; a producer that bumps its own epoch gets a new id too, as in Kafka
+    without transactions."""
+    if request.transactional_id is not None:
+        if not request.transactional_id:
+            raise InvalidRequest("a transactional id cannot be empty")
+        raise CoordinatorNotAvailable("transactions are not served yet")
+    return InitProducerIdResponse(producer_id=broker.next_producer_id(), producer_epoch=0)

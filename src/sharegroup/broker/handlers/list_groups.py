@@ -1,0 +1,27 @@
+"""ListGroups: share groups by state and type; other kinds of group are not served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+SHARE = "share"
+
+
+async def list_groups(
+    broker: Broker, request: ListGroupsRequest, context: RequestContext
+) -> ListGroupsResponse:
+    """Filters are case-insensitive, empty ones let all pass."""
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    groups = [
+        ListedGroup(group_id, SHARE, group_state=state, group_type=SHARE)
+        for group_id, state in broker.groups.groups.list_groups()
+        if (not states or state.lower() in states) and (not types or SHARE in types)
+    ]
+    return ListGroupsResponse(groups=groups)

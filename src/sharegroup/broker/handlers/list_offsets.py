@@ -1,0 +1,85 @@
+"""ListOffsets: earliest, latest, by timestamp, by the largest timestamp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import InvalidRequest, KafkaError
+from sharegroup.model.log import PartitionLog
+from sharegroup.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+
+
+async def list_offsets(
+    broker: Broker, request: ListOffsetsRequest, context: RequestContext
+) -> ListOffsetsResponse:
+    """One look-up per partition; each fails on its own."""
+    topics = []
+    for topic in request.topics:
+        parts = [await _offset(broker, topic.name, partition) for partition in topic.partitions]
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
+    return ListOffsetsResponse(topics=topics)
+
+
+def failure(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    """Every partition says ``error``."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=p.partition_index, error_code=error.code
+                    )
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+async def _offset(
+    broker: Broker, name: str, partition: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    part = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
+    try:
+        log = broker.topics.log(name, partition.partition_index)
+        part.timestamp, part.offset = await _look_up(log, partition.timestamp)
+        part.leader_epoch = log.leader_epoch
+    except KafkaError as error:
+        part.error_code = error.code
+        broker.counters.add("list_offsets_errors", error.name)
+    return part
+
+
+async def _look_up(log: PartitionLog, timestamp: int) -> tuple[int, int]:
+    """(timestamp, offset); -1 where there is none."""
+    if timestamp == LATEST:
+        return -1, log.high_watermark
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset
+    if timestamp == LATEST_TIERED:
+        return -1, -1
+    if timestamp == MAX_TIMESTAMP:
+        found = await log.offset_of_max_timestamp()
+    elif timestamp >= 0:
+        found = await log.offset_for_timestamp(timestamp)
+    else:
+        raise InvalidRequest(f"timestamp {timestamp} has no meaning")
+    return (-1, -1) if found is None else (found[1], found[0])

@@ -1,0 +1,124 @@
+"""Produce: append record batches; acks=all answers when they are durable."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import (
+    InvalidRequest,
+    InvalidRequiredAcks,
+    InvalidTopic,
+    KafkaError,
+    UnknownServerError,
+)
+from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
+from sharegroup.model.log import PartitionLog
+from sharegroup.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+NO_ACKS = 0
+LEADER_ACK = 1
+ALL_ACKS = -1
+
+
+async def produce(
+    broker: Broker, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | None:
+    """Append everything in order first, then wait for durability; partitions fail on their own."""
+    if request.acks not in (NO_ACKS, LEADER_ACK, ALL_ACKS):
+        return failure(request, InvalidRequiredAcks())
+    waits: list[tuple[PartitionLog, int, PartitionProduceResponse]] = []
+    topics = []
+    for topic in request.topic_data:
+        parts = []
+        for partition in topic.partition_data:
+            part = PartitionProduceResponse(index=partition.index)
+            parts.append(part)
+            try:
+                await _append(broker, topic, partition, part, waits)
+            except KafkaError as error:
+                _refuse(broker, part, error)
+        topics.append(
+            TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=parts
+            )
+        )
+    if request.acks == ALL_ACKS:
+        await asyncio.gather(*(_durable(broker, *wait) for wait in waits))
+    return None if request.acks == NO_ACKS else ProduceResponse(responses=topics)
+
+
+def failure(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    """Every partition says ``error``."""
+    if request.acks == NO_ACKS:
+        return None
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=p.index,
+                        error_code=error.code,
+                        base_offset=-1,
+                        error_message=error.message,
+                    )
+                    for p in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+async def _append(
+    broker: Broker,
+    topic: TopicProduceData,
+    partition: PartitionProduceData,
+    part: PartitionProduceResponse,
+    waits: list[tuple[PartitionLog, int, PartitionProduceResponse]],
+) -> None:
+    if topic.topic_id != NULL_TOPIC_ID:
+        log = broker.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.index))
+    else:
+        log = broker.topics.log(topic.name, partition.index)
+    if broker.topics.is_internal(log.topic_partition.topic):
+        raise InvalidTopic(f"{log.topic_partition.topic} is internal; clients cannot write to it")
+    if not partition.records:
+        raise InvalidRequest("a produce request needs at least one record batch for each partition")
+    appended = await log.append(partition.records)
+    part.base_offset = appended.base_offset
+    part.log_append_time_ms = appended.append_time_ms
+    part.log_start_offset = log.log_start_offset
+    waits.append((log, appended.last_offset + 1, part))
+    broker.counters.add("produced_bytes", amount=len(partition.records))
+
+
+async def _durable(
+    broker: Broker, log: PartitionLog, end_offset: int, part: PartitionProduceResponse
+) -> None:
+    try:
+        await log.wait_durable(end_offset)
+    except KafkaError as error:
+        _refuse(broker, part, error)
+
+
+def _refuse(broker: Broker, part: PartitionProduceResponse, error: KafkaError) -> None:
+    """Set the error; an older client reads only the code."""
+    broker.counters.trouble("produce_errors", error.name, str(error))
+    part.error_code = error.code
+    part.error_message = None if isinstance(error, UnknownServerError) else error.message
+    part.base_offset = -1
+    part.log_append_time_ms = -1

@@ -1,0 +1,63 @@
+"""ShareAcknowledge: acknowledgements without a fetch; shares the session's sequence of epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.share_acknowledging import AckRound
+from sharegroup.model.errors import InvalidRequest, KafkaError
+from sharegroup.share.session import FINAL_EPOCH
+from sharegroup.wire.messages.share_acknowledge import (
+    LeaderIdAndEpoch,
+    PartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def share_acknowledge(
+    broker: Broker, request: ShareAcknowledgeRequest, context: RequestContext
+) -> ShareAcknowledgeResponse:
+    """Apply, persist, answer; the final epoch then closes the session and releases (spec §2.10,
+    §2.13)."""
+    if not request.group_id or not request.member_id:
+        raise InvalidRequest("a share acknowledgement needs a group id and a member id")
+    closes = request.share_session_epoch == FINAL_EPOCH
+    if closes:
+        session = broker.sessions.close(request.group_id, request.member_id)
+    else:
+        session = broker.sessions.update(
+            request.group_id, request.member_id, request.share_session_epoch
+        )
+    acks = AckRound(broker, request.group_id, request.member_id, renew_allowed=request.is_renew_ack)
+    for topic in request.topics:
+        acks.apply(topic.topic_id, topic.partitions)
+    await acks.persist()
+    if closes:
+        await broker.end_session(session)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=broker.configs.group(request.group_id).record_lock_duration_ms,
+        responses=_responses(broker, acks),
+    )
+
+
+def _responses(broker: Broker, acks: AckRound) -> list[ShareAcknowledgeTopicResponse]:
+    topics: dict[UUID, list[PartitionData]] = {}
+    for key, refused in acks.outcome.items():
+        topics.setdefault(key.topic_id, []).append(_part(broker, key.partition, refused))
+    return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
+
+
+def _part(broker: Broker, partition: int, refused: KafkaError | None) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        error_code=refused.code if refused else 0,
+        error_message=refused.message if refused else None,
+        current_leader=LeaderIdAndEpoch(broker.node_id, 0),
+    )

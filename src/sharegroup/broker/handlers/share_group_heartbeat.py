@@ -1,0 +1,46 @@
+"""ShareGroupHeartbeat: join, stay, leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.groups.heartbeat import ShareHeartbeat
+from sharegroup.wire.messages.share_group_heartbeat import (
+    Assignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def share_group_heartbeat(
+    broker: Broker, request: ShareGroupHeartbeatRequest, context: RequestContext
+) -> ShareGroupHeartbeatResponse:
+    """Pass the heartbeat to the coordinator; null assignment means "as you know it"."""
+    names = request.subscribed_topic_names
+    result = await broker.groups.heartbeat(
+        ShareHeartbeat(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            rack_id=request.rack_id,
+            subscribed_topics=None if names is None else tuple(names),
+            client_id=context.client_id,
+            client_host=context.client_host,
+        )
+    )
+    assignment = None
+    if result.assignment is not None:
+        assignment = Assignment(
+            [TopicPartitions(topic_id, parts) for topic_id, parts in result.assignment.items()]
+        )
+    return ShareGroupHeartbeatResponse(
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.heartbeat_interval_ms,
+        assignment=assignment,
+    )

@@ -1,0 +1,97 @@
+"""An internal topic as a log of keyed records: append what a core machine decided, replay it at
+start.
+
+The topic is made when the first record is written, so that a broker that nobody uses has no files
+for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.model.log import PartitionLog
+from sharegroup.wire.batch import decode_batch, encode_batch, parse_headers
+
+if TYPE_CHECKING:
+    from sharegroup.broker.topics import Topics
+    from sharegroup.model.environment import Clock
+
+SHARE_GROUP_STATE: Final = "__share_group_state"
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
+
+INTERNAL_SETTINGS: Final[dict[str, dict[str, str]]] = {
+    # Kafka deletes records of the state topic by offset (pruning), never by age.
+    SHARE_GROUP_STATE: {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "segment.bytes": "104857600",
+    },
+    CONSUMER_OFFSETS: {"cleanup.policy": "compact", "segment.bytes": "104857600"},
+}
+"""Topic settings that the broker gives its internal topics, as Kafka does."""
+
+READ_BYTES: Final = 4 << 20
+"""Bytes per read at replay: large enough that reading is not the cost."""
+
+KeyValue = tuple[bytes, bytes | None]
+
+
+class InternalTopic:
+    """One internal topic of this broker."""
+
+    def __init__(self, name: str, partitions: int, topics: Topics, clock: Clock) -> None:
+        self.name = name
+        self._partitions_wanted = partitions
+        self._topics = topics
+        self._clock = clock
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything has been written to it."""
+        return self._topics.find(self.name) is not None
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has, or will have."""
+        topic = self._topics.find(self.name)
+        return self._partitions_wanted if topic is None else topic.partition_count
+
+    async def append(self, partition: int, records: Sequence[KeyValue]) -> tuple[PartitionLog, int]:
+        """Write records as one batch; (log, end offset to wait for with ``wait_durable``).
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        if not self.exists:
+            await self._topics.create_internal(self.name, self._partitions_wanted)
+        log = self._topics.log(self.name, partition)
+        batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
+        appended = await log.append(batch)
+        return log, appended.last_offset + 1
+
+    async def append_durable(self, partition: int, records: Sequence[KeyValue]) -> None:
+        """Write records as one batch and return when they are durable."""
+        log, end_offset = await self.append(partition, records)
+        await log.wait_durable(end_offset)
+
+    async def replay(self, partition: int) -> AsyncIterator[tuple[int, bytes, bytes | None]]:
+        """Every (offset, key, value) of a partition, in order."""
+        if not self.exists:
+            return
+        log = self._topics.log(self.name, partition)
+        offset = log.log_start_offset
+        while offset < log.high_watermark:
+            read = await log.read(offset, READ_BYTES)
+            view = memoryview(read.data)
+            position = 0
+            for header in parse_headers(read.data):
+                batch = view[position : position + header.length]
+                position += header.length
+                for at, _, key, value in decode_batch(batch):
+                    if at >= offset and key is not None:
+                        yield at, key, value
+                offset = header.last_offset + 1
+            if not position:
+                return

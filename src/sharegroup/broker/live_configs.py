@@ -1,0 +1,74 @@
+"""The settings in force: broker settings with what was altered while running, and each group's
+effective ones.
+
+Reading is cheap (resolved values are kept until something changes), because delivery asks at every
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.topic import check_topic_configs
+from sharegroup.groups.config import GroupSettings, check_group_configs, effective, today
+from sharegroup.storage.data_folder import DataFolder
+
+
+class LiveConfigs:
+    """Broker, topic and group settings of one running broker, durable in its data folder."""
+
+    def __init__(self, broker: BrokerConfig, folder: DataFolder) -> None:
+        self.broker = broker
+        self._folder = folder
+        self._groups: dict[str, GroupSettings] = {}
+
+    def group(self, group_id: str) -> GroupSettings:
+        """What applies to a group, whether it exists or not."""
+        settings = self._groups.get(group_id)
+        if settings is None:
+            settings = effective(self.of_group(group_id), self.broker.group_defaults())
+            self._groups[group_id] = settings
+        return settings
+
+    def of_group(self, group_id: str) -> Mapping[str, str]:
+        """What was set for a group."""
+        return self._folder.facts.group_configs.get(group_id, {})
+
+    def of_topic(self, name: str) -> Mapping[str, str]:
+        """What was set for a topic that exists."""
+        return self._folder.topics[name].configs
+
+    def set_group(self, group_id: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
+        """Replace a group's settings, durably.
+
+        Raises:
+            InvalidConfig: one of them cannot be.
+        """
+        configs = today(configs)
+        check_group_configs(configs, self.broker.group_defaults())
+        if not validate_only:
+            self._folder.set_group_configs(group_id, configs)
+            self._groups.pop(group_id, None)
+
+    def set_topic(self, name: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
+        """Replace a topic's settings, durably.
+
+        Raises:
+            InvalidConfig: one of them cannot be.
+        """
+        check_topic_configs(configs)
+        if not validate_only:
+            self._folder.set_topic_config(name, configs)
+
+    def set_broker(self, configs: Mapping[str, str], *, validate_only: bool) -> None:
+        """Replace what was altered of the broker's settings, durably.
+
+        Raises:
+            InvalidConfig: one of them cannot be, or needs a restart.
+        """
+        altered = self.broker.altered(configs)
+        if not validate_only:
+            self.broker = altered
+            self._folder.set_broker_configs(configs)
+            self._groups.clear()

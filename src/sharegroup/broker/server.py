@@ -1,0 +1,221 @@
+"""The broker: its parts put together, opened, and closed in order.
+
+``Broker.open`` recovers the data folder, replays the internal topics and only then listens: a
+client that connects finds everything as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final
+from uuid import uuid4
+
+from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.topic import log_settings
+from sharegroup.broker.connection import BrokerConnection
+from sharegroup.broker.counters import Counters
+from sharegroup.broker.dispatch import Dispatcher
+from sharegroup.broker.internal_topic import (
+    CONSUMER_OFFSETS,
+    INTERNAL_SETTINGS,
+    SHARE_GROUP_STATE,
+    InternalTopic,
+)
+from sharegroup.broker.live_configs import LiveConfigs
+from sharegroup.broker.share_fetching import ShareFetching
+from sharegroup.broker.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.share_partitions import SharePartitions
+from sharegroup.broker.share_state_log import ShareStateLog
+from sharegroup.broker.topics import Topics
+from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.share import ShareGroups
+from sharegroup.model.environment import Clock, Environment
+from sharegroup.share.session import ShareSession, ShareSessions
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.storage.data_folder import DataFolder, DataFolderSettings
+from sharegroup.storage.settings import LogSettings
+
+logger = logging.getLogger("sharegroup.broker")
+
+DRAIN_S: Final = 5.0
+"""How long a stopping broker lets open requests end."""
+
+
+class Broker:
+    """One node.
+
+    Handlers reach everything through it. Made by :meth:`open`.
+    """
+
+    def __init__(self, config: BrokerConfig, environment: Environment, folder: DataFolder) -> None:
+        self.clock: Clock = environment.clock
+        self.counters = Counters()
+        self.folder = folder
+        self.configs = LiveConfigs(config, folder)
+        self.waiters = Waiters()
+        self.stopping = False
+        self.advertised: tuple[str, int] = ("", 0)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.AbstractServer | None = None
+        self.topics = Topics(
+            folder, self.waiters, uuid4, lambda: self.configs.broker.integer("num.partitions")
+        )
+        self.state = ShareStateLog(
+            self._internal_topic(SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),
+            ShareCoordinator(
+                config.integer("share.coordinator.snapshot.update.records.per.snapshot")
+            ),
+            self.clock,
+        )
+        self.share_partitions = SharePartitions(
+            clock=self.clock,
+            state=self.state,
+            waiters=self.waiters,
+            settings_of=self.configs.group,
+            spawn=self.spawn,
+        )
+        self.groups = ShareGroupCoordinator(
+            groups=ShareGroups(
+                self.configs.group, group_size_max=config.integer("group.share.max.size")
+            ),
+            topic=self._internal_topic(CONSUMER_OFFSETS, "offsets.topic.num.partitions"),
+            state=self.state,
+            clock=self.clock,
+            image=lambda: self.topics.image,
+            spawn=self.spawn,
+        )
+        self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
+        self.share_fetching = ShareFetching(self)
+        self.dispatcher = Dispatcher(self, self.counters)
+        self.dispatcher.on_disconnect(self._disconnected)
+
+    @classmethod
+    async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
+        """Recover ``data`` and replay what is in it; nothing listens yet.
+
+        Raises:
+            ConfigError: another process holds the folder, or its catalog cannot be read.
+            OSError: the folder cannot be used.
+        """
+        live = config
+
+        def settings_of(topic: str, configs: Any) -> LogSettings:
+            if Topics.is_internal(topic):
+                configs = {**INTERNAL_SETTINGS[topic], **configs}
+            return log_settings(configs, broker.configs.broker if opened else live)
+
+        opened = False
+        folder = await DataFolder.open(
+            environment, data, DataFolderSettings(log_settings=settings_of, node_id=config.node_id)
+        )
+        broker = cls(config.altered(folder.facts.broker_configs), environment, folder)
+        opened = True
+        await broker.state.load()
+        await broker.groups.load()
+        return broker
+
+    @property
+    def node_id(self) -> int:
+        """This node's id."""
+        return self.configs.broker.node_id
+
+    @property
+    def auto_create_topics(self) -> bool:
+        """``auto.create.topics.enable``."""
+        return self.configs.broker.flag("auto.create.topics.enable")
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Accept connections; the address, with the port that the system chose for 0.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        frame_bytes_max = self.configs.broker.integer("socket.request.max.bytes")
+        self._server = await loop.create_server(
+            lambda: BrokerConnection(self.dispatcher, frame_bytes_max), host or None, port
+        )
+        bound = self._server.sockets[0].getsockname() if self._server.sockets else (host, port)
+        self.advertised = (host or "127.0.0.1", bound[1])
+        advertised = self.configs.broker.advertised_listeners
+        if advertised:
+            self.advertised = (advertised[0].host or host, advertised[0].port or bound[1])
+        self._housekeep()
+        return self.advertised
+
+    async def close(self) -> None:
+        """Stop accepting, let open requests end, flush, and unlock the folder."""
+        self.stopping = True
+        if self._server is not None:
+            self._server.close()
+        self.waiters.wake_all()
+        await self._drain()
+        for connection in list(self.dispatcher.connections):
+            connection.close()
+        self.groups.close()
+        self.share_partitions.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.folder.close()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work`` in the background; its failure is logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def next_producer_id(self) -> int:
+        """A producer id never given before."""
+        return self.folder.next_producer_id()
+
+    def is_connected(self, connection: object) -> bool:
+        """Whether a request's connection is still there."""
+        return connection in self.dispatcher.connections
+
+    async def end_session(self, session: ShareSession) -> None:
+        """A share session was closed: what its member holds comes back, durably."""
+        await self.share_partitions.release_member(session.group_id, session.member_id)
+
+    def _internal_topic(self, name: str, partitions_setting: str) -> InternalTopic:
+        partitions = self.configs.broker.integer(partitions_setting)
+        return InternalTopic(name, partitions, self.topics, self.clock)
+
+    def _disconnected(self, connection: object) -> None:
+        for session in self.sessions.close_connection(connection):
+            self.counters.add("share_sessions_disconnected")
+            for key in session.partitions:
+                self.waiters.wake(key)  # a fetch of its own that waits must end
+            self.spawn(self.end_session(session))
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("a background task failed", exc_info=task.exception())
+
+    async def _drain(self) -> None:
+        """Wait, for a bounded time, until no connection has an open request."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + DRAIN_S
+        for connection in list(self.dispatcher.connections):
+            await connection.idle(until - loop.time())
+
+    def _housekeep(self) -> None:
+        """Enforce retention and checkpoint, and again after the interval."""
+        if self.stopping:
+            return
+        interval_ms = self.configs.broker.integer("log.retention.check.interval.ms")
+        asyncio.get_running_loop().call_later(interval_ms / 1000, self._housekeep)
+        self.spawn(self._enforce_retention())
+
+    async def _enforce_retention(self) -> None:
+        before = {log: log.log_start_offset for log in self.folder.logs}
+        self.folder.enforce_retention(self.clock.wall_ms())
+        self.folder.checkpoint()
+        for log, start in before.items():
+            if log.log_start_offset > start:
+                self.share_partitions.log_start_moved(
+                    log.topic_id, log.topic_partition.partition, log.log_start_offset
+                )

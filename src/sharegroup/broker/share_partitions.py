@@ -1,0 +1,273 @@
+"""Share partitions that this broker leads: loaded on first use, ticked at their deadlines, fenced
+when a write fails.
+
+Each holds the delivery core (``share.partition``), its log, and an exclusive fetch lock (Kafka
+class SharePartitionManager). The rule is *decide, persist, answer*: what the core has changed is
+durable before anybody hears of it. When it cannot be made durable the share partition is thrown
+away and loaded again from its durable state; locks are lost with it, and those records come again
+(at-least-once allows it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+from uuid import UUID
+
+from sharegroup.broker.share_state_log import Change, ShareStateLog
+from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.offset_reset import OffsetResetKind
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    FencedStateEpoch,
+    InvalidRequest,
+    KafkaError,
+    NotLeaderOrFollower,
+    OffsetNotAvailable,
+    UnknownServerError,
+)
+from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
+from sharegroup.model.log import PartitionLog
+from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.share.changes import StateChange
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.settings import DeliverySettings
+
+logger = logging.getLogger("sharegroup.broker")
+
+
+class LedSharePartition:
+    """One share partition in use."""
+
+    __slots__ = ("core", "fenced", "fetching", "key", "log", "timer", "timer_ms")
+
+    def __init__(self, key: SharePartitionKey, log: PartitionLog, core: SharePartition) -> None:
+        self.key = key
+        self.log = log
+        self.core = core
+        self.fetching = False
+        """The fetch lock: one request at a time reads and acquires."""
+        self.fenced = False
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_ms = 0
+
+
+class SharePartitions:
+    """All share partitions of one broker.
+
+    Args:
+        settings_of: a group's effective settings, asked at every use, because they change while running.
+        spawn: runs a coroutine of ours in the background and reports its failure.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        state: ShareStateLog,
+        waiters: Waiters,
+        settings_of: Callable[[str], GroupSettings],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._clock = clock
+        self._state = state
+        self._waiters = waiters
+        self._settings_of = settings_of
+        self._spawn = spawn
+        self._led: dict[SharePartitionKey, LedSharePartition] = {}
+        self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
+
+    def find(self, key: SharePartitionKey) -> LedSharePartition | None:
+        """The share partition if it is loaded."""
+        return self._led.get(key)
+
+    def delivery_settings(self, group_id: str) -> DeliverySettings:
+        """What applies to the group's records now."""
+        settings = self._settings_of(group_id)
+        return DeliverySettings(
+            lock_ms=settings.record_lock_duration_ms,
+            delivery_count_limit=settings.delivery_count_limit,
+            record_locks_max=settings.partition_max_record_locks,
+            renew_enabled=settings.renew_acknowledge_enable,
+        )
+
+    async def get(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
+        """The share partition, loaded from its durable state when it is not there yet.
+
+        Raises:
+            KafkaError: it cannot be loaded; as a client should see it.
+        """
+        led = self._led.get(key)
+        if led is not None and led.log is log:
+            return led
+        loading = self._loading.get(key)
+        if loading is None:
+            loading = asyncio.ensure_future(self._load(key, log))
+            self._loading[key] = loading
+            loading.add_done_callback(lambda _: self._loading.pop(key, None))
+        return await asyncio.shield(loading)
+
+    async def _load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
+        try:
+            state = await self._state.read(key, log.leader_epoch)
+            start_offset = state.start_offset
+            if start_offset == UNKNOWN_OFFSET:
+                # Kafka writes the choice with the first acknowledgement only: a crash before it
+                # would choose again, and skip what was delivered in between.
+                start_offset = await self._reset_offset(key, log)
+                epochs = (state.state_epoch, log.leader_epoch)
+                await self._state.write([Change(key, *epochs, start_offset, 0, ())])
+            core = SharePartition(
+                start_offset=start_offset,
+                state_epoch=state.state_epoch,
+                leader_epoch=log.leader_epoch,
+                batches=state.batches,
+            )
+        except (FencedLeaderEpoch, FencedStateEpoch) as error:
+            raise NotLeaderOrFollower(str(error)) from error
+        except InvalidRequest as error:
+            raise CoordinatorNotAvailable(f"{key} has no delivery state yet: {error}") from error
+        except ValueError as error:
+            logger.error("the durable state of %s cannot be: %s", key, error)
+            raise UnknownServerError(str(error)) from error
+        led = LedSharePartition(key, log, core)
+        self._led[key] = led
+        change = core.log_start_moved(log.log_start_offset)
+        if change is not None:
+            await self.persist([(led, change)])
+        return led
+
+    async def _reset_offset(self, key: SharePartitionKey, log: PartitionLog) -> int:
+        """The start offset that ``share.auto.offset.reset`` says for a partition without one."""
+        reset = self._settings_of(key.group_id).auto_offset_reset
+        if reset.kind is OffsetResetKind.EARLIEST:
+            return log.log_start_offset
+        if reset.kind is OffsetResetKind.LATEST:
+            return log.high_watermark
+        found = await log.offset_for_timestamp(self._clock.wall_ms() - reset.duration_ms)
+        if found is None:
+            raise OffsetNotAvailable("no record is as young as share.auto.offset.reset asks for")
+        return found[0]
+
+    async def persist(self, changes: Sequence[tuple[LedSharePartition, StateChange]]) -> None:
+        """Make changes durable, then let waiting fetches look again; on failure fence and raise.
+
+        Raises:
+            KafkaError: the write failed; these share partitions are loaded again at their next use.
+        """
+        if not changes:
+            return
+        try:
+            await self._state.write(
+                [
+                    Change(
+                        led.key,
+                        led.core.state_epoch,
+                        led.core.leader_epoch,
+                        change.start_offset,
+                        change.delivery_complete_count,
+                        change.batches,
+                    )
+                    for led, change in changes
+                ]
+            )
+        except KafkaError as error:
+            for led, _ in changes:
+                self.fence(led, str(error))
+            if isinstance(error, FencedStateEpoch | FencedLeaderEpoch):
+                raise NotLeaderOrFollower(str(error)) from error
+            raise CoordinatorNotAvailable(str(error)) from error
+        for led, _ in changes:
+            self.wake(led)
+
+    def fence(self, led: LedSharePartition, reason: str) -> None:
+        """Throw a share partition away; its next use loads it from durable state."""
+        if led.fenced:
+            return
+        logger.info("share partition %s is fenced: %s", led.key, reason)
+        led.fenced = True
+        if led.timer is not None:
+            led.timer.cancel()
+        if self._led.get(led.key) is led:
+            del self._led[led.key]
+        self.wake(led)
+
+    def wake(self, led: LedSharePartition) -> None:
+        """Waiting fetches of this partition look again."""
+        self._waiters.wake(TopicIdPartition(led.key.topic_id, led.key.partition))
+
+    def schedule(self, led: LedSharePartition) -> None:
+        """See to it that the share partition is ticked at its next deadline."""
+        deadline_ms = led.core.next_deadline_ms()
+        if deadline_ms is None or led.fenced:
+            return
+        if led.timer is not None:
+            if led.timer_ms <= deadline_ms:
+                return
+            led.timer.cancel()
+        led.timer_ms = deadline_ms
+        delay_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
+        led.timer = asyncio.get_running_loop().call_later(delay_s, self._deadline, led)
+
+    def _deadline(self, led: LedSharePartition) -> None:
+        led.timer = None
+        if led.fenced:
+            return
+        settings = self.delivery_settings(led.key.group_id)
+        change = led.core.tick(self._clock.monotonic_ms(), settings)
+        self.schedule(led)
+        if change is not None:
+            self.wake(led)
+            self._spawn(self._persist_quietly(led, change))
+
+    async def release_member(self, group_id: str, member_id: str) -> None:
+        """A share session ended: what its member holds is available again, durably."""
+        changes = []
+        settings = self.delivery_settings(group_id)
+        now_ms = self._clock.monotonic_ms()
+        for led in [led for key, led in self._led.items() if key.group_id == group_id]:
+            change = led.core.release_member(member_id, now_ms=now_ms, settings=settings)
+            if change is not None:
+                self.wake(led)
+                changes.append((led, change))
+        try:
+            await self.persist(changes)
+        except KafkaError as error:
+            logger.warning("released records of %s/%s: %s", group_id, member_id, error)
+
+    async def _persist_quietly(self, led: LedSharePartition, change: StateChange) -> None:
+        """Nobody waits for this answer; a failure has fenced the share partition already."""
+        try:
+            await self.persist([(led, change)])
+        except KafkaError as error:
+            logger.warning("the change at a deadline of %s is not durable: %s", led.key, error)
+
+    def log_start_moved(self, topic_id: UUID, partition: int, log_start: int) -> None:
+        """Retention or DeleteRecords moved the log start: records below are gone."""
+        for led in list(self._led.values()):
+            if led.key.topic_id == topic_id and led.key.partition == partition:
+                change = led.core.log_start_moved(log_start)
+                if change is not None:
+                    self.wake(led)
+                    self._spawn(self._persist_quietly(led, change))
+
+    def close(self) -> None:
+        """Stop all timers."""
+        for led in self._led.values():
+            if led.timer is not None:
+                led.timer.cancel()
+
+    def drop_group(self, group_id: str) -> None:
+        """A group is deleted."""
+        for led in [led for key, led in self._led.items() if key.group_id == group_id]:
+            self.fence(led, "the group is deleted")
+
+    def drop_topic(self, topic_id: UUID) -> None:
+        """A topic is deleted."""
+        for led in [led for key, led in self._led.items() if key.topic_id == topic_id]:
+            self.fence(led, "the topic is deleted")

@@ -1,0 +1,236 @@
+"""Topics as the broker's handlers see them: by name, by id, made on demand, with logs that wake
+waiting fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from sharegroup.broker.internal_topic import INTERNAL_TOPICS
+from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.topics import TopicInfo, TopicsImage
+from sharegroup.model.errors import (
+    InvalidPartitions,
+    InvalidTopic,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.storage.data_folder import DataFolder, check_topic_name
+from sharegroup.storage.partition_log import LocalPartitionLog
+
+if TYPE_CHECKING:
+    from sharegroup.storage.catalog import Facts, TopicFacts
+
+PARTITIONS_MAX: Final = 10_000
+"""Partitions one request may ask for: each is a folder with open files (Kafka: 10,000 per
+create)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic."""
+
+    name: str
+    topic_id: UUID
+    partition_count: int
+    configs: Mapping[str, str]
+
+
+class Topics:
+    """All topics of one broker, over its data folder.
+
+    Args:
+        new_id: makes topic ids.
+        partitions_default: ``num.partitions``, asked at each use.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        waiters: Waiters,
+        new_id: Callable[[], UUID],
+        partitions_default: Callable[[], int],
+    ) -> None:
+        self._folder = folder
+        self._waiters = waiters
+        self._new_id = new_id
+        self._partitions_default = partitions_default
+        self._names: dict[UUID, str] = {}
+        self._image = TopicsImage({})
+        self._refresh()
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self._folder.facts.cluster_id
+
+    @property
+    def facts(self) -> Facts:
+        """All durable facts, dynamic configs included."""
+        return self._folder.facts
+
+    @property
+    def image(self) -> TopicsImage:
+        """What membership knows of topics, as of now."""
+        return self._image
+
+    def all(self) -> list[Topic]:
+        """Every topic by name, internal ones included."""
+        return [_topic(name, facts) for name, facts in sorted(self._folder.topics.items())]
+
+    def find(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        facts = self._folder.topics.get(name)
+        return None if facts is None else _topic(name, facts)
+
+    def find_id(self, topic_id: UUID) -> Topic | None:
+        """The topic of that id."""
+        name = self._names.get(topic_id)
+        return None if name is None else self.find(name)
+
+    def log(self, name: str, partition: int) -> LocalPartitionLog:
+        """The log of a partition.
+
+        Raises:
+            UnknownTopicOrPartition: there is none.
+            KafkaStorageError: it could not be opened.
+        """
+        return self._folder.log(name, partition)
+
+    def log_by_id(self, key: TopicIdPartition) -> LocalPartitionLog:
+        """The log of a partition by its topic's id.
+
+        Raises:
+            UnknownTopicId: no topic has that id (any more).
+            UnknownTopicOrPartition: the topic has no such partition.
+        """
+        name = self._names.get(key.topic_id)
+        if name is None:
+            raise UnknownTopicId
+        return self._folder.log(name, key.partition)
+
+    @staticmethod
+    def is_internal(name: str) -> bool:
+        """Whether clients may read but not write, make or delete it."""
+        return name in INTERNAL_TOPICS
+
+    @staticmethod
+    def check_name(name: str) -> None:
+        """Raises InvalidTopic, which says what is wrong with the name."""
+        check_topic_name(name)
+
+    async def create(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str],
+        *,
+        validate_only: bool = False,
+    ) -> Topic:
+        """Make a topic; -1 partitions is ``num.partitions``.
+
+        Raises:
+            InvalidTopic, InvalidPartitions, TopicAlreadyExists, KafkaStorageError.
+        """
+        count = self._partitions_default() if partitions == -1 else partitions
+        check_topic_name(name)
+        if self.is_internal(name):
+            raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
+        if not 1 <= count <= PARTITIONS_MAX:
+            raise InvalidPartitions(
+                f"Number of partitions was set to an invalid value: {count}; 1 to {PARTITIONS_MAX} is possible."
+            )
+        if name in self._folder.topics:
+            raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+        self._check_collision(name)
+        if validate_only:
+            return Topic(name, UUID(int=0), count, configs)
+        return await self._create(name, count, configs)
+
+    async def create_internal(self, name: str, partitions: int) -> None:
+        """Make an internal topic, unless another task just did."""
+        if name not in self._folder.topics:
+            try:
+                await self._create(name, partitions, {})
+            except TopicAlreadyExists:
+                return
+
+    async def auto_create(self, name: str) -> Topic:
+        """Make a topic because a client asked for it."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        try:
+            return await self.create(name, -1, {})
+        except TopicAlreadyExists:
+            made = self.find(name)
+            if made is None:
+                raise UnknownTopicOrPartition from None
+            return made
+
+    async def grow(self, name: str, partitions: int, *, validate_only: bool = False) -> None:
+        """Let a topic have ``partitions`` in all.
+
+        Raises:
+            UnknownTopicOrPartition, InvalidPartitions, KafkaStorageError.
+        """
+        topic = self.find(name)
+        if topic is None:
+            raise UnknownTopicOrPartition
+        if partitions > PARTITIONS_MAX or partitions <= topic.partition_count:
+            raise InvalidPartitions(
+                f"The topic {name} currently has {topic.partition_count} partition(s); "
+                f"{partitions} would not be an increase, or is over {PARTITIONS_MAX}."
+            )
+        if not validate_only:
+            await self._folder.add_partitions(name, partitions)
+            self._refresh()
+
+    async def delete(self, topic: Topic) -> None:
+        """Remove a topic and its records; waiting fetches of it learn at once.
+
+        Raises:
+            UnknownTopicOrPartition, KafkaStorageError.
+        """
+        await self._folder.delete_topic(topic.name)
+        self._refresh()
+        for partition in range(topic.partition_count):
+            self._waiters.wake(TopicIdPartition(topic.topic_id, partition))
+
+    def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace a topic's configs."""
+        self._folder.set_topic_config(name, configs)
+
+    async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        await self._folder.create_topic(name, self._new_id(), partitions, configs)
+        self._refresh()
+        return _topic(name, self._folder.topics[name])
+
+    def _check_collision(self, name: str) -> None:
+        """Kafka's rule: names that differ in '.' and '_' only would share metric names."""
+        folded = name.replace(".", "_")
+        for other in self._folder.topics:
+            if other.replace(".", "_") == folded:
+                raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
+
+    def _refresh(self) -> None:
+        """After any change of topics: names by id, the image for groups, the logs' callbacks."""
+        topics = self._folder.topics
+        self._names = {facts.topic_id: name for name, facts in topics.items()}
+        self._image = TopicsImage(
+            {name: TopicInfo(facts.topic_id, facts.partitions) for name, facts in topics.items()}
+        )
+        for log in self._folder.logs:
+            if log.on_advance is None:
+                log.on_advance = self._advanced
+
+    def _advanced(self, log: LocalPartitionLog) -> None:
+        self._waiters.wake(TopicIdPartition(log.topic_id, log.topic_partition.partition))
+
+
+def _topic(name: str, facts: TopicFacts) -> Topic:
+    return Topic(name, facts.topic_id, facts.partitions, facts.configs)

@@ -1,0 +1,18 @@
+"""The word that delivery and durable state share: a run of records in one state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class StateBatch(NamedTuple):
+    """Records ``first`` … ``last`` (both included) in one delivery state with one delivery count.
+
+    ``state`` is the number Kafka writes: 0 available, 2 acknowledged, 4 archived (class
+    PersisterStateBatch); ``sharegroup.share.record_state`` names them.
+    """
+
+    first: int
+    last: int
+    state: int
+    delivery_count: int

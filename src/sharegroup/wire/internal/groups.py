@@ -1,0 +1,260 @@
+"""Records of ``__consumer_offsets`` for share groups: coordinator key types 10 to 15.
+
+Source: the ``ShareGroup*Key.json`` and ``ShareGroup*Value.json`` message definitions of Apache
+Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.groups import records as core
+from sharegroup.wire.codec import decode, encode_bytes
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
+
+NOT_FLEXIBLE = 32_768
+
+
+@dataclass(slots=True)
+class GroupKey(Message):
+    """Key types 11, 12 and 15."""
+
+    FLEXIBLE = NOT_FLEXIBLE
+
+    key_type: int = i16()
+    group_id: str = string()
+
+
+@dataclass(slots=True)
+class MemberKey(Message):
+    """Key types 10, 13 and 14."""
+
+    FLEXIBLE = NOT_FLEXIBLE
+
+    key_type: int = i16()
+    group_id: str = string()
+    member_id: str = string()
+
+
+@dataclass(slots=True)
+class MemberMetadataValue(Message):
+    """Key type 10."""
+
+    rack_id: str | None = string(default=None, nullable="0+")
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: Sequence[str] = array("string")
+
+
+@dataclass(slots=True)
+class GroupMetadataValue(Message):
+    """Key type 11."""
+
+    epoch: int = i32()
+    metadata_hash: int = i64()
+
+
+@dataclass(slots=True)
+class TargetAssignmentMetadataValue(Message):
+    """Key type 12."""
+
+    assignment_epoch: int = i32()
+    assignment_timestamp: int = i64(tag=0)
+
+
+@dataclass(slots=True)
+class TopicPartitionsValue(Message):
+    """Partitions of a topic, by id."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class TargetAssignmentMemberValue(Message):
+    """Key type 13."""
+
+    topic_partitions: Sequence[TopicPartitionsValue] = array(TopicPartitionsValue)
+
+
+@dataclass(slots=True)
+class CurrentMemberAssignmentValue(Message):
+    """Key type 14."""
+
+    member_epoch: int = i32()
+    previous_member_epoch: int = i32()
+    state: int = i8()
+    assigned_partitions: Sequence[TopicPartitionsValue] = array(TopicPartitionsValue)
+
+
+@dataclass(slots=True)
+class TopicPartitionsInfo(Message):
+    """Partitions of a topic, by id and name."""
+
+    topic_id: UUID = uuid()
+    topic_name: str = string()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class TopicInfo(Message):
+    """A topic, by id and name."""
+
+    topic_id: UUID = uuid()
+    topic_name: str = string()
+
+
+@dataclass(slots=True)
+class StatePartitionMetadataValue(Message):
+    """Key type 15."""
+
+    initializing_topics: Sequence[TopicPartitionsInfo] = array(TopicPartitionsInfo)
+    initialized_topics: Sequence[TopicPartitionsInfo] = array(TopicPartitionsInfo)
+    deleting_topics: Sequence[TopicInfo] = array(TopicInfo)
+
+
+MEMBER_KEYS = (10, 13, 14)
+_VALUE_VERSION = b"\0\0"
+
+
+def encode_record(record: core.CoordinatorRecord) -> tuple[bytes, bytes | None]:
+    """(key, value) of a membership record; a tombstone has no value."""
+    member_id = getattr(record, "member_id", None)
+    key: Message
+    if record.key_type in MEMBER_KEYS:
+        key = MemberKey(record.key_type, record.group_id, member_id or "")
+    else:
+        key = GroupKey(record.key_type, record.group_id)
+    raw_key = encode_bytes(key, 0)
+    if isinstance(record, core.Tombstone):
+        return raw_key, None
+    return raw_key, _VALUE_VERSION + encode_bytes(_value(record), 0)
+
+
+def _value(record: core.CoordinatorRecord) -> Message:
+    match record:
+        case core.MemberMetadata():
+            return MemberMetadataValue(
+                record.rack_id, record.client_id, record.client_host, record.subscribed_topics
+            )
+        case core.GroupMetadata():
+            return GroupMetadataValue(record.epoch, record.metadata_hash)
+        case core.TargetAssignmentMetadata():
+            return TargetAssignmentMetadataValue(record.assignment_epoch, record.timestamp_ms)
+        case core.TargetAssignmentMember():
+            return TargetAssignmentMemberValue(_assigned(record.assignment))
+        case core.CurrentMemberAssignment():
+            return CurrentMemberAssignmentValue(
+                record.member_epoch,
+                record.previous_member_epoch,
+                record.state,
+                _assigned(record.assignment),
+            )
+        case core.StatePartitionMetadata():
+            return StatePartitionMetadataValue(
+                [TopicPartitionsInfo(*topic) for topic in record.initializing],
+                [TopicPartitionsInfo(*topic) for topic in record.initialized],
+                [TopicInfo(*topic) for topic in record.deleting],
+            )
+    raise AssertionError(f"not a membership record with a value: {record}")
+
+
+def _assigned(assignment: core.Assignment) -> list[TopicPartitionsValue]:
+    return [TopicPartitionsValue(topic_id, parts) for topic_id, parts in assignment.items()]
+
+
+def _assignment(values: Sequence[TopicPartitionsValue]) -> core.Assignment:
+    return {value.topic_id: tuple(value.partitions) for value in values}
+
+
+def _infos(values: Sequence[TopicPartitionsInfo]) -> tuple[core.TopicPartitions, ...]:
+    return tuple(
+        core.TopicPartitions(v.topic_id, v.topic_name, tuple(v.partitions)) for v in values
+    )
+
+
+def decode_record(raw_key: bytes, raw_value: bytes | None) -> core.CoordinatorRecord | None:
+    """The record that :func:`encode_record` (or Apache Kafka) wrote; None for key types of other
+    groups.
+
+    Raises:
+        MalformedMessage: the bytes are not such a record.
+    """
+    head = decode(GroupKey, 0, raw_key)
+    if head.key_type not in _DECODERS:
+        return None
+    member_id = None
+    if head.key_type in MEMBER_KEYS:
+        member_id = decode(MemberKey, 0, raw_key).member_id
+    if raw_value is None:
+        return core.Tombstone(key_type=head.key_type, group_id=head.group_id, member_id=member_id)
+    return _DECODERS[head.key_type](head.group_id, member_id or "", raw_value)
+
+
+def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
+    value = decode(MemberMetadataValue, 0, raw, 2)
+    return core.MemberMetadata(
+        group_id=group_id,
+        member_id=member_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        subscribed_topics=tuple(value.subscribed_topic_names),
+    )
+
+
+def _group_metadata(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecord:
+    value = decode(GroupMetadataValue, 0, raw, 2)
+    return core.GroupMetadata(
+        group_id=group_id, epoch=value.epoch, metadata_hash=value.metadata_hash
+    )
+
+
+def _target_metadata(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecord:
+    value = decode(TargetAssignmentMetadataValue, 0, raw, 2)
+    return core.TargetAssignmentMetadata(
+        group_id=group_id,
+        assignment_epoch=value.assignment_epoch,
+        timestamp_ms=value.assignment_timestamp,
+    )
+
+
+def _target_member(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
+    value = decode(TargetAssignmentMemberValue, 0, raw, 2)
+    return core.TargetAssignmentMember(
+        group_id=group_id, member_id=member_id, assignment=_assignment(value.topic_partitions)
+    )
+
+
+def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
+    value = decode(CurrentMemberAssignmentValue, 0, raw, 2)
+    return core.CurrentMemberAssignment(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=value.member_epoch,
+        previous_member_epoch=value.previous_member_epoch,
+        assignment=_assignment(value.assigned_partitions),
+        state=value.state,
+    )
+
+
+def _state_partitions(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecord:
+    value = decode(StatePartitionMetadataValue, 0, raw, 2)
+    return core.StatePartitionMetadata(
+        group_id=group_id,
+        initialized=_infos(value.initialized_topics),
+        initializing=_infos(value.initializing_topics),
+        deleting=tuple((topic.topic_id, topic.topic_name) for topic in value.deleting_topics),
+    )
+
+
+_DECODERS: dict[int, Callable[[str, str, bytes], core.CoordinatorRecord]] = {
+    10: _member_metadata,
+    11: _group_metadata,
+    12: _target_metadata,
+    13: _target_member,
+    14: _current_assignment,
+    15: _state_partitions,
+}
