@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from benchmarks.benchmark import Bench, Benchmark, Row
+from benchmarks.share_client import Stalled
 from tests.servers.admin import SILENT
 
 RATE = "assign"
 CPU = "assign-cpu"
 RECORDS = 1_000_000
 BATCH = 10_000
-
-
-class Stalled(Exception):
-    """No record came for half a minute, although the topic holds more."""
+STALL_SECONDS = 30
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -37,17 +35,26 @@ def read(bootstrap: str, topic: str, records: int) -> float:
     consumer = Consumer({**settings, **SILENT})
     try:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(4)])
-        seen = len(consumer.consume(1, timeout=30))
+        seen = len(consume(consumer, 1))
         first = last = time.perf_counter()
         while seen < records:
-            messages = consumer.consume(min(BATCH, records - seen), timeout=30)
-            if not messages:
-                raise Stalled(f"{seen} of {records} records came")
-            seen += len(messages)
+            seen += len(consume(consumer, min(BATCH, records - seen)))
             last = time.perf_counter()
         return (seen - 1) / (last - first)
     finally:
         consumer.close()
+
+
+def consume(consumer: Consumer, limit: int) -> list[Message]:
+    """The next records, at least one; raises KafkaException for an error among them, or Stalled."""
+    messages = consumer.consume(limit, timeout=STALL_SECONDS)
+    if not messages:
+        raise Stalled(f"no record in {STALL_SECONDS} s")
+    for message in messages:
+        error = message.error()
+        if error is not None:
+            raise KafkaException(error)
+    return messages
 
 
 BENCHMARK = Benchmark(

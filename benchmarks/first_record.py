@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.share_client import new_share_consumer
+from benchmarks.share_client import new_share_consumer, next_records
 from tests.servers.admin import produce
 
 FIRST = "subscribe-first"
@@ -17,8 +17,7 @@ def run(bench: Bench) -> dict[str, float]:
     with new_share_consumer(bench.bootstrap, group, explicit=False) as consumer:
         subscribed = time.perf_counter()
         consumer.subscribe([topic])
-        while not consumer.poll(30):
-            continue
+        next_records(consumer)
         first = time.perf_counter()
     return {FIRST: first - subscribed}
 

@@ -12,7 +12,7 @@ import time
 from confluent_kafka import Producer, ShareConsumer
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.share_client import share_consumer
+from benchmarks.share_client import next_records, share_consumer
 from tests.servers.admin import SILENT, produce
 
 PACES = (100, 500)
@@ -30,8 +30,7 @@ def run(bench: Bench) -> dict[str, float]:
         topic, group = bench.new_topic(1), bench.new_group()
         produce(bench.bootstrap, topic, [b"warm"])
         with share_consumer(bench.bootstrap, group, topic, explicit=False) as consumer:
-            while not consumer.poll(30):
-                continue
+            next_records(consumer)
             count = int(pace * bench.scale.seconds(SECONDS))
             delays = sorted(paced_delays(bench.bootstrap, consumer, topic, pace, count))
         found[f"latency-{pace}-p50"] = delays[len(delays) // 2] / 1e6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confluent_kafka import ShareConsumer
+from confluent_kafka import KafkaException, Message, ShareConsumer
 
 from tests.servers.admin import SILENT
 
@@ -12,6 +12,22 @@ def share_consumer(bootstrap: str, group: str, topic: str, *, explicit: bool) ->
     consumer = new_share_consumer(bootstrap, group, explicit=explicit)
     consumer.subscribe([topic])
     return consumer
+
+
+class Stalled(Exception):
+    """No record came in the time that was given, although there are some."""
+
+
+def next_records(consumer: ShareConsumer, timeout_s: float = 60) -> list[Message]:
+    """The next batch, never empty; raises KafkaException for an error in it, or Stalled."""
+    messages = list(consumer.poll(timeout_s))
+    if not messages:
+        raise Stalled(f"no record in {timeout_s} s")
+    for message in messages:
+        error = message.error()
+        if error is not None:
+            raise KafkaException(error)
+    return messages
 
 
 def new_share_consumer(bootstrap: str, group: str, *, explicit: bool) -> ShareConsumer:

@@ -11,14 +11,9 @@ from __future__ import annotations
 import time
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.share_client import share_consumer
+from benchmarks.share_client import next_records, share_consumer
 
 RECORDS = {"implicit": 1_000_000, "explicit": 300_000}
-STALL_SECONDS = 60
-
-
-class Stalled(Exception):
-    """No record came for a whole minute, although the topic holds more."""
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -38,9 +33,7 @@ def drain(bootstrap: str, topic: str, group: str, records: int, *, explicit: boo
         seen = first_batch = 0
         first = last = 0.0
         while seen < records:
-            messages = consumer.poll(STALL_SECONDS)
-            if not messages:
-                raise Stalled(f"{seen} of {records} records came")
+            messages = next_records(consumer)
             last = time.perf_counter()
             if not seen:
                 first, first_batch = last, len(messages)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.share_client import share_consumer
+from benchmarks.share_client import next_records, share_consumer
 from tests.servers.admin import produce
 
 READY = "start-ready"
@@ -26,9 +26,7 @@ def run(bench: Bench) -> dict[str, float]:
     topic, group = bench.new_topic(1), bench.new_group()
     produce(bench.bootstrap, topic, [b"first"])
     with share_consumer(bench.bootstrap, group, topic, explicit=True) as consumer:
-        while not (messages := consumer.poll(30)):
-            continue
-        consumer.acknowledge(messages[0])
+        consumer.acknowledge(next_records(consumer)[0])
         consumer.commit_sync(30)
         accepted = time.perf_counter()
     return {READY: ready - started, ACCEPTED: accepted - started}
