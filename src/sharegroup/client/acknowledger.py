@@ -1,0 +1,186 @@
+"""What a member still has to say of its records, how it is said, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from sharegroup.client.cluster import Cluster
+from sharegroup.client.core.acknowledgements import (
+    AcknowledgedRange,
+    AcknowledgementQueue,
+    AckType,
+)
+from sharegroup.client.node_session import Acknowledged, NodeSession
+from sharegroup.client.node_sessions import NodeSessions
+from sharegroup.model.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    KafkaError,
+    NotLeaderOrFollower,
+    RetriableError,
+)
+from sharegroup.model.ids import TopicIdPartition
+
+log = logging.getLogger("sharegroup.client")
+
+_PASSING: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable)
+"""The broker could not write its state just now; the locks stand, and it may be said again."""
+
+AckOutcomes = dict[TopicIdPartition, KafkaError | None]
+"""None is success."""
+Ranges = Mapping[TopicIdPartition, Sequence[AcknowledgedRange]]
+
+
+class Acknowledger:
+    """Queues per partition. Every range that goes in comes out once, as :class:`Acknowledged`.
+
+    Args:
+        wanted: the partitions that a session opened only to acknowledge is to hold.
+        on_acknowledged: told of every outcome.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sessions: NodeSessions,
+        wanted: Callable[[], Collection[TopicIdPartition]],
+        on_acknowledged: Callable[[Acknowledged], None] | None,
+    ) -> None:
+        self._cluster = cluster
+        self._sessions = sessions
+        self._wanted = wanted
+        self._on_acknowledged = on_acknowledged
+        self._queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
+        self._collectors: list[AckOutcomes] = []
+        self.carrying: dict[int, asyncio.Future[None]] = {}
+        """Nodes with a fetch under way that carries acknowledgements; done when these are known."""
+
+    def __bool__(self) -> bool:
+        return any(self._queues.values())
+
+    def add(self, partition: TopicIdPartition, first: int, last: int, types: bytes) -> None:
+        """Queue one range."""
+        self._queues.setdefault(partition, AcknowledgementQueue()).add(first, last, types)
+
+    def extend(self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]) -> None:
+        """Queue ranges that are ready-made."""
+        self._queues.setdefault(partition, AcknowledgementQueue()).extend(ranges)
+
+    def nodes(self) -> set[int]:
+        """The nodes that something is queued for."""
+        nodes = {self._sessions.leader(p) for p, queue in self._queues.items() if queue}
+        return {node_id for node_id in nodes if node_id is not None}
+
+    def take(self, node_id: int) -> dict[TopicIdPartition, list[AcknowledgedRange]]:
+        """Take what is queued for a node; the caller owes an outcome for it."""
+        leader = self._sessions.leader
+        partitions = [p for p, q in self._queues.items() if q and leader(p) == node_id]
+        return {partition: self._queues.pop(partition).take() for partition in partitions}
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    async def commit(self) -> AckOutcomes:
+        """Send all, and await the outcomes, also of what is just under way."""
+        outcomes: AckOutcomes = {}
+        self._collectors.append(outcomes)
+        try:
+            queued = [partition for partition, queue in self._queues.items() if queue]
+            by_node = await self._sessions.by_node(queued)
+            await asyncio.gather(*(self.flush(n) for n in by_node.keys() | self.carrying.keys()))
+            self.fail_unled()
+        finally:
+            self._collectors = [one for one in self._collectors if one is not outcomes]
+        return outcomes
+
+    async def flush(self, node_id: int, *, final: bool = False) -> None:
+        """Send what is queued for one node, after what is under way there."""
+        session = self._sessions[node_id]
+        if node_id in self.carrying:
+            await asyncio.shield(self.carrying[node_id])
+        ranges = self.take(node_id)
+        if ranges or final:
+            await self.send(session, ranges, final=final)
+
+    async def send(self, session: NodeSession, ranges: Ranges, *, final: bool = False) -> None:
+        """Send, and again where the broker could not just now; every outcome is completed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._cluster.request_timeout_ms / 1000
+        backoff = self._cluster.backoff()
+        left: Ranges = dict(ranges)
+        while True:
+            try:
+                outcomes = await session.acknowledge(left, self._wanted(), final=final)
+            except KafkaError as error:
+                self.complete_all(left, error)
+                self.fail_node(session.node_id, error)
+                return
+            except asyncio.CancelledError:
+                self.complete_all(left, NotLeaderOrFollower("the acknowledgement was cancelled"))
+                raise
+            again = not final and loop.time() < deadline
+            passing = {
+                one.partition: one.ranges for one in outcomes if isinstance(one.error, _PASSING)
+            }
+            left = passing if again else {}
+            for outcome in outcomes:
+                if outcome.partition not in left:
+                    self.complete(outcome)
+            if not left:
+                return
+            await asyncio.sleep(backoff.next_ms() / 1000)
+
+    async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
+        """Begin locks anew; nothing of this is queued or told to ``on_acknowledged``."""
+        queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
+        for partition, first, last in ranges:
+            queue = queues.setdefault(partition, AcknowledgementQueue())
+            queue.add(first, last, bytes([AckType.RENEW]))
+        taken = {partition: queue.take() for partition, queue in queues.items()}
+        outcomes: AckOutcomes = {p: NotLeaderOrFollower(f"{p} has no leader") for p in taken}
+        by_node = await self._sessions.by_node(taken)
+        results = await asyncio.gather(
+            *(self._renew(node_id, {p: taken[p] for p in ps}) for node_id, ps in by_node.items())
+        )
+        for result in results:
+            outcomes.update({one.partition: one.error for one in result})
+        return outcomes
+
+    async def _renew(self, node_id: int, ranges: Ranges) -> list[Acknowledged]:
+        try:
+            return await self._sessions[node_id].acknowledge(ranges, self._wanted())
+        except RetriableError as error:
+            self.fail_node(node_id, error)
+            return [Acknowledged(partition, one, error) for partition, one in ranges.items()]
+
+    # --- outcomes ---------------------------------------------------------------------------------
+
+    def complete(self, outcome: Acknowledged) -> None:
+        """An outcome is known."""
+        if outcome.error is not None:
+            log.info("acknowledgement of %s failed: %s", outcome.partition, outcome.error)
+        for collector in self._collectors:
+            if collector.get(outcome.partition) is None:
+                collector[outcome.partition] = outcome.error
+        if self._on_acknowledged is not None:
+            self._on_acknowledged(outcome)
+
+    def complete_all(self, ranges: Ranges, error: KafkaError) -> None:
+        """All of these failed."""
+        for partition, one in ranges.items():
+            self.complete(Acknowledged(partition, one, error))
+
+    def fail_node(self, node_id: int, error: KafkaError) -> None:
+        """What is queued for a session that is gone cannot be said any more."""
+        self.complete_all(self.take(node_id), error)
+
+    def fail_unled(self) -> None:
+        """What is queued for partitions without a leader."""
+        for partition in list(self._queues):
+            if self._sessions.leader(partition) is None:
+                ranges = self._queues.pop(partition).take()
+                if ranges:
+                    error = NotLeaderOrFollower(f"{partition} has no leader")
+                    self.complete(Acknowledged(partition, ranges, error))

@@ -1,0 +1,3 @@
+"""The client's state machines, without sockets: bytes, messages and times go in, messages and
+results come out.
+"""

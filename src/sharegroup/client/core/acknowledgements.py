@@ -1,0 +1,145 @@
+"""Acknowledgements on their way to the broker: ranges of offsets, each with one type or one type
+per offset.
+
+Where all offsets of a range have the same type, one byte says so; only where types are mixed there
+is one byte per offset (KIP-932, "AcknowledgeTypes"). Runs longer than ten equal types become a
+range of their own, as in the Java client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from sharegroup.model.offsets import OffsetRange
+
+
+class AckType(IntEnum):
+    """What the application, or the client by itself (GAP), says of a record."""
+
+    GAP = 0
+    """There is no such record: compacted away, or a control record."""
+    ACCEPT = 1
+    """Processed: it will not come again."""
+    RELEASE = 2
+    """Not processed: deliver it again, to whomever, if its delivery count allows."""
+    REJECT = 3
+    """Cannot be processed: archive it."""
+    RENEW = 4
+    """Still at work: begin the acquisition lock anew (KIP-1222)."""
+
+
+UNDECIDED: Final = 0xFF
+"""In an array of types: nothing has been said of this offset yet."""
+SENT: Final = 0xFE
+"""In an array of types: said and handed on; it cannot be said again."""
+
+_DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
+_LONG_RUN = re.compile(rb"([\x00-\x0f])\1{10,}")
+
+
+class AcknowledgedRange(NamedTuple):
+    """Offsets ``first`` … ``last``, both included, and their types: one byte for all, or one for
+    each.
+    """
+
+    first: int
+    last: int
+    types: bytes
+
+    @property
+    def offsets(self) -> OffsetRange:
+        """The offsets alone."""
+        return OffsetRange(self.first, self.last)
+
+
+def ranges_of(first: int, types: bytes | bytearray) -> list[AcknowledgedRange]:
+    """The ranges that say ``types[i]`` of offset ``first + i``; undecided and sent offsets are left
+    out.
+    """
+    ranges: list[AcknowledgedRange] = []
+    for run in _DECIDED_RUN.finditer(types):
+        start, end = run.span()
+        for long_run in _LONG_RUN.finditer(types, start, end):
+            _mixed(ranges, first, types, start, long_run.start())
+            start = long_run.end()
+            one = bytes(long_run[1])
+            ranges.append(AcknowledgedRange(first + long_run.start(), first + start - 1, one))
+        _mixed(ranges, first, types, start, end)
+    return ranges
+
+
+def _mixed(
+    ranges: list[AcknowledgedRange], first: int, types: bytes | bytearray, start: int, end: int
+) -> None:
+    if start < end:
+        part = bytes(types[start:end])
+        uniform = part.count(part[0]) == len(part)
+        ranges.append(
+            AcknowledgedRange(first + start, first + end - 1, part[:1] if uniform else part)
+        )
+
+
+class AcknowledgementQueue:
+    """What is to be said of one partition's offsets at the next chance. Of one offset the last word
+    counts.
+    """
+
+    def __init__(self) -> None:
+        self._ranges: list[AcknowledgedRange] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._ranges)
+
+    def add(self, first: int, last: int, types: bytes) -> None:
+        """Queue one range.
+
+        Raises:
+            ValueError: ``last`` is before ``first``, or ``types`` is neither one byte nor one per
+                offset.
+        """
+        if last < first or len(types) not in (1, last - first + 1):
+            raise ValueError(
+                f"{len(types)} acknowledgement types for the offsets {first} to {last}"
+            )
+        self._ranges.append(AcknowledgedRange(first, last, types))
+
+    def extend(self, ranges: Iterable[AcknowledgedRange]) -> None:
+        """Queue ranges that :func:`ranges_of` made."""
+        self._ranges.extend(ranges)
+
+    def take(self) -> list[AcknowledgedRange]:
+        """Empty the queue: ascending, disjoint ranges, neighbours of one type joined."""
+        ranges, self._ranges = self._ranges, []
+        if len(ranges) < 2:
+            return ranges
+        return [one for cluster in _clusters(ranges) for one in _merged(cluster)]
+
+
+def _clusters(ranges: list[AcknowledgedRange]) -> Iterator[list[AcknowledgedRange]]:
+    """Groups of ranges that touch or overlap; in each, the order in which they were added."""
+    order = sorted(range(len(ranges)), key=lambda i: ranges[i].first)
+    members = [order[0]]
+    end = ranges[order[0]].last
+    for i in order[1:]:
+        if ranges[i].first > end + 1:
+            yield [ranges[m] for m in sorted(members)]
+            members = []
+        members.append(i)
+        end = max(end, ranges[i].last)
+    yield [ranges[m] for m in sorted(members)]
+
+
+def _merged(cluster: list[AcknowledgedRange]) -> list[AcknowledgedRange]:
+    """One after another painted over each other: the last one added is what remains."""
+    if len(cluster) == 1:
+        return cluster
+    first = min(r.first for r in cluster)
+    types = bytearray([UNDECIDED]) * (max(r.last for r in cluster) - first + 1)
+    for one in cluster:
+        size = one.last - one.first + 1
+        start = one.first - first
+        types[start : start + size] = one.types * size if len(one.types) == 1 else one.types
+    return ranges_of(first, types)

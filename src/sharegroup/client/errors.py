@@ -1,0 +1,44 @@
+"""Errors that only a client can have; all others are in ``model.errors`` with Kafka's names.
+
+The tree::
+
+    SharegroupError
+    ├── BootstrapError        none of the bootstrap servers answered
+    ├── IllegalState          a call that is out of order: a mistake in the calling program
+    ├── CorruptRecordBatch    fetched bytes that are damaged; the broker was told to archive them
+    (REJECT) └── BufferExhausted       the producer's buffer stayed full for too long
+"""
+
+from __future__ import annotations
+
+from sharegroup.model.errors import SharegroupError
+from sharegroup.model.ids import TopicPartition
+
+
+class BootstrapError(SharegroupError):
+    """None of the bootstrap servers answered; the text names each address and what was wrong with
+    it.
+    """
+
+
+class IllegalState(SharegroupError):
+    """A call that is out of order (Java: IllegalStateException); the text says what must come
+    first.
+    """
+
+
+class CorruptRecordBatch(SharegroupError):
+    """A record batch that cannot be read. Its records are rejected, so that they do not come back
+    for ever.
+
+    ``partition`` and ``offset`` (the first of the batch) say where it is.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, reason: str) -> None:
+        super().__init__(f"the record batch at offset {offset} of {partition} is damaged: {reason}")
+        self.partition = partition
+        self.offset = offset
+
+
+class BufferExhausted(SharegroupError):
+    """The producer's buffer was full for ``max_block_ms`` (Java: BufferExhaustedException)."""

@@ -1,0 +1,115 @@
+"""The background task that keeps a member alive: sends what ``core.membership`` says, when it says
+so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from sharegroup.client.cluster import Cluster
+from sharegroup.client.core.membership import Membership, MemberState
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    KafkaError,
+    NotCoordinator,
+    error_from_code,
+)
+from sharegroup.wire.apis import SHARE_GROUP_HEARTBEAT
+from sharegroup.wire.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+
+log = logging.getLogger("sharegroup.client")
+
+
+def now_ms() -> int:
+    """The event loop's time in milliseconds."""
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+class Heartbeats:
+    """Runs one membership. After a call on ``membership`` the caller must :meth:`wake` this
+    task.
+    """
+
+    def __init__(self, cluster: Cluster, membership: Membership) -> None:
+        self._cluster = cluster
+        self._membership = membership
+        self._backoff = cluster.backoff()
+        self._woken = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin; does nothing when it has begun."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="share-group-heartbeats")
+
+    def wake(self) -> None:
+        """Look again: something may be due now."""
+        self._woken.set()
+
+    async def stop(self) -> None:
+        """End the task; nothing more is sent."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def wait_for(self, *states: MemberState, timeout_ms: int) -> bool:
+        """Wait until the membership is in one of ``states``; whether it is."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self._membership.state not in states:
+                    await self.changed()
+        except TimeoutError:
+            return False
+        return True
+
+    async def changed(self) -> None:
+        """Wait for the next answer or failure of a heartbeat."""
+        await self._changed.wait()
+
+    async def _run(self) -> None:
+        while True:
+            request = self._membership.heartbeat(now_ms())
+            if request is None:
+                await self._wait_until_due()
+                continue
+            await self._send(request)
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def _wait_until_due(self) -> None:
+        deadline_ms = self._membership.next_deadline_ms()
+        loop = asyncio.get_running_loop()
+        timer = None
+        if deadline_ms is not None:
+            timer = loop.call_at((deadline_ms + 1) / 1000, self._woken.set)
+        await self._woken.wait()
+        self._woken.clear()
+        if timer is not None:
+            timer.cancel()
+
+    async def _send(self, request: ShareGroupHeartbeatRequest) -> None:
+        membership = self._membership
+        before = membership.assignment
+        try:
+            response: ShareGroupHeartbeatResponse = await self._cluster.send_to_coordinator(
+                membership.group_id, SHARE_GROUP_HEARTBEAT, request
+            )
+            if response.error_code:
+                raise error_from_code(response.error_code, response.error_message)
+        except KafkaError as error:
+            if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+                self._cluster.forget_coordinator(membership.group_id)
+            log.info("heartbeat of %s in %s: %s", membership.member_id, membership.group_id, error)
+            membership.failed(error, now_ms(), self._backoff.next_ms())
+            return
+        self._backoff.reset()
+        membership.answered(response, now_ms())
+        if membership.assignment != before:
+            names = ", ".join(map(str, sorted(membership.assignment))) or "nothing"
+            log.debug("%s in %s holds %s", membership.member_id, membership.group_id, names)

@@ -1,0 +1,86 @@
+"""The way to one broker: its connection, opened when needed, opened again when lost, with pauses
+that grow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from sharegroup.client.addresses import Address
+from sharegroup.client.backoff import Backoff
+from sharegroup.client.connection import Connection
+from sharegroup.model.errors import NetworkException
+
+
+class NodeLink:
+    """One broker's address and at most one connection to it.
+
+    Callers that come while it is being opened share that attempt's outcome.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        connect_timeout_ms: int,
+        backoff_ms: tuple[int, int],
+        jitter: random.Random,
+    ) -> None:
+        self.address = address
+        self._client_id = client_id
+        self._connect_timeout_ms = connect_timeout_ms
+        self._backoff = Backoff(*backoff_ms, jitter)
+        self._connection: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._not_before = 0.0
+
+    @property
+    def connected(self) -> bool:
+        """A connection is open now."""
+        return self._connection is not None and not self._connection.closed
+
+    async def connection(self) -> Connection:
+        """The open connection; a new one when there is none.
+
+        Raises:
+            NetworkException: it cannot be opened; the next call waits before it tries again.
+        """
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._opened)
+        return await asyncio.shield(self._opening)
+
+    def close(self) -> None:
+        """Close the connection and stop opening one."""
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _open(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        pause = self._not_before - loop.time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        try:
+            self._connection = await Connection.open(
+                self.address.host,
+                self.address.port,
+                client_id=self._client_id,
+                timeout_ms=self._connect_timeout_ms,
+            )
+        except NetworkException:
+            self._not_before = loop.time() + self._backoff.next_ms() / 1000
+            raise
+        self._backoff.reset()
+        self._not_before = 0.0
+        return self._connection
+
+    def _opened(self, task: asyncio.Task[Connection]) -> None:
+        self._opening = None
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; if nobody did, the next call tries again

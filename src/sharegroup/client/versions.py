@@ -1,0 +1,35 @@
+"""Which versions of each API the client can speak; a connection uses the highest that the broker
+has as well.
+
+Produce and Fetch stop before 13, where topics are told by id: a producer knows its topics by name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.wire import apis
+from sharegroup.wire.apis import Api
+
+CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
+    apis.PRODUCE: (3, 12),
+    apis.LIST_OFFSETS: (1, 10),
+    apis.METADATA: (1, 13),
+    apis.FIND_COORDINATOR: (0, 6),
+    apis.LIST_GROUPS: (0, 5),
+    apis.API_VERSIONS: (0, 4),
+    apis.CREATE_TOPICS: (2, 7),
+    apis.DELETE_TOPICS: (1, 6),
+    apis.DELETE_RECORDS: (0, 2),
+    apis.INIT_PRODUCER_ID: (0, 4),
+    apis.DESCRIBE_CONFIGS: (1, 4),
+    apis.CREATE_PARTITIONS: (0, 3),
+    apis.DELETE_GROUPS: (0, 2),
+    apis.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    apis.DESCRIBE_CLUSTER: (0, 1),
+    apis.SHARE_GROUP_HEARTBEAT: (1, 1),
+    apis.SHARE_GROUP_DESCRIBE: (1, 1),
+    apis.SHARE_FETCH: (1, 2),
+    apis.SHARE_ACKNOWLEDGE: (1, 2),
+    apis.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
+}
