@@ -30,7 +30,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="may be repeated")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample")
     parser.add_argument("--write-docs", action="store_true", help="write docs/benchmarks.md")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.quick and chosen.write_docs:
+        parser.error("--quick is too small a run for the documentation")
+    return chosen
 
 
 def main() -> int:
@@ -51,7 +54,8 @@ def main() -> int:
         measure(runner, benchmarks, rounds, console)
 
     header, rows = report.lines(benchmarks, runner.results, systems)
-    title = f"median of {rounds}, {report.machine()}"
+    size = "a tenth of the work: not for comparison, " if chosen.quick else ""
+    title = f"median of {rounds}, {size}{report.machine()}"
     console.print(report.rich_table(header, rows, title))
     for failure in runner.results.failures:
         console.print("failed", style="red", end=" ")
