@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -69,7 +70,7 @@ async def open_folder(
     disk: Disk | None = None,
     clock: StillClock | None = None,
 ) -> DataFolder:
-    environment = Environment(clock=clock or StillClock(), disk=disk or LocalDisk())
+    environment = Environment(clock=clock or StillClock(), disk=disk or LocalDisk(), entropy=os.urandom)
     settings = DataFolderSettings(
         cluster_id="test-cluster",
         log_settings=lambda _topic, _configs: log_settings or LogSettings(),

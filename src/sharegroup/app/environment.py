@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 
 from sharegroup.model.environment import Environment
@@ -24,4 +25,4 @@ class LoopClock:
 
 def local_environment() -> Environment:
     """This machine."""
-    return Environment(clock=LoopClock(), disk=LocalDisk())
+    return Environment(clock=LoopClock(), disk=LocalDisk(), entropy=os.urandom)

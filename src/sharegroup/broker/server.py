@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any, Final
-from uuid import uuid4
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import log_settings
@@ -60,7 +59,7 @@ class Broker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.AbstractServer | None = None
         self.topics = Topics(
-            folder, self.waiters, uuid4, lambda: self.configs.broker.integer("num.partitions")
+            folder, self.waiters, environment.new_id, lambda: self.configs.broker.integer("num.partitions")
         )
         self.state = ShareStateLog(
             self._internal_topic(SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),

@@ -86,6 +86,10 @@ class SharePartitions:
         """The share partition if it is loaded."""
         return self._led.get(key)
 
+    def all(self) -> list[LedSharePartition]:
+        """Those in use."""
+        return list(self._led.values())
+
     def delivery_settings(self, group_id: str) -> DeliverySettings:
         """What applies to the group's records now."""
         settings = self._settings_of(group_id)

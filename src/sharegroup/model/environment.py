@@ -1,18 +1,22 @@
-"""The one place where the shell gets its clock, its network and its disk.
+"""The one place where the shell gets its clock, its network, its disk and its randomness.
 
-* **Clock**: ``Environment.clock``. Deadlines use ``monotonic_ms``; only timestamps that users see use ``wall_ms``.
+* **Clock**: ``Environment.clock``. Deadlines use ``monotonic_ms``; only timestamps that users see
+  use ``wall_ms``.
 * **Disk**: ``Environment.disk``.
-* **Network and timers**: the running asyncio event loop (``create_server``, ``create_connection``, ``call_at``), which a
-  simulator replaces as a whole by a loop with virtual time and in-memory connections (``sharegroup.sim``).
+* **Randomness**: ``Environment.entropy``, for ids.
+* **Network and timers**: the running asyncio event loop (``create_server``, ``create_connection``,
+  ``call_at``), which a simulator replaces as a whole by a loop with virtual time and in-memory
+  connections (``sharegroup.sim``).
 
-No other module of the shell may call ``time``, ``open`` or ``socket``.
+No other module of the shell may call ``time``, ``open``, ``random`` or ``socket``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 
 class Clock(Protocol):
@@ -95,3 +99,9 @@ class Environment:
 
     clock: Clock
     disk: Disk
+    entropy: Callable[[int], bytes]
+    """So many random bytes (``os.urandom``, or a seeded source)."""
+
+    def new_id(self) -> UUID:
+        """A random id, for topics and clusters."""
+        return UUID(bytes=self.entropy(16), version=4)

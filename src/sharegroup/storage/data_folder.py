@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import (
@@ -115,7 +115,7 @@ class DataFolder:
                 "stop that one, or choose another folder"
             ) from error
         try:
-            cluster_id = settings.cluster_id or topic_id_text(uuid4())
+            cluster_id = settings.cluster_id or topic_id_text(environment.new_id())
             folder = cls(environment, path, settings, Catalog.open(disk, path, cluster_id))
             await folder._recover()
         except BaseException:
@@ -277,7 +277,7 @@ class DataFolder:
     def _forget_leftovers(self, key: TopicPartition) -> None:
         """A folder of that name from a deletion that failed half-way is not this topic's."""
         if self._disk.exists(self._folder(key)):
-            self._set_aside(key, uuid4(), "stray")
+            self._set_aside(key, self._environment.new_id(), "stray")
 
     # Opening ---------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class DataFolder:
                     topic.topic_id,
                 )
             ):
-                aside = self._set_aside(key, found or uuid4(), "stray")
+                aside = self._set_aside(key, found or self._environment.new_id(), "stray")
                 self.recovered.report(
                     logging.WARNING, f"{name} belongs to no topic and is set aside as {aside}"
                 )

@@ -1,0 +1,123 @@
+"""A disk in memory that knows what is durable: a crash takes everything that was not synced."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class _Content:
+    data: bytearray = field(default_factory=bytearray)
+    durable: int = 0
+    """Bytes that a crash leaves; the file itself is durable once it has any, or is small."""
+
+
+class MemoryFile:
+    """One open file of a :class:`MemoryDisk`."""
+
+    def __init__(self, path: str, content: _Content) -> None:
+        self.path = path
+        self._content = content
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        return len(self._content.data)
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to ``size`` bytes from ``position``."""
+        return bytes(self._content.data[position : position + size])
+
+    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
+        """Write at the end."""
+        for chunk in [data] if isinstance(data, bytes) else data:
+            self._content.data += chunk
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+        del self._content.data[size:]
+        self._content.durable = min(self._content.durable, size)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def sync(self) -> None:
+        """All of it survives a crash from now on."""
+        self._content.durable = len(self._content.data)
+
+
+class MemoryDisk:
+    """Implements ``model.environment.Disk``."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _Content] = {}
+        self._folders: set[str] = set()
+        self._locks: set[str] = set()
+
+    def crash(self) -> None:
+        """Lose what was not synced, and every lock: the machine lost power."""
+        for content in self._files.values():
+            del content.data[content.durable :]
+        self._locks.clear()
+
+    def open(self, path: str) -> MemoryFile:
+        """Open for reading and appending; made when missing."""
+        return MemoryFile(path, self._files.setdefault(path, _Content()))
+
+    async def sync(self, files: Sequence[MemoryFile]) -> None:
+        """Make the content of all ``files`` durable."""
+        for file in files:
+            file.sync()
+
+    def read_file(self, path: str) -> bytes:
+        """The whole file."""
+        if path not in self._files:
+            raise FileNotFoundError(2, "No such file", path)
+        return bytes(self._files[path].data)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace a file durably."""
+        self._files[path] = _Content(bytearray(data), len(data))
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        return path in self._files or path in self._folders or bool(self.list(path))
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, sorted."""
+        prefix = path.rstrip("/") + "/"
+        inside = [p for p in (*self._files, *self._folders) if p.startswith(prefix)]
+        return sorted({p[len(prefix) :].partition("/")[0] for p in inside})
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder with its parents."""
+        while path not in ("", "/"):
+            self._folders.add(path)
+            path = posixpath.dirname(path)
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a file or a whole folder."""
+        if not self.exists(old):
+            raise FileNotFoundError(2, "No such file or directory", old)
+        for path in [p for p in self._files if p == old or p.startswith(f"{old}/")]:
+            self._files[new + path[len(old) :]] = self._files.pop(path)
+        for path in [p for p in self._folders if p == old or p.startswith(f"{old}/")]:
+            self._folders.discard(path)
+            self._folders.add(new + path[len(old) :])
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a whole folder."""
+        for name in [p for p in self._files if p == path or p.startswith(f"{path}/")]:
+            del self._files[name]
+        self._folders = {p for p in self._folders if p != path and not p.startswith(f"{path}/")}
+
+    def lock(self, path: str) -> None:
+        """Hold a lock file; raises BlockingIOError when it is held."""
+        if path in self._locks:
+            raise BlockingIOError(11, "held", path)
+        self._locks.add(path)
+
+    def unlock(self, path: str) -> None:
+        """Let go of it."""
+        self._locks.discard(path)

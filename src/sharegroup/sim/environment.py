@@ -1,0 +1,33 @@
+"""What a simulated broker stands on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from sharegroup.model.environment import Environment
+from sharegroup.sim.disk import MemoryDisk
+
+EPOCH_MS = 1_767_225_600_000
+"""Wall-clock time at the start of a simulation: 2026-01-01 UTC."""
+
+
+class SimulatedClock:
+    """Time of the simulated loop."""
+
+    def monotonic_ms(self) -> int:
+        """Virtual milliseconds since the loop was made."""
+        return round(asyncio.get_running_loop().time() * 1000)
+
+    def wall_ms(self) -> int:
+        """Virtual milliseconds since 1970."""
+        return EPOCH_MS + self.monotonic_ms()
+
+
+def simulated_environment(disk: MemoryDisk, seed: int = 0) -> Environment:
+    """Virtual clock, ``disk``, and randomness that depends on ``seed`` only."""
+    return Environment(
+        clock=SimulatedClock(),
+        disk=disk,
+        entropy=random.Random(seed).randbytes,  # noqa: S311  repeatable on purpose
+    )

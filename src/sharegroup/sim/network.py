@@ -1,0 +1,159 @@
+"""Connections in memory: what one side writes, the other side's protocol receives a little later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+LATENCY_S = 0.0001
+"""One way, about that of a loopback."""
+
+FIRST_FREE_PORT = 49_152
+
+
+class SimulatedTransport(asyncio.Transport):
+    """One side of a connection."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, peer: tuple[str, int]
+    ) -> None:
+        super().__init__({"peername": peer})
+        self._loop = loop
+        self._protocol = protocol
+        self._closing = False
+        self._reading = True
+        self._inbox: deque[bytes | None] = deque()
+        self.other: SimulatedTransport | None = None
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send to the other side."""
+        if not self._closing and self.other is not None:
+            self._loop.call_later(LATENCY_S, self.other.deliver, bytes(data))
+
+    def writelines(self, chunks: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Send all chunks as one."""
+        self.write(b"".join(chunks))
+
+    def is_closing(self) -> bool:
+        """Whether this side was closed."""
+        return self._closing
+
+    def close(self) -> None:
+        """End the connection after what was written; both protocols hear of it."""
+        if self._closing:
+            return
+        self._closing = True
+        self._loop.call_soon(self._protocol.connection_lost, None)
+        if self.other is not None:
+            self._loop.call_later(LATENCY_S, self.other.deliver, None)
+
+    def abort(self) -> None:
+        """End the connection."""
+        self.close()
+
+    def pause_reading(self) -> None:
+        """Hold back what arrives."""
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        """Hand out what was held back, and go on."""
+        self._reading = True
+        self._loop.call_soon(self._hand_out)
+
+    def is_reading(self) -> bool:
+        """Whether data is handed to the protocol."""
+        return self._reading
+
+    def get_write_buffer_size(self) -> int:
+        """Nothing waits: the other side takes everything."""
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """There is no write buffer."""
+
+    def deliver(self, data: bytes | None) -> None:
+        """Take what the other side sent; None is its end."""
+        self._inbox.append(data)
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._inbox and self._reading and not self._closing:
+            data = self._inbox.popleft()
+            if data is None:
+                self.close()
+            else:
+                self._protocol.data_received(data)
+
+
+class _Address:
+    """What a server's socket would say of itself."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._name = (host, port)
+
+    def getsockname(self) -> tuple[str, int]:
+        """(host, port)."""
+        return self._name
+
+
+class SimulatedServer(asyncio.AbstractServer):
+    """A listener."""
+
+    def __init__(self, network: SimulatedNetwork, host: str, port: int) -> None:
+        self._network = network
+        self._port = port
+        self.sockets = (_Address(host, port),)
+
+    def close(self) -> None:
+        """Refuse connections from now on."""
+        self._network.forget(self._port)
+
+    async def wait_closed(self) -> None:
+        """It is closed already."""
+
+
+class SimulatedNetwork:
+    """All listeners and connections of one simulated loop; one host, many ports."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._listeners: dict[int, Callable[[], asyncio.Protocol]] = {}
+        self._next_port = FIRST_FREE_PORT
+
+    def listen(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> SimulatedServer:
+        """Accept connections on ``port``; 0 is a free one."""
+        if port == 0:
+            self._next_port += 1
+            port = self._next_port
+        if port in self._listeners:
+            raise OSError(98, "Address already in use")
+        self._listeners[port] = factory
+        return SimulatedServer(self, host, port)
+
+    def forget(self, port: int) -> None:
+        """Nobody listens on ``port`` any more."""
+        self._listeners.pop(port, None)
+
+    def connect(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[SimulatedTransport, Any]:
+        """A connection to whoever listens on ``port``.
+
+        Raises:
+            ConnectionRefusedError: nobody does.
+        """
+        accept = self._listeners.get(port)
+        if accept is None:
+            raise ConnectionRefusedError(111, f"nobody listens on {host}:{port}")
+        self._next_port += 1
+        client, server = factory(), accept()
+        client_side = SimulatedTransport(self._loop, client, (host, port))
+        server_side = SimulatedTransport(self._loop, server, (host, self._next_port))
+        client_side.other, server_side.other = server_side, client_side
+        server.connection_made(server_side)
+        client.connection_made(client_side)
+        return client_side, client
