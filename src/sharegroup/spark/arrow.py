@@ -1,0 +1,141 @@
+"""Rows for Spark: the one place where Arrow batches are built, so that all of them have the one
+schema Spark checks.
+
+Keys, values and headers go from the fetched bytes into Arrow's buffers by Arrow's own copy loop:
+the buffer is described as a binary array whose elements are alternately a field and what lies
+before the next field, and every second element is taken. A record costs no Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.spark.offsets import Acquired
+from sharegroup.spark.records import (
+    Bytes,
+    Fields,
+    Ints,
+    fields_of,
+    numbers_at,
+    plain_records,
+    select,
+    whole_batches,
+)
+from sharegroup.spark.schema import arrow_schema
+
+Column: TypeAlias = Callable[[], Any]
+
+
+class RowBuilder:
+    """Makes record batches of chosen columns from fetched bytes of one partition.
+
+    Args:
+        columns: the columns, in order.
+        topic, partition: where the records come from.
+        ranges: the records that are ours, ascending; all others are left out.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], topic: str, partition: int, ranges: Sequence[Acquired]
+    ) -> None:
+        self._schema = arrow_schema(columns)
+        self._topic = pa.scalar(topic, pa.string())
+        self._partition = pa.scalar(partition, pa.int32())
+        table = np.array(ranges, np.int64).reshape(-1, 3)
+        self._first, self._last, self._count = (
+            table[:, 0].copy(),
+            table[:, 1].copy(),
+            table[:, 2].copy(),
+        )
+
+    def rows(self, data: memoryview) -> Iterator[Any]:
+        """The record batches of one Fetch response's bytes.
+
+        Raises:
+            CorruptMessage: the bytes are not whole record batches with good checksums.
+        """
+        wanted = [
+            b for b in whole_batches(data) if self._overlaps(b[0].base_offset, b[0].last_offset)
+        ]
+        for plain, batches in plain_records(wanted):
+            fields = fields_of(plain, batches)
+            index = np.searchsorted(self._first, fields.offsets, side="right") - 1
+            ours = (index >= 0) & (fields.offsets <= self._last[index])
+            if not bool(ours.all()):
+                fields, index = select(fields, ours), index[ours]
+            if len(fields):
+                yield self._batch(fields, self._count[index])
+
+    def _overlaps(self, first: int, last: int) -> bool:
+        at = int(np.searchsorted(self._last, first))
+        return at < len(self._first) and int(self._first[at]) <= last
+
+    def _batch(self, fields: Fields, delivery_counts: Ints) -> Any:
+        rows = len(fields)
+        makers: dict[str, Column] = {
+            "key": lambda: binary(fields.data, fields.key_starts, fields.key_lengths),
+            "value": lambda: binary(fields.data, fields.value_starts, fields.value_lengths),
+            "topic": lambda: pa.repeat(self._topic, rows),
+            "partition": lambda: pa.repeat(self._partition, rows),
+            "offset": lambda: pa.array(fields.offsets),
+            "timestamp": lambda: pa.array(fields.timestamps_ms * 1_000).view(
+                self._type("timestamp")
+            ),
+            "headers": lambda: headers(fields, self._type("headers")),
+            "delivery_count": lambda: pa.array(delivery_counts.astype(np.int16)),
+        }
+        arrays = [makers[name]() for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _type(self, column: str) -> Any:
+        return self._schema.field(column).type
+
+
+def binary(data: Bytes, starts: Ints, lengths: Ints) -> Any:
+    """A binary array of ``data[start : start + length]``; a negative length is a null. Starts must
+    ascend."""
+    count = len(starts)
+    bounds = np.empty(2 * count + 1, np.int32)
+    bounds[0:-1:2] = starts
+    bounds[1::2] = starts + np.maximum(lengths, 0)
+    bounds[-1] = bounds[-2] if count else 0
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    both = pa.Array.from_buffers(pa.binary(), 2 * count, buffers)
+    fields = both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
+    null = lengths < 0
+    return _with_nulls(fields, null) if bool(null.any()) else fields
+
+
+def _with_nulls(fields: Any, null: npt.NDArray[np.bool_]) -> Any:
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little"))
+    return pa.Array.from_buffers(fields.type, len(fields), [valid, *fields.buffers()[1:]])
+
+
+def headers(fields: Fields, kind: Any) -> Any:
+    """The headers column: per record a list of (key, value), empty where it has none."""
+    counts, position = numbers_at(fields.data, fields.header_starts)
+    ends = np.concatenate(([0], np.cumsum(np.maximum(counts, 0))))
+    starts = np.empty((2, int(ends[-1])), np.int64)
+    lengths = np.empty((2, int(ends[-1])), np.int64)
+    nth = 0
+    while len(more := np.flatnonzero(counts > nth)):  # the n-th header of all records that have one
+        row = ends[more] + nth
+        for side in (0, 1):
+            length, start = numbers_at(fields.data, position[more])
+            if bool((length < (0 if side == 0 else -1)).any()):
+                raise CorruptMessage("a header of a record has a negative length")
+            starts[side, row], lengths[side, row] = start, length
+            position[more] = start + np.maximum(length, 0)
+        nth += 1
+    if bool((position > fields.ends).any()):
+        raise CorruptMessage("the headers of a record are longer than the record")
+    keys = binary(fields.data, starts[0], lengths[0]).cast(pa.string())
+    values = binary(fields.data, starts[1], lengths[1])
+    pairs = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pairs, type=kind)

@@ -1,0 +1,120 @@
+"""A stream's offset: the acquired ranges themselves, so that a replay reads exactly the same
+records.
+
+Spark writes it as one line of JSON into ``offsets/N`` before batch N runs, hands the previous one
+back as ``start``, and compares offsets only for equality. Format 1, short keys because it is
+written once per batch::
+
+    {"v": 1, "e": 7, "g": "group", "m": "member id", "t": {topic id: name},
+     "r": {topic id: {partition: [[first, last, delivery count], …]}},
+     "d": {topic id: {partition: [[first, last, type], …]}}}
+
+``e`` counts offsets of this stream. ``r`` is the batch. ``d`` holds records whose batch is done but
+whose
+acknowledgement the broker has not confirmed: when they are delivered again they are acknowledged
+with ``type`` and not processed again. Ranges include both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicIdPartition, parse_topic_id, topic_id_text
+
+VERSION: Final = 1
+
+
+class Acquired(NamedTuple):
+    """Records ``first`` … ``last``, acquired with this delivery count."""
+
+    first: int
+    last: int
+    delivery_count: int
+
+
+class Done(NamedTuple):
+    """Records ``first`` … ``last``, processed, to be acknowledged with ``type`` (1 accept, 2
+    release, 3 reject)."""
+
+    first: int
+    last: int
+    type: int
+
+
+Ranges = Mapping[TopicIdPartition, tuple[Acquired, ...]]
+DoneRanges = Mapping[TopicIdPartition, tuple[Done, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOffset:
+    """One offset of the stream."""
+
+    sequence: int = 0
+    group_id: str = ""
+    member_id: str = ""
+    topics: Mapping[Any, str] = field(default_factory=dict)
+    """Topic id → name, of all topics in ``ranges`` and ``done``."""
+    ranges: Ranges = field(default_factory=dict)
+    done: DoneRanges = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many offsets the batch holds."""
+        return sum(r.last - r.first + 1 for ranges in self.ranges.values() for r in ranges)
+
+
+INITIAL: Final = BatchOffset()
+
+
+def to_json(offset: BatchOffset) -> dict[str, Any]:
+    """The offset as Spark stores it; the initial one is ``{"v": 1, "e": 0}`` whoever asks."""
+    if offset.sequence == 0:
+        return {"v": VERSION, "e": 0}
+    return {
+        "v": VERSION,
+        "e": offset.sequence,
+        "g": offset.group_id,
+        "m": offset.member_id,
+        "t": {topic_id_text(topic_id): name for topic_id, name in offset.topics.items()},
+        "r": _nested(offset.ranges),
+        "d": _nested(offset.done),
+    }
+
+
+def from_json(value: Mapping[str, Any]) -> BatchOffset:
+    """The offset that :func:`to_json` wrote.
+
+    Raises:
+        ConfigError: the checkpoint was written by another source or a newer version.
+    """
+    if value.get("v") != VERSION or "e" not in value:
+        raise ConfigError(
+            f"the checkpoint holds no offset of kafka-share version {VERSION}: {str(value)[:80]}; "
+            "use another checkpointLocation, or the version of sharegroup that wrote it"
+        )
+    if value["e"] == 0:
+        return INITIAL
+    return BatchOffset(
+        sequence=value["e"],
+        group_id=value["g"],
+        member_id=value["m"],
+        topics={parse_topic_id(text): name for text, name in value["t"].items()},
+        ranges={key: tuple(Acquired(*r) for r in ranges) for key, ranges in _flat(value["r"])},
+        done={key: tuple(Done(*r) for r in ranges) for key, ranges in _flat(value["d"])},
+    )
+
+
+def _nested(ranges: Mapping[TopicIdPartition, Iterable[tuple[int, int, int]]]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for (topic_id, partition), parts in ranges.items():
+        nested.setdefault(topic_id_text(topic_id), {})[str(partition)] = [list(r) for r in parts]
+    return nested
+
+
+def _flat(nested: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[TopicIdPartition, Any]]:
+    for topic_id, partitions in nested.items():
+        for partition, ranges in partitions.items():
+            yield TopicIdPartition(parse_topic_id(topic_id), int(partition)), ranges

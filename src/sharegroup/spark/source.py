@@ -1,0 +1,230 @@
+"""The Spark data source ``kafka-share``: what Spark calls, in the order of its contract.
+
+Constructors and ``schema()`` run several times in several processes and have no side effects. The
+reader's driver side starts on its first call in the source process; executors get a copy of the
+reader that only ever runs ``read``.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.offsets import INITIAL, from_json, to_json
+from sharegroup.spark.options import ShareOptions, parse_options
+from sharegroup.spark.planning import Slice, plan
+from sharegroup.spark.schema import check_columns, ddl
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from sharegroup.client.addresses import Address
+    from sharegroup.spark.driver import ShareDriver
+    from sharegroup.spark.fetch import FetchSettings
+    from sharegroup.spark.loop_thread import LoopThread
+
+log = logging.getLogger("sharegroup.spark")
+
+CLOSE_SECONDS = 2.0
+
+
+class KafkaShareDataSource(DataSource):
+    """``spark.readStream.format("kafka-share")``: a share group as a stream of rows.
+
+    Options: see :class:`~sharegroup.spark.options.ShareOptions`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for ``format(…)``."""
+        return "kafka-share"
+
+    def schema(self) -> str:
+        """The columns; all options are checked here, so that a mistake fails at ``load()``.
+
+        Raises:
+            ConfigError: an option is missing, unknown or wrong.
+        """
+        return ddl(parse_options(self.options).include_headers)
+
+    def streamReader(self, schema: StructType) -> ShareStreamReader:  # noqa: N802
+        """The reader. It checks the options on its first call, where Spark shows errors whole."""
+        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        return ShareStreamReader(dict(self.options), fields)
+
+    def reader(self, schema: StructType) -> NoReturn:
+        """There is no batch read: Spark would not tell us whether it succeeded.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            "kafka-share is a stream: write spark.readStream, and .trigger(availableNow=True) on "
+            "the query to stop after what is there now"
+        )
+
+
+class ShareTask(InputPartition):
+    """What one Spark task reads. A pickle of it travels to an executor."""
+
+    def __init__(
+        self, slices: tuple[Slice, ...], leaders: Mapping[TopicIdPartition, Address]
+    ) -> None:
+        super().__init__(None)
+        self.slices = slices
+        self.leaders = dict(leaders)
+
+
+class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One stream. Spark's calls on the driver go to a :class:`ShareDriver` on a loop thread."""
+
+    def __init__(self, options: Mapping[str, str], fields: list[tuple[str, str]]) -> None:
+        self._raw_options = options
+        self._fields = fields
+        self._loop: LoopThread | None = None
+        self._driver: ShareDriver | None = None
+        self._parsed: ShareOptions | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only what was asked for travels to other processes."""
+        return ShareStreamReader, (self._raw_options, self._fields)
+
+    # --- on the driver, in the source process -----------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Before the first batch; constant, because Spark asks more than once."""
+        return to_json(INITIAL)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """``maxOffsetsPerTrigger``, or all there is."""
+        rows = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What the log holds now is all that this run reads."""
+        self._run("set_targets")
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Settle what is finished and acquire the next batch; ``start`` when there is none."""
+        before = from_json(start)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        after = self._run("latest_offset", before, rows)
+        return start if after is before else to_json(after)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Numbers for ``lastProgress["sources"][…]["latestOffset"]``."""
+        return None if self._driver is None else self._driver.statistics()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The tasks of the batch ``end``, from its JSON alone; Spark may ask twice."""
+        if start == end:
+            return []
+        batch = from_json(end)
+        options = self._options
+        self._run("replay", batch)
+        tasks = plan(
+            batch,
+            min_partitions=options.min_partitions,
+            max_records_per_partition=options.max_records_per_partition,
+        )
+        driver = self._started()
+        return [ShareTask(slices, driver.leaders(_partitions(slices))) for slices in tasks]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Batch ``end`` is committed. Never raises: the batch is done, whatever the broker says."""
+        try:
+            self._run("settle", from_json(end))
+        except Exception:
+            log.exception("settling failed; it is tried again with the next batch")
+
+    def stop(self) -> None:
+        """The query ends; what Spark never saw goes back to the group."""
+        if threading.current_thread() is threading.main_thread() and self._driver is not None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come while we are at it
+        driver, self._driver = self._driver, None
+        if driver is None or self._loop is None:
+            return
+        try:
+            self._loop.run(driver.close(), CLOSE_SECONDS)
+        except Exception:
+            log.exception("the source did not close in order; its locks will expire")
+        self._loop.close()
+
+    # --- on executors -----------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one task as Arrow record batches, read with plain Fetch: repeatable."""
+        from sharegroup.spark.arrow import RowBuilder
+        from sharegroup.spark.fetch import SliceReader
+
+        assert isinstance(partition, ShareTask)
+        settings, columns = self._fetch_settings(), self._columns()
+        for part in partition.slices:
+            key = TopicIdPartition(part.topic_id, part.partition)
+            rows = RowBuilder(columns, part.topic, part.partition, part.ranges)
+            for data in SliceReader(part, partition.leaders.get(key), settings).chunks():
+                yield from rows.rows(data)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _options(self) -> ShareOptions:
+        if self._parsed is None:
+            self._parsed = parse_options(self._raw_options)
+        return self._parsed
+
+    def _columns(self) -> tuple[str, ...]:
+        return check_columns(self._fields)
+
+    def _fetch_settings(self) -> FetchSettings:
+        from sharegroup.spark.fetch import FetchSettings
+
+        options = self._options
+        return FetchSettings(
+            bootstrap_servers=options.bootstrap_servers,
+            client_id=options.client_id,
+            request_timeout_ms=options.request_timeout_ms,
+            poll_timeout_ms=options.executor_poll_timeout_ms,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+
+    def _run(self, method: str, *arguments: Any) -> Any:
+        driver = self._started()
+        assert self._loop is not None
+        return self._loop.run(getattr(driver, method)(*arguments))
+
+    def _started(self) -> ShareDriver:
+        """The driver, made on first use: constructors run in processes that never use it."""
+        if self._driver is None:
+            from sharegroup.spark.driver import ShareDriver
+            from sharegroup.spark.loop_thread import LoopThread
+
+            self._columns()
+            self._loop = LoopThread("kafka-share")
+            self._driver = ShareDriver(self._options)
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, _end_in_order)
+        return self._driver
+
+
+def _end_in_order(*_: object) -> NoReturn:
+    """Spark stops a source with SIGTERM and does not call stop(): leave through its ``finally``."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _partitions(slices: tuple[Slice, ...]) -> list[TopicIdPartition]:
+    return [TopicIdPartition(part.topic_id, part.partition) for part in slices]
