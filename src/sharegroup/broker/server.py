@@ -32,7 +32,6 @@ from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.share.session import ShareSession, ShareSessions
-from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.storage.data_folder import DataFolder, DataFolderSettings
 from sharegroup.storage.settings import LogSettings
 
@@ -59,13 +58,14 @@ class Broker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.AbstractServer | None = None
         self.topics = Topics(
-            folder, self.waiters, environment.new_id, lambda: self.configs.broker.integer("num.partitions")
+            folder,
+            self.waiters,
+            environment.new_id,
+            lambda: self.configs.broker.integer("num.partitions"),
         )
         self.state = ShareStateLog(
             self._internal_topic(SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),
-            ShareCoordinator(
-                config.integer("share.coordinator.snapshot.update.records.per.snapshot")
-            ),
+            config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
             self.clock,
         )
         self.share_partitions = SharePartitions(
@@ -76,7 +76,7 @@ class Broker:
             spawn=self.spawn,
         )
         self.groups = ShareGroupCoordinator(
-            groups=ShareGroups(
+            new_groups=lambda: ShareGroups(
                 self.configs.group, group_size_max=config.integer("group.share.max.size")
             ),
             topic=self._internal_topic(CONSUMER_OFFSETS, "offsets.topic.num.partitions"),

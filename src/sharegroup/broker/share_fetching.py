@@ -82,8 +82,12 @@ class ShareFetching:
                     if fetched or last_look:
                         return fetched
                 await waiter.wait(until)
-                if wish.session is not self._broker.sessions.get(wish.group_id, wish.member_id):
+                if not self._in_session(wish):
                     return {}
+
+    def _in_session(self, wish: FetchWish) -> bool:
+        """Whether the session still is the member's: nobody may acquire after it has ended."""
+        return wish.session is self._broker.sessions.get(wish.group_id, wish.member_id)
 
     async def _enough(self, wish: FetchWish) -> bool:
         """Whether ``bytes_min`` bytes could be read from the next fetch offsets (or something is
@@ -135,7 +139,7 @@ class ShareFetching:
         led.fetching = True
         try:
             data = await self._read(led, offset, bytes_max, records_max)
-            if not data or led.fenced:
+            if not data or led.fenced or not self._in_session(wish):
                 return None
             bounds = batch_bounds(data)
             acquisition = led.core.acquire(

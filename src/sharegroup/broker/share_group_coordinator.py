@@ -33,14 +33,15 @@ class ShareGroupCoordinator:
     def __init__(
         self,
         *,
-        groups: ShareGroups,
+        new_groups: Callable[[], ShareGroups],
         topic: InternalTopic,
         state: ShareStateLog,
         clock: Clock,
         image: Callable[[], TopicsImage],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self.groups = groups
+        self._new_groups = new_groups
+        self.groups = new_groups()
         self._topic = topic
         self._state = state
         self._clock = clock
@@ -50,13 +51,15 @@ class ShareGroupCoordinator:
         self._timer: asyncio.TimerHandle | None = None
 
     async def load(self) -> None:
-        """Replay every group; each member gets a whole session to be heard of again."""
+        """Replay every group into a new machine; each member gets a whole session again."""
+        groups = self._new_groups()
         if self._topic.exists:
             for partition in range(self._topic.partition_count):
                 async for _, raw_key, raw_value in self._topic.replay(partition):
                     record = decode_record(raw_key, raw_value)
                     if record is not None:
-                        self.groups.replay(record)
+                        groups.replay(record)
+        self.groups = groups
         self.groups.sessions_restarted(self._clock.monotonic_ms())
         self._schedule()
 
@@ -167,4 +170,13 @@ class ShareGroupCoordinator:
         try:
             await self._topic.append_durable(partition, [encode_record(r) for r in records])
         except KafkaStorageError as error:
+            logger.error("groups cannot be written, loading them again: %s", error)
+            await self._reload()
             raise CoordinatorNotAvailable(str(error)) from error
+
+    async def _reload(self) -> None:
+        """Forget what could not be made durable."""
+        try:
+            await self.load()
+        except KafkaError as error:
+            logger.error("groups cannot be read either: %s", error)

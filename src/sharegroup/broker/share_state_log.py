@@ -7,17 +7,21 @@ log no later write succeeds either.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.model.environment import Clock
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator
 from sharegroup.share_state.partitioning import partition_for
 from sharegroup.share_state.records import KeyedRecord
 from sharegroup.wire.internal.share_state import decode_record, encode_record
+
+logger = logging.getLogger("sharegroup.broker")
 
 
 class Change(NamedTuple):
@@ -34,21 +38,24 @@ class Change(NamedTuple):
 class ShareStateLog:
     """The share coordinator of this broker: every share partition's durable state."""
 
-    def __init__(self, topic: InternalTopic, coordinator: ShareCoordinator, clock: Clock) -> None:
+    def __init__(self, topic: InternalTopic, updates_per_snapshot: int, clock: Clock) -> None:
         self._topic = topic
         self._clock = clock
-        self.coordinator = coordinator
+        self._updates_per_snapshot = updates_per_snapshot
+        self.coordinator = ShareCoordinator(updates_per_snapshot)
 
     async def load(self) -> int:
-        """Replay the whole topic; how many records there were."""
+        """Replay the whole topic into a new machine; how many records there were."""
+        coordinator = ShareCoordinator(self._updates_per_snapshot)
         count = 0
         if self._topic.exists:
             for partition in range(self._topic.partition_count):
                 async for offset, raw_key, raw_value in self._topic.replay(partition):
                     record = decode_record(raw_key, raw_value)
                     if record is not None:
-                        self.coordinator.replay(record.key, record.value, offset)
+                        coordinator.replay(record.key, record.value, offset)
                         count += 1
+        self.coordinator = coordinator
         return count
 
     async def initialize(
@@ -90,6 +97,21 @@ class ShareStateLog:
         await self._write([record for key in keys for record in self.coordinator.delete(key)])
 
     async def _write(self, records: Sequence[KeyedRecord]) -> None:
+        """Append and wait; what cannot be written is taken out of the machine again."""
+        try:
+            await self._append(records)
+        except KafkaError as error:
+            logger.error("share state cannot be written, loading it again: %s", error)
+            await self._reload()
+            raise
+
+    async def _reload(self) -> None:
+        try:
+            await self.load()
+        except KafkaError as error:
+            logger.error("share state cannot be read either: %s", error)
+
+    async def _append(self, records: Sequence[KeyedRecord]) -> None:
         by_partition: dict[int, list[KeyedRecord]] = {}
         for record in records:
             partition = partition_for(record.key, self._topic.partition_count)

@@ -6,6 +6,8 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sharegroup.model.environment import DiskFile
+
 
 @dataclass(slots=True)
 class _Content:
@@ -65,10 +67,11 @@ class MemoryDisk:
         """Open for reading and appending; made when missing."""
         return MemoryFile(path, self._files.setdefault(path, _Content()))
 
-    async def sync(self, files: Sequence[MemoryFile]) -> None:
+    async def sync(self, files: Sequence[DiskFile]) -> None:
         """Make the content of all ``files`` durable."""
         for file in files:
-            file.sync()
+            if isinstance(file, MemoryFile):
+                file.sync()
 
     def read_file(self, path: str) -> bytes:
         """The whole file."""

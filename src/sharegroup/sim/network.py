@@ -110,6 +110,21 @@ class SimulatedServer(asyncio.AbstractServer):
         """Refuse connections from now on."""
         self._network.forget(self._port)
 
+    def is_serving(self) -> bool:
+        """Whether connections are accepted."""
+        return self._network.listens(self._port)
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """The simulated loop."""
+        return self._network.loop
+
+    async def start_serving(self) -> None:
+        """It serves from the start."""
+
+    async def serve_forever(self) -> None:
+        """Wait for cancellation."""
+        await self._network.loop.create_future()
+
     async def wait_closed(self) -> None:
         """It is closed already."""
 
@@ -118,7 +133,7 @@ class SimulatedNetwork:
     """All listeners and connections of one simulated loop; one host, many ports."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.loop = loop
         self._listeners: dict[int, Callable[[], asyncio.Protocol]] = {}
         self._next_port = FIRST_FREE_PORT
 
@@ -133,6 +148,10 @@ class SimulatedNetwork:
             raise OSError(98, "Address already in use")
         self._listeners[port] = factory
         return SimulatedServer(self, host, port)
+
+    def listens(self, port: int) -> bool:
+        """Whether anybody listens on ``port``."""
+        return port in self._listeners
 
     def forget(self, port: int) -> None:
         """Nobody listens on ``port`` any more."""
@@ -151,8 +170,8 @@ class SimulatedNetwork:
             raise ConnectionRefusedError(111, f"nobody listens on {host}:{port}")
         self._next_port += 1
         client, server = factory(), accept()
-        client_side = SimulatedTransport(self._loop, client, (host, port))
-        server_side = SimulatedTransport(self._loop, server, (host, self._next_port))
+        client_side = SimulatedTransport(self.loop, client, (host, port))
+        server_side = SimulatedTransport(self.loop, server, (host, self._next_port))
         client_side.other, server_side.other = server_side, client_side
         server.connection_made(server_side)
         client.connection_made(client_side)
