@@ -76,6 +76,17 @@ class InternalTopic:
         log, end_offset = await self.append(partition, records)
         await log.wait_durable(end_offset)
 
+    async def settle(self) -> None:
+        """Return when everything appended is durable, and so is part of a replay that begins now.
+
+        Raises:
+            KafkaStorageError: it never will be.
+        """
+        logs = [self._topics.log(self.name, p) for p in range(self.partition_count)]
+        while any(log.high_watermark < log.log_end_offset for log in logs):
+            for log in logs:
+                await log.wait_durable(log.log_end_offset)
+
     async def replay(self, partition: int) -> AsyncIterator[tuple[int, bytes, bytes | None]]:
         """Every (offset, key, value) of a partition, in order."""
         if not self.exists:

@@ -177,6 +177,8 @@ class ShareGroupCoordinator:
     async def _reload(self) -> None:
         """Forget what could not be made durable."""
         try:
+            if self._topic.exists:
+                await self._topic.settle()  # others' writes on their way must not be forgotten
             await self.load()
         except KafkaError as error:
             logger.error("groups cannot be read either: %s", error)

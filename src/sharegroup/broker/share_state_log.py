@@ -107,6 +107,8 @@ class ShareStateLog:
 
     async def _reload(self) -> None:
         try:
+            if self._topic.exists:
+                await self._topic.settle()  # others' writes on their way must not be forgotten
             await self.load()
         except KafkaError as error:
             logger.error("share state cannot be read either: %s", error)
