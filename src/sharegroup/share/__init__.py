@@ -1,0 +1,29 @@
+"""Delivery: what happens to records at the leader of a share partition (KIP-932).
+
+Start with :mod:`sharegroup.share.partition`; :mod:`sharegroup.share.session` is beside it.
+Nothing here does I/O or reads a clock: time is an argument, what must become durable is returned.
+"""
+
+from __future__ import annotations
+
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.changes import StateChange
+from sharegroup.share.partition import Acquisition, SharePartition, Statistics
+from sharegroup.share.ranges import AcquiredRange
+from sharegroup.share.record_state import AckType, RecordState
+from sharegroup.share.session import ShareSession, ShareSessions
+from sharegroup.share.settings import DeliverySettings
+
+__all__ = [
+    "AckBatch",
+    "AckType",
+    "AcquiredRange",
+    "Acquisition",
+    "DeliverySettings",
+    "RecordState",
+    "SharePartition",
+    "ShareSession",
+    "ShareSessions",
+    "StateChange",
+    "Statistics",
+]

@@ -1,0 +1,74 @@
+"""Collecting what one call changed, into what must be written for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
+from sharegroup.share.spans import Span
+from sharegroup.share.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """What the caller must make durable before it answers, and what it may want to know."""
+
+    start_offset: int
+    """SPSO after the change."""
+    delivery_complete_count: int
+    """Finished offsets from ``start_offset`` on."""
+    batches: tuple[StateBatch, ...]
+    """What changed at or above ``start_offset``: sorted, disjoint, equal neighbours joined."""
+    made_available: int = 0
+    """Records that may be delivered again: waiting fetches should be tried."""
+    expired: int = 0
+    """Records taken back from their holder (lock expiry, end of a session)."""
+
+
+class Changes:
+    """The changed records of one call."""
+
+    def __init__(self, delivery_count_limit: int) -> None:
+        self._limit = delivery_count_limit
+        self._batches: list[StateBatch] = []
+        self._available: list[tuple[int, int]] = []
+        self.expired = 0
+
+    def moved(self, piece: Span, verb: Verb) -> Span:
+        """``piece`` after ``verb``, noted as changed. RELEASE at the limit archives."""
+        if verb is Verb.RELEASE and piece.delivery_count >= self._limit:
+            verb = Verb.EXHAUST
+        first, last, before, count, _ = piece
+        state = TRANSITIONS[before, verb]
+        self._batches.append(StateBatch(first, last, state, count))
+        if state is RecordState.AVAILABLE:
+            self._available.append((first, last))
+        return Span(first, last, state, 0 if state in TERMINAL else count, None)
+
+    def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
+        """Advance ``window`` over its finished head; the change, or None when there is none."""
+        for first, last in self._available:
+            window.offer(first, last)
+        moved = window.pass_terminal() or moved
+        if not moved and not self._batches:
+            return None
+        counts = window.counts
+        return StateChange(
+            start_offset=window.start,
+            delivery_complete_count=sum(counts[state] for state in TERMINAL),
+            batches=tuple(self._from_offset(window.start)),
+            made_available=sum(last - first + 1 for first, last in self._available),
+            expired=self.expired,
+        )
+
+    def _from_offset(self, start: int) -> list[StateBatch]:
+        out: list[StateBatch] = []
+        for batch in sorted(self._batches):
+            first, last, state, count = batch
+            if last < start:
+                continue
+            if out and out[-1][1:] == (first - 1, state, count):
+                first = out.pop().first
+            out.append(StateBatch(max(first, start), last, state, count))
+        return out

@@ -1,0 +1,419 @@
+"""Delivery of one partition to one share group: acquire, acknowledge, expire (KIP-932).
+
+Kafka's counterpart is class SharePartition. What differs, and why:
+
+* **Applied at once.** A change is checked whole, applied, and returned as a :class:`StateChange`.
+  The caller must make it durable before it answers. When that write fails the caller must throw
+  the object away and load it again from durable state (architecture, decision 3); nothing here
+  rolls back.
+* **The start offset in a change is the one after it**, and what lies below is left out.
+* **Redelivery is not counted against the window limit**, since it does not widen the window; only
+  new records are. Kafka lets a nearly full window hold redelivery back.
+* **Offsets missing between log batches** are archived at once. Kafka acquires them and waits for
+  the client to report them as gaps.
+* **Moving the log start** forgets what is below, acquired or not. Kafka keeps acquired records
+  there until their locks end; a late acknowledgement is ignored with success either way.
+
+A lock ends when :meth:`SharePartition.tick` says so: until then an acknowledgement by its holder
+counts, even after the deadline, since nobody else can have got the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share.acknowledge import AckBatch, AckRun, adjoining, checked_runs
+from sharegroup.share.changes import Changes, StateChange
+from sharegroup.share.locks import Lock
+from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import Span, clipped
+from sharegroup.share.throttle import portion
+from sharegroup.share.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Acquisition:
+    """Records given to a member: sorted, disjoint. Nothing of it needs to be durable."""
+
+    ranges: tuple[AcquiredRange, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """How many offsets were acquired."""
+        return sum(last - first + 1 for first, last, _ in self.ranges)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """A snapshot for console, metrics and tests. Counts are offsets, unless said otherwise."""
+
+    start_offset: int
+    end_offset: int
+    available: int
+    acquired: int
+    acknowledged: int
+    archived: int
+    spans: int
+    """Pieces the window is in: its memory and cost."""
+    members: int
+    """Members that hold records."""
+
+
+NOTHING = Acquisition()
+
+
+class SharePartition:
+    """One share partition at its leader.
+
+    Raises:
+        ValueError: ``batches`` are no valid durable state (see :meth:`Window.restored`).
+    """
+
+    def __init__(
+        self,
+        *,
+        start_offset: int,
+        state_epoch: int,
+        leader_epoch: int,
+        batches: Iterable[StateBatch] = (),
+    ) -> None:
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self._window = Window.restored(start_offset, batches)
+
+    @property
+    def start_offset(self) -> int:
+        """SPSO: the lowest offset not finished."""
+        return self._window.start
+
+    @property
+    def end_offset(self) -> int:
+        """One past the highest offset ever in flight (Kafka's SPEO + 1); the start when none is."""
+        return self._window.end
+
+    @property
+    def in_flight_count(self) -> int:
+        """Width of the window in offsets, finished ones behind an unfinished one included."""
+        return self._window.end - self._window.start
+
+    @property
+    def delivery_complete_count(self) -> int:
+        """Finished offsets in the window; lag is high watermark − start − this."""
+        return sum(self._window.counts[state] for state in TERMINAL)
+
+    def next_fetch_offset(self) -> int:
+        """Where to read the log for the next acquisition: redelivery first, else new records."""
+        available = self._window.first_available()
+        return self._window.end if available is None else available
+
+    def can_acquire(self, settings: DeliverySettings) -> bool:
+        """Whether a read would be of use: something is available, or the window may grow."""
+        return (
+            self._window.counts[RecordState.AVAILABLE] > 0
+            or self.in_flight_count < settings.record_locks_max
+        )
+
+    def next_deadline_ms(self) -> int | None:
+        """When :meth:`tick` has something to do, or None."""
+        return self._window.locks.next_deadline_ms()
+
+    # -- acquire ----------------------------------------------------------------------------
+
+    def acquire(
+        self,
+        member_id: str,
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        records_max: int,
+        batch_size: int,
+        strict: bool = False,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> Acquisition:
+        """Give ``member_id`` up to ``records_max`` of the records read from the log.
+
+        ``batches`` are (base offset, last offset) of every whole log batch that a read from
+        ``fetch_offset``, a former :meth:`next_fetch_offset`, returned; what it passed over is
+        archived as compacted away. ``strict`` (record_limit, KIP-1206) gives at most
+        ``records_max`` and makes no cuts; otherwise (batch_optimized) the last log batch is taken
+        whole, and ranges are cut at log batch bases once they have ``batch_size`` offsets.
+
+        Raises:
+            ValueError: ``batches`` are out of order, or ``fetch_offset`` is past the window.
+        """
+        window = self._window
+        if fetch_offset > window.end:
+            raise ValueError(f"fetch offset {fetch_offset} is past the window's end {window.end}")
+        if not batches or records_max <= 0 or batches[-1][1] < window.start:
+            return NOTHING
+        fetched = Fetched(fetch_offset, batches)
+        self._discard(fetched.missing)
+        region, size, go_on = self._redelivery(fetched, records_max, strict, settings)
+        new: list[tuple[int, int]] = []
+        if go_on and size < records_max:
+            room = settings.record_locks_max - self.in_flight_count
+            new = self._new_ranges(fetched, min(records_max - size, room), strict)
+        if region is None and not new:
+            return NOTHING
+        lock = window.locks.take(member_id, now_ms + settings.lock_ms)
+        given = self._lock_again(region, lock) if region else []
+        given += self._lock_new(new, lock)
+        window.pass_terminal()
+        return Acquisition(tuple(fetched.answer(given, None if strict else batch_size)))
+
+    def _discard(self, missing: list[tuple[int, int]]) -> None:
+        """Archive available offsets that are not in the log any more.
+
+        Not written by itself: after a reload the next read finds the same holes.
+        """
+        window = self._window
+        for first, last in missing:
+            first, last = max(first, window.start), min(last, window.end - 1)
+            if first > last:
+                continue
+            gone = TRANSITIONS[RecordState.AVAILABLE, Verb.DISCARD]
+            new = [
+                Span(s.first, s.last, gone, 0, None) if s.state is RecordState.AVAILABLE else s
+                for s in window.pieces(first, last)
+            ]
+            window.replace(first, last, new)
+        window.pass_terminal()
+
+    def _redelivery(
+        self, fetched: Fetched, records_max: int, strict: bool, settings: DeliverySettings
+    ) -> tuple[tuple[int, int] | None, int, bool]:
+        """Which available records of the window to take.
+
+        The region (first, last) whose every available offset is to be taken, how many those are,
+        and whether to go on with new records (not behind a throttled portion).
+        """
+        taken: list[tuple[int, int]] = []
+        size = 0
+        for span in self._available_in(fetched):
+            delivery_count = span.delivery_count
+            count = portion(span.size, delivery_count, settings.delivery_count_limit)
+            if count is not None and taken:
+                return (taken[0][0], taken[-1][1]), size, False
+            if count is not None:
+                last = span.first + min(count, records_max) - 1
+                return (span.first, last), last - span.first + 1, False
+            cut = fetched.cut(span.first, records_max - size, exact=strict)
+            last = min(span.last, cut)
+            taken.append((span.first, last))
+            size += last - span.first + 1
+            if size >= records_max:
+                break
+        return (taken[0][0], taken[-1][1]) if taken else None, size, True
+
+    def _available_in(self, fetched: Fetched) -> Iterator[Span]:
+        """Available spans within what was read, clipped to it, ascending."""
+        window = self._window
+        lowest = window.first_available()
+        if lowest is None:
+            return
+        first, last = max(lowest, fetched.bases[0]), min(fetched.last, window.end - 1)
+        if first > last:
+            return
+        unseen = window.counts[RecordState.AVAILABLE]
+        for span in window.iterate_from(first):
+            if span.first > last or not unseen:
+                return
+            if span.state is RecordState.AVAILABLE:
+                unseen -= span.size
+                yield clipped(span, first, last)
+
+    def _new_ranges(self, fetched: Fetched, size: int, strict: bool) -> list[tuple[int, int]]:
+        """Ranges past the window's end to take, about ``size`` offsets, without missing ones."""
+        first = fetched.from_offset(self._window.end)
+        if first is None or size <= 0:
+            return []
+        last = fetched.cut(first, size, exact=strict)
+        ranges = []
+        for hole_first, hole_last in fetched.missing:
+            if first < hole_first and hole_last < last:
+                ranges.append((first, hole_first - 1))
+                first = hole_last + 1
+        return [*ranges, (first, last)]
+
+    def _lock_again(self, region: tuple[int, int], lock: Lock) -> list[Span]:
+        """Acquire every available record in ``region``; what was acquired."""
+        acquired = TRANSITIONS[RecordState.AVAILABLE, Verb.ACQUIRE]
+        pieces = self._window.pieces(*region)
+        given = []
+        for i, piece in enumerate(pieces):
+            if piece.state is RecordState.AVAILABLE:
+                span = Span(piece.first, piece.last, acquired, piece.delivery_count + 1, lock)
+                pieces[i] = span
+                lock.add_range(span.first, span.last)
+                given.append(span)
+        self._window.replace(*region, pieces)
+        return given
+
+    def _lock_new(self, ranges: list[tuple[int, int]], lock: Lock) -> list[Span]:
+        """Widen the window over ``ranges``; offsets between them do not exist and are archived."""
+        spans, given = [], []
+        end = self._window.end
+        for first, last in ranges:
+            if first > end:
+                spans.append(Span(end, first - 1, RecordState.ARCHIVED, 0, None))
+            span = Span(first, last, RecordState.ACQUIRED, 1, lock)
+            lock.add_range(first, last)
+            spans.append(span)
+            given.append(span)
+            end = last + 1
+        if spans:
+            self._window.extend(spans)
+        return given
+
+    # -- give back --------------------------------------------------------------------------
+
+    def acknowledge(
+        self,
+        member_id: str,
+        batches: Sequence[AckBatch],
+        *,
+        now_ms: int,
+        settings: DeliverySettings,
+        renew_allowed: bool = True,
+    ) -> StateChange | None:
+        """Apply what ``member_id`` says about records: all of it, or nothing and an error.
+
+        Offsets below the start are ignored. RENEW starts the lock anew and changes nothing
+        durable. None: there is nothing to write.
+
+        Raises:
+            InvalidRequest: a batch is malformed or goes past the window (see
+                :func:`~sharegroup.share.acknowledge.checked_runs`), or carries RENEW without
+                ``renew_allowed`` (request version 2 with IsRenewAck).
+            InvalidRecordState: a record is not acquired, or by another member; or RENEW is
+                switched off for the group.
+        """
+        window = self._window
+        runs = checked_runs(
+            batches, start=window.start, end=window.end, renew_allowed=renew_allowed
+        )
+        if not settings.renew_enabled and any(run.verb is Verb.RENEW for run in runs):
+            raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
+        groups = [
+            (group, window.pieces(group[0].first, group[-1].last)) for group in adjoining(runs)
+        ]
+        for _, pieces in groups:
+            self._check_held(pieces, member_id)
+        changes = Changes(settings.delivery_count_limit)
+        deadline_ms = now_ms + settings.lock_ms
+        for group, pieces in groups:
+            self._acknowledge(member_id, group, pieces, deadline_ms, changes)
+        return changes.settled(window)
+
+    @staticmethod
+    def _check_held(pieces: list[Span], member_id: str) -> None:
+        for piece in pieces:
+            if piece.lock is None:
+                raise InvalidRecordState(f"Offset {piece.first} is not acquired.")
+            if piece.lock.member_id != member_id:
+                raise InvalidRecordState(f"Offset {piece.first} is acquired by another member.")
+
+    def _acknowledge(
+        self,
+        member_id: str,
+        group: list[AckRun],
+        pieces: list[Span],
+        deadline_ms: int,
+        changes: Changes,
+    ) -> None:
+        """Apply adjoining runs to the acquired ``pieces`` that they cover exactly."""
+        window = self._window
+        new = []
+        for piece, verb in _met(pieces, group):
+            if verb is Verb.RENEW:
+                lock = window.locks.take(member_id, deadline_ms)
+                lock.add_range(piece.first, piece.last)
+                new.append(piece._replace(lock=lock))
+            else:
+                new.append(changes.moved(piece, verb))
+        window.replace(group[0].first, group[-1].last, new)
+
+    def release_member(
+        self,
+        member_id: str,
+        *,
+        now_ms: int,  # noqa: ARG002 - every input has it
+        settings: DeliverySettings,
+    ) -> StateChange | None:
+        """Take back all that ``member_id`` holds: its session ended. Delivery counts stay."""
+        return self._release(self._window.locks.of_member(member_id), settings)
+
+    def tick(self, now_ms: int, settings: DeliverySettings) -> StateChange | None:
+        """Take back what is held by locks that ended at or before ``now_ms``.
+
+        ``expired`` of the result says how many records that were. It stands even if the write
+        fails; loading again gives the same or an earlier state of these records.
+        """
+        return self._release(self._window.locks.expired(now_ms), settings)
+
+    def _release(self, locks: list[Lock], settings: DeliverySettings) -> StateChange | None:
+        window, changes = self._window, Changes(settings.delivery_count_limit)
+        for lock in locks:
+            changes.expired += lock.held
+            for low, high in list(lock.ranges):
+                first, last = max(low, window.start), min(high, window.end - 1)
+                if first > last:
+                    continue
+                new = [
+                    changes.moved(piece, Verb.RELEASE) if piece.lock is lock else piece
+                    for piece in window.pieces(first, last)
+                ]
+                window.replace(first, last, new)
+        return changes.settled(window)
+
+    def log_start_moved(self, log_start: int) -> StateChange | None:
+        """Forget what retention or DeleteRecords took from the log; None when it is not news.
+
+        The start offset follows at once, past records that are acquired too.
+        """
+        if log_start <= self._window.start:
+            return None
+        self._window.move_start(log_start)
+        return Changes(0).settled(self._window, moved=True)
+
+    # -- look -------------------------------------------------------------------------------
+
+    def statistics(self) -> Statistics:
+        """A snapshot of the window."""
+        window = self._window
+        return Statistics(
+            start_offset=window.start,
+            end_offset=window.end,
+            available=window.counts[RecordState.AVAILABLE],
+            acquired=window.counts[RecordState.ACQUIRED],
+            acknowledged=window.counts[RecordState.ACKNOWLEDGED],
+            archived=window.counts[RecordState.ARCHIVED],
+            spans=len(window),
+            members=window.locks.members(),
+        )
+
+    def spans(self) -> Iterator[Span]:
+        """The window's content, for a console or a checker; read it before anything changes."""
+        return iter(self._window)
+
+    def check_invariants(self) -> None:
+        """Assert what module :mod:`sharegroup.share.window` lists."""
+        self._window.check_invariants()
+
+
+def _met(pieces: list[Span], runs: list[AckRun]) -> Iterator[tuple[Span, Verb]]:
+    """Cut ``pieces`` and ``runs``, which tile the same offsets, against each other."""
+    at = 0
+    for run in runs:
+        while pieces[at].last < run.last:
+            yield clipped(pieces[at], run.first, run.last), run.verb
+            at += 1
+        yield clipped(pieces[at], run.first, run.last), run.verb
+        if pieces[at].last == run.last:
+            at += 1

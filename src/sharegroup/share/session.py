@@ -1,0 +1,208 @@
+"""Share sessions: what a member fetches from this broker, and that its requests come in order.
+
+KIP-932 "Share sessions"; Kafka classes ShareSessionCache and SharePartitionManager. ShareFetch and
+ShareAcknowledge share one sequence of epochs: 0 opens, then 1, 2, … (after 2³¹ − 1 comes 1), and
+−1 closes. There is no eviction: at the limit a new session is refused.
+
+The machine only keeps books. When a session ends the caller must release what its member holds
+(:meth:`SharePartition.release_member`) on every partition of that group here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+from sharegroup.model.errors import (
+    InvalidRequest,
+    InvalidShareSessionEpoch,
+    ShareSessionLimitReached,
+    ShareSessionNotFound,
+)
+from sharegroup.model.ids import TopicIdPartition
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_EPOCH_MAX: Final = 2**31 - 1
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch that must follow ``epoch`` in a session."""
+    return 1 if epoch == _EPOCH_MAX else epoch + 1
+
+
+class ShareSession:
+    """One member's session on this broker. ``epoch`` is that of its latest accepted request."""
+
+    __slots__ = ("_unlisted", "connection", "epoch", "group_id", "member_id", "partitions")
+
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        partitions: Iterable[TopicIdPartition],
+        connection: Hashable,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.connection = connection
+        self.epoch = INITIAL_EPOCH
+        # A dict for its order and for cheap removal.
+        self.partitions: dict[TopicIdPartition, None] = dict.fromkeys(partitions)
+        self._unlisted: set[TopicIdPartition] = set(self.partitions)
+
+    def rotated(self) -> list[TopicIdPartition]:
+        """The partitions, rotated by the epoch, so that each request begins with another one."""
+        partitions = list(self.partitions)
+        if not partitions:
+            return partitions
+        by = self.epoch % len(partitions)
+        return partitions[by:] + partitions[:by]
+
+    def must_list(self, partition: TopicIdPartition, *, has_error: bool = False) -> bool:
+        """Whether a response must list ``partition`` though it has no records or ack results.
+
+        True once after it was added, while it has an error, and once after that. Call it exactly
+        once per listed candidate and response.
+        """
+        if has_error:
+            if partition in self.partitions:
+                self._unlisted.add(partition)
+            return True
+        if partition in self._unlisted:
+            self._unlisted.remove(partition)
+            return True
+        return False
+
+    def _change(self, add: Iterable[TopicIdPartition], forget: Iterable[TopicIdPartition]) -> None:
+        for partition in add:
+            if partition not in self.partitions:
+                self.partitions[partition] = None
+                self._unlisted.add(partition)
+        for partition in forget:
+            self.partitions.pop(partition, None)
+            self._unlisted.discard(partition)
+
+
+class ShareSessions:
+    """All share sessions of one broker, at most ``limit`` (``group.share.max.share.sessions``)."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, group_id: str, member_id: str) -> ShareSession | None:
+        """The session of a member, if there is one."""
+        return self._sessions.get((group_id, member_id))
+
+    def of_group(self, group_id: str) -> list[ShareSession]:
+        """Every session of a group. Costs a walk over all sessions."""
+        return [s for s in self._sessions.values() if s.group_id == group_id]
+
+    def open(
+        self,
+        group_id: str,
+        member_id: str,
+        partitions: Iterable[TopicIdPartition],
+        connection: Hashable,
+        *,
+        has_acknowledgements: bool = False,
+    ) -> ShareSession:
+        """A new session (ShareFetch, epoch 0). It replaces an old one; its locks stay.
+
+        Raises:
+            InvalidRequest: the request carries acknowledgements, which nothing can precede.
+            ShareSessionLimitReached: there are ``limit`` sessions already.
+        """
+        if has_acknowledgements:
+            raise InvalidRequest("The request that opens a share session cannot acknowledge.")
+        key = (group_id, member_id)
+        if key not in self._sessions and len(self._sessions) >= self.limit:
+            raise ShareSessionLimitReached
+        self._remove(key)
+        session = ShareSession(group_id, member_id, partitions, connection)
+        self._sessions[key] = session
+        self._by_connection.setdefault(connection, {})[key] = None
+        return session
+
+    def update(
+        self,
+        group_id: str,
+        member_id: str,
+        epoch: int,
+        *,
+        add: Iterable[TopicIdPartition] = (),
+        forget: Iterable[TopicIdPartition] = (),
+    ) -> ShareSession:
+        """A further request in a session (either API, epoch > 0), with changes to its partitions.
+
+        Raises:
+            ShareSessionNotFound: there is no session.
+            InvalidShareSessionEpoch: ``epoch`` is not the next one, 0 of a ShareAcknowledge
+                included.
+        """
+        if epoch <= INITIAL_EPOCH:
+            raise InvalidShareSessionEpoch
+        session = self._existing(group_id, member_id)
+        if epoch != next_epoch(session.epoch):
+            raise InvalidShareSessionEpoch
+        session.epoch = epoch
+        session._change(add, forget)
+        return session
+
+    def close(
+        self,
+        group_id: str,
+        member_id: str,
+        *,
+        fetches: bool = False,
+        has_acknowledgements: bool = False,
+    ) -> ShareSession:
+        """End a session (either API, epoch −1); the caller must handle acks, then release.
+
+        Raises:
+            InvalidRequest: a ShareFetch that still names partitions to fetch (``fetches``)
+                without acknowledging anything.
+            ShareSessionNotFound: there is no session.
+        """
+        if fetches and not has_acknowledgements:
+            raise InvalidRequest("The request that closes a share session cannot fetch.")
+        session = self._existing(group_id, member_id)
+        self._remove((group_id, member_id))
+        return session
+
+    def close_connection(self, connection: Hashable) -> list[ShareSession]:
+        """End the sessions that were opened on ``connection``; the caller must release."""
+        keys = list(self._by_connection.get(connection, ()))
+        closed = [self._sessions[key] for key in keys]
+        for key in keys:
+            self._remove(key)
+        return closed
+
+    def check_invariants(self) -> None:
+        """Assert: within the limit of the day, and indexed by connection exactly."""
+        indexed = {
+            (key, connection) for connection, keys in self._by_connection.items() for key in keys
+        }
+        held = {(key, session.connection) for key, session in self._sessions.items()}
+        assert indexed == held, f"{indexed} by connection, {held} by member"
+        assert all(self._by_connection.values()), "a connection without sessions is kept"
+
+    def _existing(self, group_id: str, member_id: str) -> ShareSession:
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            raise ShareSessionNotFound
+        return session
+
+    def _remove(self, key: tuple[str, str]) -> None:
+        session = self._sessions.pop(key, None)
+        if session is None:
+            return
+        keys = self._by_connection[session.connection]
+        del keys[key]
+        if not keys:
+            del self._by_connection[session.connection]

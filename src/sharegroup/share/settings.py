@@ -1,0 +1,23 @@
+"""The group settings that delivery obeys.
+
+They are passed to each call, not kept, because group configs change while a partition is in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySettings:
+    """Effective settings of one share group (KIP-932 and KIP-1222 configs, group over broker)."""
+
+    lock_ms: int
+    """How long a member holds a record: ``share.record.lock.duration.ms``."""
+    delivery_count_limit: int
+    """Deliveries before a record is archived: ``share.delivery.count.limit``."""
+    record_locks_max: int
+    """Width of the in-flight window in offsets, soft by one log batch:
+    ``share.partition.max.record.locks``."""
+    renew_enabled: bool = True
+    """``share.renew.acknowledge.enable``."""

@@ -1,0 +1,215 @@
+"""The in-flight window of one share partition: every offset from ``start`` up to ``end``.
+
+One flat structure holds all of it (architecture, decision 2). Invariants, asserted by
+:meth:`Window.check_invariants`:
+
+* spans adjoin and tile ``start`` … ``end - 1`` exactly; no two neighbours are equal in all else;
+* the first span is not terminal (finished offsets leave the window at its head);
+* a span has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to it;
+* every offset held by a lock lies in a range that the lock remembers;
+* ``counts`` is the number of offsets per state;
+* every AVAILABLE offset lies in a remembered free range.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush, heapreplace
+
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share.locks import Lock, LockTable
+from sharegroup.share.record_state import TERMINAL, RecordState
+from sharegroup.share.spans import Span, SpanList, clipped, merged
+
+_FREE_MIN = 64
+_PERSISTED = frozenset({RecordState.AVAILABLE, *TERMINAL})
+
+
+class Window:
+    """Spans between the share partition's start offset (SPSO) and its end, exclusive."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = start
+        self.counts = [0] * (max(RecordState) + 1)
+        self.locks = LockTable()
+        self._spans = SpanList()
+        # Heap of ranges that became available; parts of them may have been acquired since.
+        self._free: list[tuple[int, int]] = []
+
+    @classmethod
+    def restored(cls, start: int, batches: Iterable[StateBatch]) -> Window:
+        """The window that durable ``batches`` describe (Kafka class SharePartition, load).
+
+        Holes between batches were delivered to nobody who answered: they are AVAILABLE, count 0.
+
+        Raises:
+            ValueError: a batch is below ``start``, empty, out of order, or in no durable state.
+        """
+        if start < 0:
+            raise ValueError(f"start offset {start} is negative")
+        window = cls(start)
+        spans: list[Span] = []
+        end = start
+        for batch in batches:
+            if batch.first < end or batch.last < batch.first:
+                raise ValueError(f"{batch} is out of order behind offset {end}")
+            if batch.state not in _PERSISTED or batch.delivery_count < 0:
+                raise ValueError(f"{batch} is in no state that can be durable")
+            if batch.first > end:
+                spans.append(Span(end, batch.first - 1, RecordState.AVAILABLE, 0, None))
+            state = RecordState(batch.state)
+            count = 0 if state in TERMINAL else batch.delivery_count
+            spans.append(Span(batch.first, batch.last, state, count, None))
+            end = batch.last + 1
+        if spans:
+            window.extend(spans)
+        window.pass_terminal()
+        return window
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self._spans)
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def iterate_from(self, offset: int) -> Iterator[Span]:
+        """Spans from the one that holds ``offset``, which must be inside, on."""
+        return self._spans.iterate_from(offset)
+
+    def pieces(self, first: int, last: int) -> list[Span]:
+        """The window's content in ``first`` … ``last``, which must be inside, cut at both ends."""
+        spans = self._spans.covering(first, last)
+        spans[0] = clipped(spans[0], first, last)
+        spans[-1] = clipped(spans[-1], first, last)
+        return spans
+
+    def replace(self, first: int, last: int, new: list[Span]) -> None:
+        """Put ``new`` spans, which must tile ``first`` … ``last``, in place of what is there."""
+        old = self.pieces(first, last)
+        for span in new:
+            self._count(span)
+        for span in old:
+            self._discount(span)
+        low, high = max(first - 1, self.start), min(last + 1, self.end - 1)
+        around = self._spans.covering(low, high)
+        spans = list(new)
+        if low < first:
+            spans.insert(0, clipped(around[0], 0, first - 1))
+        if high > last:
+            spans.append(clipped(around[-1], last + 1, self.end))
+        self._spans.splice(low, high, merged(spans))
+
+    def extend(self, new: list[Span]) -> None:
+        """Move the end over ``new`` spans, the first of which must begin there."""
+        for span in new:
+            self._count(span)
+        tail = self._spans.tail()
+        if tail is None:
+            self._spans.append(merged(new))
+        else:
+            self._spans.splice(tail.first, tail.last, merged([tail, *new]))
+        self.end = new[-1].last + 1
+        for span in new:
+            if span.state is RecordState.AVAILABLE:
+                self.offer(span.first, span.last)
+
+    def move_start(self, offset: int) -> None:
+        """Forget everything below ``offset``; the window is empty when that is past its end."""
+        if offset <= self.start:
+            return
+        if self.start < self.end:
+            last = min(offset, self.end) - 1
+            for span in self.pieces(self.start, last):
+                self._discount(span)
+            rest = self._spans.covering(last, last)[0]
+            kept = [clipped(rest, offset, rest.last)] if rest.last >= offset else []
+            self._spans.splice(self.start, last, kept)
+        self.start = offset
+        self.end = max(self.end, offset)
+
+    def pass_terminal(self) -> bool:
+        """Move the start over finished offsets at the head; whether it moved."""
+        end = self.start
+        for span in self._spans:
+            if span.state not in TERMINAL:
+                break
+            end = span.last + 1
+        moved = end > self.start
+        self.move_start(end)
+        return moved
+
+    def offer(self, first: int, last: int) -> None:
+        """Remember that ``first`` … ``last`` became AVAILABLE; after the spans say so."""
+        heappush(self._free, (first, last))
+        if len(self._free) > _FREE_MIN + 2 * (self.end - self.start):
+            self._free = [(s.first, s.last) for s in self if s.state is RecordState.AVAILABLE]
+
+    def first_available(self) -> int | None:
+        """The lowest AVAILABLE offset, or None."""
+        free = self._free
+        if not self.counts[RecordState.AVAILABLE]:
+            free.clear()
+            return None
+        while True:
+            first, last = free[0]
+            found = self._first_available_in(max(first, self.start), last)
+            if found is not None:
+                if found > first:
+                    heapreplace(free, (found, last))
+                return found
+            heappop(free)
+
+    def _first_available_in(self, first: int, last: int) -> int | None:
+        if first > last:
+            return None
+        for span in self._spans.iterate_from(first):
+            if span.first > last:
+                return None
+            if span.state is RecordState.AVAILABLE:
+                return max(span.first, first)
+        return None
+
+    def _count(self, span: Span) -> None:
+        self.counts[span.state] += span.size
+        if span.lock is not None:
+            span.lock.held += span.size
+
+    def _discount(self, span: Span) -> None:
+        self.counts[span.state] -= span.size
+        if span.lock is not None:
+            span.lock.held -= span.size
+            if not span.lock.held:
+                self.locks.drop(span.lock)
+
+    def check_invariants(self) -> None:
+        """Assert what the module's docstring lists; costs a walk over the window."""
+        offset, counts = self.start, [0] * len(self.counts)
+        held: Counter[Lock] = Counter()
+        before: Span | None = None
+        for span in self._spans:
+            assert span.first == offset, f"{span} does not begin at {offset}"
+            assert span.last >= span.first, f"{span} is empty"
+            assert before is None or before[2:] != span[2:], f"{before} and {span} are equal"
+            assert before is not None or span.state not in TERMINAL, f"terminal head {span}"
+            assert (span.lock is not None) == (span.state is RecordState.ACQUIRED), f"lock: {span}"
+            assert span.state not in TERMINAL or span.delivery_count == 0, f"count: {span}"
+            counts[span.state] += span.size
+            if span.lock is not None:
+                held[span.lock] += span.size
+                self._check_remembered(span, span.lock.ranges)
+            if span.state is RecordState.AVAILABLE:
+                self._check_remembered(span, self._free)
+            offset, before = span.last + 1, span
+        assert offset == self.end, f"spans end at {offset}, the window at {self.end}"
+        assert counts == self.counts, f"{counts} counted, {self.counts} kept"
+        assert held == Counter({lock: lock.held for lock in self.locks}), "locks miscounted"
+
+    @staticmethod
+    def _check_remembered(span: Span, ranges: list[tuple[int, int]]) -> None:
+        offset = span.first
+        for first, last in sorted(ranges):
+            if first <= offset <= last:
+                offset = last + 1
+        assert offset > span.last, f"{span} is not among the remembered ranges"

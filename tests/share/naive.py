@@ -1,0 +1,206 @@
+"""Delivery with one entry per offset and no cleverness: what the real partition must agree with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sharegroup.share import AckBatch, DeliverySettings
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+
+class Refused(Exception):
+    """The naive partition does not accept an acknowledgement."""
+
+
+@dataclass
+class Record:
+    state: int = AVAILABLE
+    count: int = 0
+    member: str | None = None
+    deadline_ms: int | None = None
+
+
+@dataclass
+class NaivePartition:
+    start: int
+    records: dict[int, Record] = field(default_factory=dict)
+    durable: dict[int, tuple[int, int]] = field(default_factory=dict)
+    durable_start: int = 0
+
+    @property
+    def end(self) -> int:
+        return max(self.records, default=self.start - 1) + 1
+
+    @property
+    def complete(self) -> int:
+        return sum(r.state in (ACKNOWLEDGED, ARCHIVED) for r in self.records.values())
+
+    def next_fetch_offset(self) -> int:
+        return min(self._in_state(AVAILABLE), default=self.end)
+
+    def deadline_ms(self) -> int | None:
+        held = (r.deadline_ms for r in self.records.values() if r.deadline_ms is not None)
+        return min(held, default=None)
+
+    def acquire(
+        self,
+        member: str,
+        batches: list[tuple[int, int]],
+        fetch_offset: int,
+        records_max: int,
+        strict: bool,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> list[tuple[int, int]]:
+        """(offset, delivery count) of everything acquired."""
+        if not batches or batches[-1][1] < self.start:
+            return []
+        batch_of = {o: b for b in batches for o in range(b[0], b[1] + 1)}
+        for offset in range(fetch_offset, batches[-1][1]):
+            record = self.records.get(offset)
+            if offset not in batch_of and record and record.state == AVAILABLE:
+                record.state = ARCHIVED
+        self._advance()
+        wanted, go_on = self._redelivery(batch_of, records_max, strict, settings)
+        if go_on and len(wanted) < records_max:
+            room = settings.record_locks_max - (self.end - self.start)
+            wanted += self._new(batch_of, min(room, records_max - len(wanted)), strict)
+        for offset in range(self.end, max(wanted, default=0)):
+            self.records[offset] = Record(ARCHIVED)
+        for offset in wanted:
+            count = 0 if offset not in self.records else self.records[offset].count
+            if self.records.get(offset, Record()).state == ARCHIVED:
+                count = 0
+            self.records[offset] = Record(ACQUIRED, count + 1, member, now_ms + settings.lock_ms)
+        self._advance()
+        return [(offset, self.records[offset].count) for offset in wanted]
+
+    def acknowledge(
+        self, member: str, batches: list[AckBatch], now_ms: int, settings: DeliverySettings
+    ) -> None:
+        said: dict[int, int] = {}
+        for first, last, types in batches:
+            for i, offset in enumerate(range(first, last + 1)):
+                said[offset] = types[0] if len(types) == 1 else types[i]
+        said = {offset: kind for offset, kind in said.items() if offset >= self.start}
+        for offset, kind in said.items():
+            record = self.records.get(offset)
+            if record is None or record.member != member:
+                raise Refused
+            if kind == RENEW and not settings.renew_enabled:
+                raise Refused
+        for offset, kind in said.items():
+            record = self.records[offset]
+            if kind == RENEW:
+                record.deadline_ms = now_ms + settings.lock_ms
+            elif kind == RELEASE:
+                self._give_back(offset, settings)
+            else:
+                self._set(offset, ACKNOWLEDGED if kind == ACCEPT else ARCHIVED)
+        self._settle(changed=bool(set(said.values()) - {RENEW}))
+
+    def release_member(self, member: str, settings: DeliverySettings) -> int:
+        return self._give_all_back(
+            [o for o, r in self.records.items() if r.member == member], settings
+        )
+
+    def tick(self, now_ms: int, settings: DeliverySettings) -> int:
+        due = [
+            o
+            for o, r in self.records.items()
+            if r.deadline_ms is not None and r.deadline_ms <= now_ms
+        ]
+        return self._give_all_back(due, settings)
+
+    def log_start_moved(self, log_start: int) -> None:
+        if log_start > self.start:
+            self._drop_below(log_start)
+            self._settle(changed=True)
+
+    def restart(self) -> None:
+        kept = {o: v for o, v in self.durable.items() if o >= self.durable_start}
+        end = max(kept, default=self.durable_start - 1) + 1
+        self.start = self.durable_start
+        self.records = {o: Record(*kept.get(o, (0, 0))) for o in range(self.start, end)}
+        self._advance()
+
+    def _redelivery(
+        self,
+        batch_of: dict[int, tuple[int, int]],
+        records_max: int,
+        strict: bool,
+        settings: DeliverySettings,
+    ) -> tuple[list[int], bool]:
+        limit = settings.delivery_count_limit
+        taken: list[int] = []
+        for run in self._runs(batch_of):
+            count = self.records[run[0]].count
+            if count >= max(2, -(-limit // 2)):
+                if taken:
+                    return taken, False
+                alone = limit > 2 and count >= limit - 1
+                return run[: min(1 if alone else max(1, len(run) // 2), records_max)], False
+            for offset in run:
+                full = len(taken) >= records_max
+                if full and (strict or batch_of[offset] != batch_of[taken[-1]]):
+                    return taken, True
+                taken.append(offset)
+            if len(taken) >= records_max:
+                return taken, True
+        return taken, True
+
+    def _runs(self, batch_of: dict[int, tuple[int, int]]) -> list[list[int]]:
+        """Adjoining available offsets that were read, in runs of equal delivery count."""
+        runs: list[list[int]] = []
+        for offset in self._in_state(AVAILABLE):
+            if offset not in batch_of:
+                continue
+            before = runs[-1][-1] if runs else -2
+            if before == offset - 1 and self.records[before].count == self.records[offset].count:
+                runs[-1].append(offset)
+            else:
+                runs.append([offset])
+        return runs
+
+    def _new(self, batch_of: dict[int, tuple[int, int]], size: int, strict: bool) -> list[int]:
+        fresh = [offset for offset in sorted(batch_of) if offset >= self.end]
+        if size <= 0 or not fresh:
+            return []
+        last = max(o for o in fresh if o < fresh[0] + size)
+        if not strict:
+            last = batch_of[last][1]
+        return [offset for offset in fresh if offset <= last]
+
+    def _in_state(self, state: int) -> list[int]:
+        return sorted(o for o, r in self.records.items() if r.state == state)
+
+    def _set(self, offset: int, state: int) -> None:
+        record = self.records[offset]
+        self.records[offset] = Record(state, record.count)
+        self.durable[offset] = (state, record.count)
+
+    def _give_back(self, offset: int, settings: DeliverySettings) -> None:
+        exhausted = self.records[offset].count >= settings.delivery_count_limit
+        self._set(offset, ARCHIVED if exhausted else AVAILABLE)
+
+    def _give_all_back(self, offsets: list[int], settings: DeliverySettings) -> int:
+        for offset in offsets:
+            self._give_back(offset, settings)
+        self._settle(changed=bool(offsets))
+        return len(offsets)
+
+    def _settle(self, *, changed: bool) -> None:
+        self._advance()
+        if changed:
+            self.durable_start = self.start
+
+    def _advance(self) -> None:
+        while (record := self.records.get(self.start)) and record.state in (2, 4):
+            self._drop_below(self.start + 1)
+
+    def _drop_below(self, offset: int) -> None:
+        self.start = offset
+        for passed in [o for o in self.records if o < offset]:
+            del self.records[passed]

@@ -1,0 +1,230 @@
+"""The real partition, its durable state included, against the naive one under random commands."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from uuid import UUID
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from sharegroup.model.errors import InvalidRecordState, InvalidRequest
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share import AckBatch, DeliverySettings, SharePartition, StateChange
+from sharegroup.share_state import KeyedRecord, ShareCoordinator
+from tests.share.naive import NaivePartition, Refused
+
+KEY = SharePartitionKey("g", UUID(int=7), 0)
+MEMBERS = st.sampled_from(["anna", "bert", "cleo"])
+SETTINGS = st.builds(
+    DeliverySettings,
+    lock_ms=st.sampled_from([5, 10]),
+    delivery_count_limit=st.integers(1, 6),
+    record_locks_max=st.integers(1, 40),
+    renew_enabled=st.sampled_from([True, True, True, False]),
+)
+DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=5, record_locks_max=40)
+
+
+class Delivery(RuleBasedStateMachine):
+    """One share partition under any commands, restarts included."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 0
+        self.settings = DEFAULTS
+        self.log: list[tuple[int, int]] = []
+        self.log_end = 3
+        self.records: list[KeyedRecord] = []
+        self.coordinator = ShareCoordinator(updates_per_snapshot=4)
+
+    @initialize()
+    def begin(self) -> None:
+        self.records += self.coordinator.initialize(KEY, 1, 3, self.now_ms)
+        self.naive = NaivePartition(start=3, durable_start=3)
+        self._load()
+
+    def _load(self) -> None:
+        state, records = self.coordinator.read(KEY, 1)
+        self.records += records
+        self.real = SharePartition(
+            start_offset=state.start_offset,
+            state_epoch=state.state_epoch,
+            leader_epoch=1,
+            batches=state.batches,
+        )
+
+    def _write(self, change: StateChange | None) -> None:
+        if change is not None:
+            record = self.coordinator.write(
+                KEY, 1, 1, change.start_offset, change.delivery_complete_count, change.batches, 0
+            )
+            self.records.append(record)
+
+    @rule(sizes=st.lists(st.tuples(st.integers(1, 8), st.sampled_from([0, 0, 0, 2])), max_size=5))
+    def produce(self, sizes: list[tuple[int, int]]) -> None:
+        for size, hole in sizes:
+            base = self.log_end + hole
+            self.log.append((base, base + size - 1))
+            self.log_end = base + size
+
+    @precondition(lambda self: self.log)
+    @rule(data=st.data())
+    def compact(self, data: st.DataObject) -> None:
+        self.log.remove(data.draw(st.sampled_from(self.log)))
+
+    @rule(settings=SETTINGS)
+    def configure(self, settings: DeliverySettings) -> None:
+        self.settings = settings
+
+    @rule(
+        member=MEMBERS,
+        records_max=st.integers(1, 12),
+        batch_size=st.integers(1, 6),
+        batches_max=st.integers(1, 4),
+        strict=st.booleans(),
+    )
+    def acquire(
+        self, member: str, records_max: int, batch_size: int, batches_max: int, strict: bool
+    ) -> None:
+        offset = self.real.next_fetch_offset()
+        batches = [batch for batch in self.log if batch[1] >= offset][:batches_max]
+        expected = self.naive.acquire(
+            member, batches, offset, records_max, strict, self.now_ms, self.settings
+        )
+        got = self.real.acquire(
+            member,
+            batches,
+            fetch_offset=offset,
+            records_max=records_max,
+            batch_size=batch_size,
+            strict=strict,
+            now_ms=self.now_ms,
+            settings=self.settings,
+        )
+        given = [(o, r.delivery_count) for r in got.ranges for o in range(r.first, r.last + 1)]
+        assert given == expected
+        assert got.records == len(expected)
+
+    @rule(member=MEMBERS, data=st.data())
+    def acknowledge(self, member: str, data: st.DataObject) -> None:
+        batches, offset = [], self.naive.start - data.draw(st.integers(0, 2))
+        for _ in range(data.draw(st.integers(1, 4))):
+            offset += data.draw(st.integers(0, 4))
+            size = data.draw(st.integers(1, 7))
+            kinds = st.lists(st.integers(0, 4), min_size=size, max_size=size)
+            one = st.integers(0, 4).map(lambda kind: [kind])
+            batches.append(AckBatch(offset, offset + size - 1, data.draw(st.one_of(one, kinds))))
+            offset += size
+        self._acknowledge(member, batches)
+
+    @rule(data=st.data())
+    def acknowledge_held(self, data: st.DataObject) -> None:
+        held = [span for span in self.real.spans() if span.lock is not None]
+        if not held:
+            return
+        span = data.draw(st.sampled_from(held))
+        first = data.draw(st.integers(span.first, span.last))
+        last = data.draw(st.integers(first, span.last))
+        kind = data.draw(st.integers(0, 4))
+        assert span.lock is not None
+        self._acknowledge(span.lock.member_id, [AckBatch(first, last, bytes([kind]))])
+
+    @rule(data=st.data(), kinds=st.lists(st.integers(0, 4), min_size=1, max_size=12))
+    def acquire_and_answer(self, data: st.DataObject, kinds: list[int]) -> None:
+        self.acquire(
+            member="anna",
+            records_max=data.draw(st.integers(1, 12)),
+            batch_size=3,
+            batches_max=3,
+            strict=data.draw(st.booleans()),
+        )
+        for first, last in [(s.first, s.last) for s in self.real.spans() if s.lock is not None]:
+            size = min(len(kinds), last - first + 1)
+            self._acknowledge("anna", [AckBatch(first, first + size - 1, kinds[:size])])
+
+    def _acknowledge(self, member: str, batches: list[AckBatch]) -> None:
+        def real() -> StateChange | None:
+            return self.real.acknowledge(
+                member, batches, now_ms=self.now_ms, settings=self.settings
+            )
+
+        try:
+            self.naive.acknowledge(member, batches, self.now_ms, self.settings)
+        except Refused:
+            with pytest.raises((InvalidRecordState, InvalidRequest)):
+                real()
+        else:
+            self._write(real())
+
+    @rule(step_ms=st.integers(1, 6))
+    def tick(self, step_ms: int) -> None:
+        self.now_ms += step_ms
+        expired = self.naive.tick(self.now_ms, self.settings)
+        change = self.real.tick(self.now_ms, self.settings)
+        assert (change.expired if change else 0) == expired
+        self._write(change)
+
+    @rule(member=MEMBERS)
+    def release_member(self, member: str) -> None:
+        released = self.naive.release_member(member, self.settings)
+        change = self.real.release_member(member, now_ms=self.now_ms, settings=self.settings)
+        assert (change.expired if change else 0) == released
+        self._write(change)
+
+    @rule(ahead=st.sampled_from([-1, 0, 1, 2, 5, 20]))
+    def log_start_moved(self, ahead: int) -> None:
+        log_start = min(self.naive.start + ahead, self.log_end)
+        self.log = [batch for batch in self.log if batch[1] >= log_start]
+        self.naive.log_start_moved(log_start)
+        self._write(self.real.log_start_moved(log_start))
+
+    def _replayed(self) -> ShareCoordinator:
+        coordinator = ShareCoordinator(updates_per_snapshot=4)
+        for offset, (key, value) in enumerate(self.records):
+            coordinator.replay(key, value, offset)
+        return coordinator
+
+    @rule()
+    def restart(self) -> None:
+        self.coordinator = self._replayed()
+        self.naive.restart()
+        self._load()
+
+    @invariant()
+    def agree(self) -> None:
+        if hasattr(self, "real"):
+            self._agree(self.real, self.naive)
+            self.coordinator.check_invariants()
+
+    @invariant()
+    def would_agree_after_a_restart(self) -> None:
+        if not hasattr(self, "real"):
+            return
+        naive = deepcopy(self.naive)
+        naive.restart()
+        state, _ = self._replayed().read(KEY, 1)
+        real = SharePartition(
+            start_offset=state.start_offset, state_epoch=1, leader_epoch=1, batches=state.batches
+        )
+        self._agree(real, naive)
+
+    def _agree(self, real: SharePartition, naive: NaivePartition) -> None:
+        real.check_invariants()
+        assert (real.start_offset, real.end_offset) == (naive.start, naive.end)
+        assert real.next_fetch_offset() == naive.next_fetch_offset()
+        assert real.next_deadline_ms() == naive.deadline_ms()
+        assert real.delivery_complete_count == naive.complete
+        for span in real.spans():
+            for offset in range(span.first, span.last + 1):
+                record = naive.records[offset]
+                assert span.state == record.state
+                if span.state < 2:
+                    assert span.delivery_count == record.count
+                assert (span.lock.member_id if span.lock else None) == record.member
+
+
+TestDelivery = Delivery.TestCase
+TestDelivery.settings = hypothesis_settings(stateful_step_count=40)
