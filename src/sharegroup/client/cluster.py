@@ -228,7 +228,7 @@ class Cluster:
         """
         known = self.metadata.topics.get(name)
         if known is not None:
-            self._refresh_when_old()
+            self.refresh_when_old()
             return known
         self._topics_asked.add(name)
         if self._refreshing is not None:  # it may not ask for this topic
@@ -256,7 +256,8 @@ class Cluster:
             self._refreshing.add_done_callback(self._refreshed)
         await asyncio.shield(self._refreshing)
 
-    def _refresh_when_old(self) -> None:
+    def refresh_when_old(self) -> None:
+        """Begin a :meth:`refresh` if the last one was ``metadata_max_age_ms`` ago."""
         now = asyncio.get_running_loop().time()
         if self._refreshing is None and now - self._refreshed_at > self._metadata_max_age_s:
             self._refreshing = asyncio.create_task(self._refresh())

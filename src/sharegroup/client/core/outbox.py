@@ -1,0 +1,286 @@
+"""Records on their way to one partition: batches that fill, batches under way, and their sequence
+numbers.
+
+An idempotent producer (KIP-98) numbers its records per partition; the broker refuses a gap and
+answers a repetition with the first outcome. So batches must arrive in order, also when some must be
+sent again:
+
+* up to five are under way at a time (the broker remembers that many);
+* after any failure nothing new is sent until all that are under way are answered; then those that
+are left are sent again
+  one at a time, in order, under their old numbers;
+* when a batch is given up, the numbers after it would be a gap: the partition goes on under a new
+producer id, from 0.
+
+Sans-IO. Times are in seconds, on whatever clock the caller uses.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from crc32c import crc32c
+
+from sharegroup.model.ids import TopicPartition
+
+IN_FLIGHT_MAX: Final = 5
+SEQUENCE_MASK: Final = 0x7FFFFFFF
+_MAGIC: Final = 2
+_CRC_AT: Final = 17
+_CRC_FROM: Final = 21
+_PRODUCER_AT: Final = 43
+_PRODUCER = struct.Struct(">qhi")
+_CRC = struct.Struct(">I")
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class ProducerIdentity(NamedTuple):
+    """What InitProducerId gave."""
+
+    producer_id: int
+    epoch: int
+
+
+class Batch:
+    """Records that travel together.
+
+    Attributes:
+        outcome: completed by the caller; what the application awaits.
+        size: bytes that it holds in the producer's buffer.
+        deadline_s: when it is given up.
+        observed: somebody awaits the outcome.
+    """
+
+    __slots__ = (
+        "_builder",
+        "_data",
+        "count",
+        "deadline_s",
+        "made_s",
+        "observed",
+        "outcome",
+        "sequence",
+        "size",
+        "where",
+    )
+
+    def __init__(
+        self, where: TopicPartition, builder: Any, outcome: Any, made_s: float, deadline_s: float
+    ) -> None:
+        self.where = where
+        self.outcome = outcome
+        self.made_s = made_s
+        self.deadline_s = deadline_s
+        self.count = 0
+        self.size = 0
+        self.sequence = -1
+        self.observed = False
+        self._builder = builder
+        self._data: bytearray | None = None
+
+    def append(
+        self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> bool:
+        """Add a record; False when it does not fit any more."""
+        if self._builder.append(self.count, timestamp_ms, key, value, headers) is None:
+            return False
+        self.count += 1
+        return True
+
+    def encoded(self, identity: ProducerIdentity | None) -> bytearray:
+        """The bytes to send, under the identity and this batch's sequence number."""
+        if self._data is None:
+            self._data = bytearray(self._builder.build())
+            self._builder = None
+        if identity is not None:
+            _PRODUCER.pack_into(self._data, _PRODUCER_AT, *identity, self.sequence)
+            _CRC.pack_into(self._data, _CRC_AT, crc32c(memoryview(self._data)[_CRC_FROM:]))
+        return self._data
+
+
+class Outbox:
+    """One partition's batches. See the module.
+
+    Args:
+        idempotent: without it only one batch is under way at a time, which keeps the order as well.
+        make_outcome: a future for each new batch.
+
+    Attributes:
+        identity: what to send under; None: :meth:`identify` must come first, with another one than
+            ``spent``.
+        not_before_s: a pause after a failure.
+    """
+
+    def __init__(
+        self,
+        where: TopicPartition,
+        *,
+        batch_size: int,
+        codec: int,
+        delivery_timeout_s: float,
+        idempotent: bool,
+        make_outcome: Callable[[], Any],
+    ) -> None:
+        self.where = where
+        self.identity: ProducerIdentity | None = None
+        self.spent: ProducerIdentity | None = None
+        self.not_before_s = 0.0
+        self._batch_size = batch_size
+        self._codec = codec
+        self._delivery_timeout_s = delivery_timeout_s
+        self._idempotent = idempotent
+        self._make_outcome = make_outcome
+        self._open: Batch | None = None
+        self._closed: deque[Batch] = deque()
+        self._sent: deque[Batch] = deque()
+        self._unanswered = 0
+        self._repeating = False
+        self._next_sequence = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._open or self._closed or self._sent)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """All batches, oldest first."""
+        yield from self._sent
+        yield from self._closed
+        if self._open is not None:
+            yield self._open
+
+    @property
+    def backlog(self) -> bool:
+        """There are batches that are full and not sent."""
+        return bool(self._closed)
+
+    @property
+    def needs_identity(self) -> bool:
+        """Nothing can be sent before :meth:`identify`."""
+        return self._idempotent and self.identity is None
+
+    def append(
+        self,
+        now_s: float,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> tuple[Batch, bool]:
+        """Add a record to the batch that is filling; that batch, and whether it is new."""
+        batch = self._open
+        if batch is not None:
+            if batch.append(timestamp_ms, key, value, headers):
+                return batch, False
+            self._closed.append(batch)
+        builder = DefaultRecordBatchBuilder(_MAGIC, self._codec, 0, -1, -1, -1, self._batch_size)
+        batch = self._open = Batch(
+            self.where, builder, self._make_outcome(), now_s, now_s + self._delivery_timeout_s
+        )
+        batch.append(timestamp_ms, key, value, headers)
+        return batch, True
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    def due_s(self, linger_s: float) -> float | None:
+        """When there is something to send: a past time is now, None is not before something is
+        answered.
+
+        Without a linger time, a batch that is still filling waits while another is under way: what
+            is sent meanwhile
+        joins it.
+        """
+        if self._repeating:
+            return self.not_before_s if self._unanswered == 0 else None
+        if len(self._sent) >= (IN_FLIGHT_MAX if self._idempotent else 1):
+            return None
+        if self._closed:
+            return self.not_before_s
+        if self._open is None or (linger_s == 0 and self._sent):
+            return None
+        return max(self.not_before_s, self._open.made_s + linger_s)
+
+    def take(self) -> Batch:
+        """The next batch to send; the caller owes one of the three answers for it."""
+        self._unanswered += 1
+        if self._repeating:
+            return self._sent[0]
+        if self._closed:
+            batch = self._closed.popleft()
+        else:
+            assert self._open is not None, "nothing is due"
+            batch, self._open = self._open, None
+        self._number(batch)
+        self._sent.append(batch)
+        return batch
+
+    def identify(self, identity: ProducerIdentity) -> None:
+        """Go on under this identity: what is left of the batches sent is numbered anew."""
+        self.identity = identity
+        self._next_sequence = 0
+        for batch in self._sent:
+            self._number(batch)
+
+    def _number(self, batch: Batch) -> None:
+        batch.sequence = self._next_sequence
+        self._next_sequence = (self._next_sequence + batch.count) & SEQUENCE_MASK
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def succeeded(self, batch: Batch) -> None:
+        """It is in the log."""
+        self._answered(batch)
+        self._remove(batch)
+
+    def failed(self, batch: Batch) -> None:
+        """It may work another time."""
+        self._answered(batch)
+        self._repeating = True
+
+    def out_of_order(self, batch: Batch) -> None:
+        """The broker misses what comes before. Behind another failure that is to be expected; where
+        nothing is before it, the broker has forgotten us.
+        """
+        if batch is self._sent[0]:
+            self._lose_identity()
+        self.failed(batch)
+
+    def gave_up(self, batch: Batch) -> None:
+        """It will never work."""
+        self._answered(batch)
+        self._repeating = True
+        self._lose_identity()
+        self._remove(batch)
+
+    def expire(self, now_s: float) -> list[Batch]:
+        """Take out what is past its deadline, as long as nothing is under way; the caller
+        completes it.
+        """
+        if self._unanswered:
+            return []
+        expired = [batch for batch in self if batch.deadline_s <= now_s]
+        for batch in expired:
+            if batch is self._open:
+                self._open = None
+            elif batch in self._closed:
+                self._closed.remove(batch)
+            else:
+                self._lose_identity()
+                self._remove(batch)
+        return expired
+
+    def _lose_identity(self) -> None:
+        if self.identity is not None:
+            self.spent, self.identity = self.identity, None
+
+    def _answered(self, batch: Batch) -> None:
+        assert self._unanswered > 0, f"{batch.where}: an answer to nothing"
+        self._unanswered -= 1
+
+    def _remove(self, batch: Batch) -> None:
+        self._sent.remove(batch)
+        if not self._sent:
+            self._repeating = False
