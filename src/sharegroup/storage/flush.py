@@ -1,9 +1,9 @@
 """Group commit: one flusher for a whole data folder (design: every database's commit log).
 
-An append marks its log dirty. A *round* syncs the files of all logs dirty at its start, in
-parallel, and then moves their high watermarks. Rounds never overlap; the next one starts at once
-when something is dirty. What is appended while a round runs is covered by the next one, so under
-load one sync pays for many requests.
+An append marks its log dirty. A *round* syncs the files of the logs that are dirty at its start, in
+parallel, and then moves their high watermarks. A log is in one round at a time, and the next one
+starts at once when something is dirty: what is appended while a round runs is covered by the next
+one, so under load one sync pays for many requests.
 
 A failed sync is final (fsyncgate: the kernel forgets the pages it could not write): its log goes
 out of service.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.storage.disk import SyncFailed
@@ -35,24 +35,28 @@ class Flushable(Protocol):
         ...
 
 
+ROUNDS_MAX: Final = 2
+"""Rounds at the same time: an acknowledgement's sync need not wait for a produce's, nor the reverse.
+More would only split what one round does for many.
+"""
+
+
 class Flusher:
-    """Runs the rounds of one data folder."""
+    """Runs the rounds of one data folder. A log is in one round at a time."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._dirty: dict[Flushable, None] = {}
-        self._rounds: asyncio.Task[None] | None = None
-        self._round_over: asyncio.Future[None] | None = None
+        self._syncing: set[Flushable] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._scheduled = False
         self.rounds = 0
         """Rounds ended so far."""
 
     def request(self, log: Flushable) -> None:
-        """Flush ``log`` in the next round. What the loop runs before the task starts is in the same
-        round.
-        """
+        """Flush ``log`` in the next round. What runs in this turn of the loop is in the same one."""
         self._dirty[log] = None
-        if self._rounds is None:
-            self._rounds = asyncio.get_running_loop().create_task(self._run())
+        self._schedule()
 
     def forget(self, log: Flushable) -> None:
         """No further round for ``log``; one that runs may still end."""
@@ -60,28 +64,40 @@ class Flusher:
 
     async def idle(self) -> None:
         """Return when no round runs and nothing is dirty."""
-        while self._rounds is not None:
-            await asyncio.shield(self._rounds)
+        while self._dirty or self._running:
+            self._schedule()
+            await self.round_over()
 
     async def round_over(self) -> None:
-        """Return when the round that runs now has ended: no file is then being synced that nobody
+        """Return when the rounds that run now have ended: no file is then being synced that nobody
         marked since.
         """
-        if self._round_over is not None:
-            await asyncio.shield(self._round_over)
+        if self._running:
+            await asyncio.wait(set(self._running))
 
-    async def _run(self) -> None:
-        try:
-            while self._dirty:
-                logs, self._dirty = self._dirty, {}
-                self._round_over = asyncio.get_running_loop().create_future()
-                await self._round(list(logs))
-                self._round_over.set_result(None)
-                self._round_over = None
-        finally:
-            self._rounds = None
+    def _schedule(self) -> None:
+        """Start a round when there is something for it and no other one is about to take it."""
+        if (
+            self._scheduled
+            or len(self._running) >= ROUNDS_MAX
+            or self._dirty.keys() <= self._syncing
+        ):
+            return
+        self._scheduled = True
+        task = asyncio.get_running_loop().create_task(self._round())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
 
-    async def _round(self, logs: list[Flushable]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._schedule()
+
+    async def _round(self) -> None:
+        self._scheduled = False
+        logs = [log for log in self._dirty if log not in self._syncing]
+        for log in logs:
+            del self._dirty[log]
+        self._syncing.update(logs)
         files_of = [(log, log.begin_flush()) for log in logs]
         failures: dict[str, OSError] = {}
         try:
@@ -91,6 +107,7 @@ class Flusher:
         except OSError as error:  # a disk that does not say which: none of them can be trusted
             failures = {file.path: error for _, files in files_of for file in files}
         self.rounds += 1
+        self._syncing.difference_update(logs)
         for log, files in files_of:
             failure = next((failures[file.path] for file in files if file.path in failures), None)
             if failure is None:
