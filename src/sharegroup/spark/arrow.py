@@ -120,7 +120,9 @@ def _with_nulls(fields: Any, null: npt.NDArray[np.bool_]) -> Any:
 def headers(fields: Fields, kind: Any) -> Any:
     """The headers column: per record a list of (key, value), empty where it has none."""
     counts, position = numbers_at(fields.data, fields.header_starts)
-    ends = np.concatenate(([0], np.cumsum(np.maximum(counts, 0))))
+    if bool(((counts < 0) | (counts > fields.ends - position)).any()):
+        raise CorruptMessage("a record cannot have that many headers")
+    ends = np.concatenate(([0], np.cumsum(counts)))
     starts = np.empty((2, int(ends[-1])), np.int64)
     lengths = np.empty((2, int(ends[-1])), np.int64)
     nth = 0
@@ -135,7 +137,15 @@ def headers(fields: Fields, kind: Any) -> Any:
         nth += 1
     if bool((position > fields.ends).any()):
         raise CorruptMessage("the headers of a record are longer than the record")
-    keys = binary(fields.data, starts[0], lengths[0]).cast(pa.string())
+    keys = _text(binary(fields.data, starts[0], lengths[0]))
     values = binary(fields.data, starts[1], lengths[1])
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pairs, type=kind)
+
+
+def _text(keys: Any) -> Any:
+    """Header keys as text; what is not UTF-8 gets replacement characters, as in Spark's source."""
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())

@@ -160,7 +160,10 @@ def record_starts(data: bytes, view: Bytes, batches: list[Batch]) -> Ints:
         return counts
     if int(counts.sum()) >= LOCKSTEP_BATCHES_MIN * int(counts.max()):
         return _lockstep(view, np.array([batch.start for batch in batches], np.int64), counts)
-    return np.concatenate([_walk(data, b.start, b.header.record_count) for b in batches])
+    try:
+        return np.concatenate([_walk(data, b.start, b.header.record_count) for b in batches])
+    except IndexError as error:
+        raise CorruptMessage("a record is cut off") from error
 
 
 def _walk(data: bytes, position: int, count: int) -> Ints:
@@ -216,10 +219,7 @@ def fields_of(data: bytes, batches: list[Batch]) -> Fields:
         CorruptMessage: a record does not end where it should.
     """
     view: Bytes = np.frombuffer(data, np.uint8)
-    try:
-        return _fields(view, batches, record_starts(data, view, batches))
-    except IndexError as error:
-        raise CorruptMessage("a record is cut off") from error
+    return _fields(view, batches, record_starts(data, view, batches))
 
 
 def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
@@ -266,7 +266,18 @@ def _timestamps(headers: list[BatchHeader], counts: Ints, delta: Ints) -> Ints:
 
 
 def numbers_at(view: Bytes, positions: Ints) -> tuple[Ints, Ints]:
-    """The zig-zag number at each position, and the position after it."""
+    """The zig-zag number at each position, and the position after it.
+
+    Raises:
+        CorruptMessage: a number is cut off, or longer than 10 bytes.
+    """
+    try:
+        return _numbers_at(view, positions)
+    except IndexError as error:
+        raise CorruptMessage("a record is cut off") from error
+
+
+def _numbers_at(view: Bytes, positions: Ints) -> tuple[Ints, Ints]:
     low = view[positions]
     after = positions + 1
     longer = np.flatnonzero(low >= 0x80)

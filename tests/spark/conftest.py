@@ -1,0 +1,105 @@
+"""Brokers and a Spark session for tests of whole queries."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sharegroup.client.cluster import Cluster
+from sharegroup.spark.group import GroupView, Progress
+from sharegroup.spark.options import ShareOptions
+from tests.apache_kafka.broker import KafkaBroker
+from tests.servers.admin import Admin
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(SharegroupServer, id="sharegroup"),
+        pytest.param(KafkaBroker, id="kafka", marks=pytest.mark.kafka),
+    ],
+)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    """A running broker: ours, and Apache Kafka."""
+    with request.param(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    builder = SparkSession.builder.master("local[2]").appName("sharegroup-tests")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, for a topic and its group."""
+    return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower()).strip('-')}-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(server: RunningServer, name: str) -> str:
+    """A fresh topic with four partitions."""
+    Admin(server.bootstrap).create_topic(name, partitions=4)
+    return name
+
+
+def source_options(server: RunningServer, topic: str, **more: str) -> dict[str, str]:
+    """Options of a stream over ``topic`` by a group of the same name, from the first record on."""
+    return {
+        "kafka.bootstrap.servers": server.bootstrap,
+        "kafka.group.id": topic,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        **more,
+    }
+
+
+def group_progress(server: RunningServer, group: str) -> list[Progress]:
+    """What the broker says of the group, one entry per partition."""
+
+    async def ask() -> list[Progress]:
+        async with Cluster(server.bootstrap) as cluster:
+            options = ShareOptions(
+                bootstrap_servers=server.bootstrap, group_id=group, topics=(group,)
+            )
+            return list((await GroupView(cluster, options).progress(None)).values())
+
+    return asyncio.run(ask())
+
+
+def wait_for(folder: Path, pattern: str, count: int, seconds: float = 120) -> None:
+    """Return when ``folder`` has so many entries; raises TimeoutError."""
+
+    deadline = time.monotonic() + seconds
+    while len(list(folder.glob(pattern))) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{folder}/{pattern}: fewer than {count} after {seconds} s")
+        threading.Event().wait(0.01)

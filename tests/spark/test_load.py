@@ -1,0 +1,69 @@
+"""Mistakes are found when a query is built, before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.servers.process import free_port
+
+pytestmark = pytest.mark.spark
+
+GOOD = {
+    "kafka.bootstrap.servers": "127.0.0.1:1",
+    "kafka.group.id": "g",
+    "subscribe": "t",
+}
+
+
+def test_the_source_is_found_and_has_its_columns(spark: SparkSession) -> None:
+    columns = spark.readStream.format("kafka-share").options(**GOOD).load().columns
+    assert columns == [
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "delivery_count",
+    ]
+    more = spark.readStream.format("kafka-share").options(**GOOD, includeHeaders="true").load()
+    assert more.columns[-2:] == ["headers", "delivery_count"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"subscribe": None}, r'subscribe is missing: write .option\("subscribe"'),
+        ({"startingOffsets": "middle"}, "write earliest or latest"),
+        ({"maxOffsetPerTrigger": "7"}, "did you mean maxOffsetsPerTrigger"),
+        ({"endingOffsets": "latest"}, r"availableNow=True"),
+    ],
+)
+def test_a_wrong_option_fails_at_load(
+    spark: SparkSession, changed: dict[str, str | None], sentence: str
+) -> None:
+    options = {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
+    with pytest.raises(PySparkException, match=sentence):
+        spark.readStream.format("kafka-share").options(**options).load()
+
+
+def test_a_batch_read_says_what_to_write(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match=r"write spark\.readStream"):
+        spark.read.format("kafka-share").options(**GOOD).load().collect()
+
+
+def test_a_broker_that_is_not_there_is_named_within_ten_seconds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    options = {**GOOD, "kafka.bootstrap.servers": address}
+    rows = spark.readStream.format("kafka-share").options(**options).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    query = writer.trigger(availableNow=True).start()
+    with pytest.raises(PySparkException, match=f"no broker could be reached at {address}"):
+        query.awaitTermination(60)
+    assert query.exception() is not None

@@ -1,0 +1,67 @@
+"""Batches cut into tasks: every record once, equal shares."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.offsets import Acquired, BatchOffset
+from sharegroup.spark.planning import Slice, plan
+from tests.spark.test_ranges import counts, disjoint
+
+TOPIC = UUID(int=1)
+
+
+def batch(ranges: dict[int, list]) -> BatchOffset:
+    return BatchOffset(
+        sequence=1,
+        topics={TOPIC: "t"},
+        ranges={
+            TopicIdPartition(TOPIC, p): tuple(Acquired(*one) for one in r)
+            for p, r in ranges.items()
+            if r
+        },
+    )
+
+
+def records(task: tuple[Slice, ...]) -> list[tuple[int, int, int]]:
+    """(partition, offset, delivery count) of all that a task reads."""
+    return [
+        (s.partition, offset, count)
+        for s in task
+        for offset, count in counts(list(s.ranges)).items()
+    ]
+
+
+@given(
+    st.dictionaries(st.integers(0, 4), disjoint(), max_size=5),
+    st.none() | st.integers(1, 40),
+    st.none() | st.integers(1, 40),
+)
+def test_every_record_is_read_once_and_tasks_are_even(
+    ranges: dict[int, list], at_least: int | None, most: int | None
+) -> None:
+    offset = batch(ranges)
+    tasks = plan(offset, min_partitions=at_least, max_records_per_partition=most)
+    read = [record for task in tasks for record in records(task)]
+    expected = [(p, o, c) for p, r in ranges.items() for o, c in counts(r).items()]
+    assert sorted(read) == sorted(expected)
+    sizes = [len(records(task)) for task in tasks]
+    assert not sizes or max(sizes) - min(sizes) <= 1
+    assert most is None or all(size <= most for size in sizes)
+    assert len(tasks) >= min(at_least or 0, offset.records)
+
+
+def test_small_batches_are_packed_and_large_ones_have_a_task_per_partition() -> None:
+    small = batch({p: [(0, 9, 1)] for p in range(4)})
+    large = batch({p: [(0, 99_999, 1)] for p in range(4)})
+    assert len(plan(small, min_partitions=None, max_records_per_partition=None)) == 1
+    assert len(plan(large, min_partitions=None, max_records_per_partition=None)) == 4
+
+
+def test_one_partition_feeds_many_tasks() -> None:
+    tasks = plan(batch({0: [(0, 99, 1)]}), min_partitions=8, max_records_per_partition=None)
+    assert [len(records(task)) for task in tasks] == [12, 13, 12, 13, 12, 13, 12, 13]
