@@ -5,110 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
-from uuid import UUID
 
 import pytest
 
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
-from sharegroup.client.connection import Connection
 from sharegroup.model.errors import KafkaError
 from sharegroup.sim import MemoryDisk, SimulatedLoop, SimulationStalled, simulated_environment
-from sharegroup.wire import apis
-from sharegroup.wire.batch import encode_batch
-from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from sharegroup.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from sharegroup.wire.messages.share_acknowledge import (
-    AcknowledgementBatch,
-    AcknowledgePartition,
-    AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-)
-from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
-from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.broker.by_hand import GROUP, Member, connect, topic_with_records
 
-GROUP = "workers"
-TIMEOUT_MS = 120_000
 OPTIONS = ["group.share.min.record.lock.duration.ms=1000"]
-
-
-class Member:
-    """A share group member that speaks the wire protocol by hand, one connection."""
-
-    def __init__(self, connection: Connection, member_id: str) -> None:
-        self.connection = connection
-        self.member_id = member_id
-        self.epoch = 0
-
-    @classmethod
-    async def join(cls, port: int, member_id: str) -> Member:
-        connection = await Connection.open(
-            "127.0.0.1", port, client_id=member_id, timeout_ms=TIMEOUT_MS
-        )
-        member = cls(connection, member_id)
-        joined = await member.send(
-            apis.SHARE_GROUP_HEARTBEAT,
-            ShareGroupHeartbeatRequest(GROUP, member_id, 0, None, ["jobs"]),
-        )
-        assert joined.assignment.topic_partitions, "the first heartbeat carries the assignment"
-        return member
-
-    async def send(self, api: apis.Api, request: Any) -> Any:
-        response = await self.connection.send(api, request, timeout_ms=TIMEOUT_MS)
-        assert response.error_code == 0, response
-        return response
-
-    async def fetch(self, topic_id: UUID, wait_ms: int = 0) -> list[tuple[int, int, int]]:
-        """Acquired (first, last, delivery count) ranges of partition 0."""
-        topics = [FetchTopic(topic_id, [FetchPartition(0)])] if self.epoch == 0 else []
-        request = ShareFetchRequest(
-            GROUP, self.member_id, self.epoch, wait_ms, 1, 1 << 20, 100, 100, topics=topics
-        )
-        self.epoch += 1
-        response = await self.send(apis.SHARE_FETCH, request)
-        return [
-            (r.first_offset, r.last_offset, r.delivery_count)
-            for topic in response.responses
-            for part in topic.partitions
-            for r in part.acquired_records
-        ]
-
-    async def acknowledge(self, topic_id: UUID, first: int, last: int, kind: int) -> int:
-        """The partition's error code."""
-        batch = AcknowledgementBatch(first, last, [kind])
-        topic = AcknowledgeTopic(topic_id, [AcknowledgePartition(0, [batch])])
-        request = ShareAcknowledgeRequest(GROUP, self.member_id, self.epoch, topics=[topic])
-        self.epoch += 1
-        response = await self.send(apis.SHARE_ACKNOWLEDGE, request)
-        code: int = response.responses[0].partitions[0].error_code
-        return code
 
 
 async def start(disk: MemoryDisk, *options: str) -> tuple[Broker, int]:
     broker = await Broker.open(load("", [*OPTIONS, *options]), simulated_environment(disk), "data")
     _, port = await broker.listen("127.0.0.1", 0)
     return broker, port
-
-
-async def topic_with_records(broker: Broker, port: int, count: int) -> UUID:
-    connection = await Connection.open("127.0.0.1", port, client_id="p", timeout_ms=TIMEOUT_MS)
-    topic = CreatableTopic("jobs", 1, -1)
-    await connection.send(apis.CREATE_TOPICS, CreateTopicsRequest([topic]), timeout_ms=TIMEOUT_MS)
-    broker.configs.set_group(GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False)
-    found = broker.topics.find("jobs")
-    assert found is not None
-    batch = encode_batch([(b"k", b"v")] * count, timestamp_ms=0)
-    data = TopicProduceData("jobs", found.topic_id, [PartitionProduceData(0, batch)])
-    produced = await connection.send(
-        apis.PRODUCE, ProduceRequest(None, -1, 1000, [data]), timeout_ms=TIMEOUT_MS
-    )
-    assert produced.responses[0].partition_responses[0].error_code == 0
-    return found.topic_id
 
 
 def simulate(scenario: Callable[[MemoryDisk], Awaitable[None]]) -> float:
@@ -185,6 +97,6 @@ def test_a_wait_that_nothing_can_end_is_said_and_does_not_hang() -> None:
 def test_nobody_listens() -> None:
     async def scenario(_: MemoryDisk) -> None:
         with pytest.raises(KafkaError, match="nobody listens"):
-            await Connection.open("127.0.0.1", 9, client_id="c", timeout_ms=1000)
+            await connect(9)
 
     simulate(scenario)

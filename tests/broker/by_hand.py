@@ -1,0 +1,107 @@
+"""A share group member and a producer that speak the wire protocol by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sharegroup.broker.server import Broker
+from sharegroup.client.connection import Connection
+from sharegroup.wire import apis
+from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from sharegroup.wire.messages.share_acknowledge import (
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+)
+from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
+from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+GROUP = "workers"
+TIMEOUT_MS = 120_000
+
+
+async def connect(port: int) -> Connection:
+    return await Connection.open("127.0.0.1", port, client_id="by-hand", timeout_ms=TIMEOUT_MS)
+
+
+class Member:
+    """A share group member that speaks the wire protocol by hand, one connection."""
+
+    def __init__(self, connection: Connection, member_id: str) -> None:
+        self.connection = connection
+        self.member_id = member_id
+        self.epoch = 0
+
+    @classmethod
+    async def join(cls, port: int, member_id: str) -> Member:
+        connection = await Connection.open(
+            "127.0.0.1", port, client_id=member_id, timeout_ms=TIMEOUT_MS
+        )
+        member = cls(connection, member_id)
+        joined = await member.send(
+            apis.SHARE_GROUP_HEARTBEAT,
+            ShareGroupHeartbeatRequest(GROUP, member_id, 0, None, ["jobs"]),
+        )
+        assert joined.assignment.topic_partitions, "the first heartbeat carries the assignment"
+        return member
+
+    async def send(self, api: apis.Api, request: Any) -> Any:
+        response = await self.connection.send(api, request, timeout_ms=TIMEOUT_MS)
+        assert response.error_code == 0, response
+        return response
+
+    async def fetch(self, topic_id: UUID, wait_ms: int = 0) -> list[tuple[int, int, int]]:
+        """Acquired (first, last, delivery count) ranges of partition 0."""
+        topics = [FetchTopic(topic_id, [FetchPartition(0)])] if self.epoch == 0 else []
+        request = ShareFetchRequest(
+            GROUP, self.member_id, self.epoch, wait_ms, 1, 1 << 20, 100, 100, topics=topics
+        )
+        self.epoch += 1
+        response = await self.send(apis.SHARE_FETCH, request)
+        return [
+            (r.first_offset, r.last_offset, r.delivery_count)
+            for topic in response.responses
+            for part in topic.partitions
+            for r in part.acquired_records
+        ]
+
+    async def acknowledge(self, topic_id: UUID, first: int, last: int, kind: int) -> int:
+        """The partition's error code."""
+        batch = AcknowledgementBatch(first, last, [kind])
+        topic = AcknowledgeTopic(topic_id, [AcknowledgePartition(0, [batch])])
+        request = ShareAcknowledgeRequest(GROUP, self.member_id, self.epoch, topics=[topic])
+        self.epoch += 1
+        response = await self.send(apis.SHARE_ACKNOWLEDGE, request)
+        code: int = response.responses[0].partitions[0].error_code
+        return code
+
+
+async def topic_with_records(broker: Broker, port: int, count: int) -> UUID:
+    connection = await connect(port)
+    topic = CreatableTopic("jobs", 1, -1)
+    await connection.send(apis.CREATE_TOPICS, CreateTopicsRequest([topic]), timeout_ms=TIMEOUT_MS)
+    broker.configs.set_group(GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False)
+    found = broker.topics.find("jobs")
+    assert found is not None
+    batch = encode_batch([(b"k", b"v")] * count, timestamp_ms=0)
+    assert await produce(connection, found.topic_id, batch) == 0
+    return found.topic_id
+
+
+async def produce(
+    connection: Connection, topic_id: UUID, batches: bytes, partition: int = 0
+) -> int:
+    """The partition's error code."""
+    data = TopicProduceData("jobs", topic_id, [PartitionProduceData(partition, batches)])
+    request = ProduceRequest(None, -1, 1000, [data])
+    response = await connection.send(apis.PRODUCE, request, timeout_ms=TIMEOUT_MS)
+    code: int = response.responses[0].partition_responses[0].error_code
+    return code
