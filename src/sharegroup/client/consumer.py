@@ -256,16 +256,20 @@ class ShareConsumer:
             raise StopAsyncIteration
         record = self._holdings.advance()
         if record is None:
-            await self._begin_poll()
-            records = self._holdings.rest() or await self._poll(_GIVE_UP_S)
-            self._holdings.iterate(records)
-            record = self._holdings.advance()
-            self._flush_at = self._now() + _ITERATION_FLUSH_S
-            self._yield_at = self._now() + _YIELD_S
-        elif self._now() > self._yield_at:
+            return await self._next_batch()
+        if self._now() > self._yield_at:
             await self._give_way()
-        if record is None:
-            raise StopAsyncIteration
+        return record
+
+    async def _next_batch(self) -> Record:
+        """The first record of the next batch of an iteration, however long it takes."""
+        record = None
+        while record is None:
+            await self._begin_poll()
+            self._holdings.iterate(self._holdings.rest() or await self._poll(_GIVE_UP_S))
+            record = self._holdings.advance()
+        self._yield_at = self._now() + _YIELD_S
+        self._flush_at = self._now() + _ITERATION_FLUSH_S
         return record
 
     async def _begin_poll(self) -> None:

@@ -333,8 +333,8 @@ class Producer:
                     await self._room.wait()
         except TimeoutError:
             raise BufferExhausted(
-                f"{self._buffered} bytes wait to be sent, and {self._max_block_s:.0f} s made no room "
-                f"for {size} more"
+                f"{self._buffered} bytes wait to be sent, and {self._max_block_s:.0f} s made no "
+                f"room for {size} more"
             ) from None
 
     def _done(self, batch: Batch, error: KafkaError | None) -> None:

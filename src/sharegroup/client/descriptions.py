@@ -1,0 +1,145 @@
+"""What the admin client answers with: frozen data, in Kafka's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from uuid import UUID
+
+from sharegroup.client.metadata import Node
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+
+
+class ResourceType(IntEnum):
+    """What a setting belongs to; the numbers are the protocol's own."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class OffsetSpec(IntEnum):
+    """Special timestamps of ListOffsets."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicListing:
+    """One topic of a list."""
+
+    name: str
+    topic_id: UUID
+    is_internal: bool
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    """One partition; ``leader`` is None while there is none."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """One topic with its partitions, in order."""
+
+    name: str
+    topic_id: UUID
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """The cluster and its brokers."""
+
+    cluster_id: str | None
+    controller_id: int
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSetting:
+    """One effective setting. ``source`` is DescribeConfigs' number (5: nobody has set it)."""
+
+    name: str
+    value: str | None
+    source: int
+    is_default: bool
+    read_only: bool
+    sensitive: bool
+    documentation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    """One group of a list; ``type`` is ``share``, ``classic`` or ``consumer``, empty from an
+    old broker.
+    """
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    """One member of a share group."""
+
+    member_id: str
+    member_epoch: int
+    client_id: str
+    client_host: str
+    rack_id: str | None
+    topics: tuple[str, ...]
+    assignment: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupDescription:
+    """One share group; ``coordinator`` is a node id."""
+
+    group_id: str
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+    coordinator: int
+    members: tuple[MemberDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupOffset:
+    """Where a share group is in one partition.
+
+    Attributes:
+        start_offset: everything before it is done; None: nothing was ever fetched.
+        lag: records not done yet; None: not known.
+        in_flight: records between start and end of the in-flight window that somebody holds; None:
+            the broker does not tell (ours does).
+    """
+
+    start_offset: int | None
+    leader_epoch: int
+    lag: int | None
+    in_flight: int | None
+    error: KafkaError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffset:
+    """An offset and, where one was looked for, the timestamp of its record (ms)."""
+
+    offset: int
+    timestamp: int | None
+    leader_epoch: int
