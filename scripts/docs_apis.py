@@ -1,0 +1,42 @@
+"""Write docs/apis.md: what the broker serves, from its own table. ``--check`` only compares."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sharegroup.broker.api_table import API_TABLE
+from sharegroup.broker.features import FEATURES
+
+PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
+
+
+def page() -> str:
+    """The page's text."""
+    lines = [
+        "# APIs served",
+        "",
+        "Generated from `broker/api_table.py` by `make docs`. Anything else closes the connection, as in Kafka.",
+        "",
+        "| Key | API | Versions | Largest request | What for |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for key, row in sorted(API_TABLE.items()):
+        versions = f"{row.versions.first}-{row.versions.last}"
+        size = f"{row.request_bytes_max >> 20} MiB"
+        lines.append(f"| {key} | {row.api.name} | {versions} | {size} | {row.doc} |")
+    lines += ["", "## Features", "", "| Name | Levels |", "| --- | --- |"]
+    lines += [f"| `{name}` | {low}-{high} |" for name, (low, high) in FEATURES.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write or check."""
+    if "--check" in sys.argv:
+        return int(PAGE.read_text() != page())
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
