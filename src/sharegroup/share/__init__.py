@@ -7,8 +7,9 @@ Nothing here does I/O or reads a clock: time is an argument, what must become du
 from __future__ import annotations
 
 from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.acquire import Acquisition
 from sharegroup.share.changes import StateChange
-from sharegroup.share.partition import Acquisition, SharePartition, Statistics
+from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
 from sharegroup.share.session import ShareSession, ShareSessions

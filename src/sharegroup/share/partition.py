@@ -26,26 +26,14 @@ from dataclasses import dataclass
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share.acknowledge import AckBatch, AckRun, adjoining, checked_runs
+from sharegroup.share.acquire import NOTHING, Acquisition, Request, acquired
 from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.locks import Lock
-from sharegroup.share.ranges import AcquiredRange, Fetched
-from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
+from sharegroup.share.ranges import Fetched
+from sharegroup.share.record_state import TERMINAL, RecordState, Verb
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span, clipped
-from sharegroup.share.throttle import portion
 from sharegroup.share.window import Window
-
-
-@dataclass(frozen=True, slots=True)
-class Acquisition:
-    """Records given to a member: sorted, disjoint. Nothing of it needs to be durable."""
-
-    ranges: tuple[AcquiredRange, ...] = ()
-
-    @property
-    def records(self) -> int:
-        """How many offsets were acquired."""
-        return sum(last - first + 1 for first, last, _ in self.ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +52,8 @@ class Statistics:
     """Members that hold records."""
 
 
-NOTHING = Acquisition()
+_PASS_PER_REPLACE = 8
+"""How many spans one pass takes in the time of one replacement, about."""
 
 
 class SharePartition:
@@ -153,123 +142,8 @@ class SharePartition:
         if not batches or records_max <= 0 or batches[-1][1] < window.start:
             return NOTHING
         fetched = Fetched(fetch_offset, batches)
-        self._discard(fetched.missing)
-        region, size, go_on = self._redelivery(fetched, records_max, strict, settings)
-        new: list[tuple[int, int]] = []
-        if go_on and size < records_max:
-            room = settings.record_locks_max - self.in_flight_count
-            new = self._new_ranges(fetched, min(records_max - size, room), strict)
-        if region is None and not new:
-            return NOTHING
-        lock = window.locks.take(member_id, now_ms + settings.lock_ms)
-        given = self._lock_again(region, lock) if region else []
-        given += self._lock_new(new, lock)
-        window.pass_terminal()
-        return Acquisition(tuple(fetched.answer(given, None if strict else batch_size)))
-
-    def _discard(self, missing: list[tuple[int, int]]) -> None:
-        """Archive available offsets that are not in the log any more.
-
-        Not written by itself: after a reload the next read finds the same holes.
-        """
-        window = self._window
-        for first, last in missing:
-            first, last = max(first, window.start), min(last, window.end - 1)
-            if first > last:
-                continue
-            gone = TRANSITIONS[RecordState.AVAILABLE, Verb.DISCARD]
-            new = [
-                Span(s.first, s.last, gone, 0, None) if s.state is RecordState.AVAILABLE else s
-                for s in window.pieces(first, last)
-            ]
-            window.replace(first, last, new)
-        window.pass_terminal()
-
-    def _redelivery(
-        self, fetched: Fetched, records_max: int, strict: bool, settings: DeliverySettings
-    ) -> tuple[tuple[int, int] | None, int, bool]:
-        """Which available records of the window to take.
-
-        The region (first, last) whose every available offset is to be taken, how many those are,
-        and whether to go on with new records (not behind a throttled portion).
-        """
-        taken: list[tuple[int, int]] = []
-        size = 0
-        for span in self._available_in(fetched):
-            delivery_count = span.delivery_count
-            count = portion(span.size, delivery_count, settings.delivery_count_limit)
-            if count is not None and taken:
-                return (taken[0][0], taken[-1][1]), size, False
-            if count is not None:
-                last = span.first + min(count, records_max) - 1
-                return (span.first, last), last - span.first + 1, False
-            cut = fetched.cut(span.first, records_max - size, exact=strict)
-            last = min(span.last, cut)
-            taken.append((span.first, last))
-            size += last - span.first + 1
-            if size >= records_max:
-                break
-        return (taken[0][0], taken[-1][1]) if taken else None, size, True
-
-    def _available_in(self, fetched: Fetched) -> Iterator[Span]:
-        """Available spans within what was read, clipped to it, ascending."""
-        window = self._window
-        lowest = window.first_available()
-        if lowest is None:
-            return
-        first, last = max(lowest, fetched.bases[0]), min(fetched.last, window.end - 1)
-        if first > last:
-            return
-        unseen = window.counts[RecordState.AVAILABLE]
-        for span in window.iterate_from(first):
-            if span.first > last or not unseen:
-                return
-            if span.state is RecordState.AVAILABLE:
-                unseen -= span.size
-                yield clipped(span, first, last)
-
-    def _new_ranges(self, fetched: Fetched, size: int, strict: bool) -> list[tuple[int, int]]:
-        """Ranges past the window's end to take, about ``size`` offsets, without missing ones."""
-        first = fetched.from_offset(self._window.end)
-        if first is None or size <= 0:
-            return []
-        last = fetched.cut(first, size, exact=strict)
-        ranges = []
-        for hole_first, hole_last in fetched.missing:
-            if first < hole_first and hole_last < last:
-                ranges.append((first, hole_first - 1))
-                first = hole_last + 1
-        return [*ranges, (first, last)]
-
-    def _lock_again(self, region: tuple[int, int], lock: Lock) -> list[Span]:
-        """Acquire every available record in ``region``; what was acquired."""
-        acquired = TRANSITIONS[RecordState.AVAILABLE, Verb.ACQUIRE]
-        pieces = self._window.pieces(*region)
-        given = []
-        for i, piece in enumerate(pieces):
-            if piece.state is RecordState.AVAILABLE:
-                span = Span(piece.first, piece.last, acquired, piece.delivery_count + 1, lock)
-                pieces[i] = span
-                lock.add_range(span.first, span.last)
-                given.append(span)
-        self._window.replace(*region, pieces)
-        return given
-
-    def _lock_new(self, ranges: list[tuple[int, int]], lock: Lock) -> list[Span]:
-        """Widen the window over ``ranges``; offsets between them do not exist and are archived."""
-        spans, given = [], []
-        end = self._window.end
-        for first, last in ranges:
-            if first > end:
-                spans.append(Span(end, first - 1, RecordState.ARCHIVED, 0, None))
-            span = Span(first, last, RecordState.ACQUIRED, 1, lock)
-            lock.add_range(first, last)
-            spans.append(span)
-            given.append(span)
-            end = last + 1
-        if spans:
-            self._window.extend(spans)
-        return given
+        request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)
+        return acquired(window, fetched, request, settings)
 
     # -- give back --------------------------------------------------------------------------
 
@@ -343,7 +217,7 @@ class SharePartition:
         self,
         member_id: str,
         *,
-        now_ms: int,  # noqa: ARG002 - every input has it
+        now_ms: int,
         settings: DeliverySettings,
     ) -> StateChange | None:
         """Take back all that ``member_id`` holds: its session ended. Delivery counts stay."""
@@ -359,18 +233,29 @@ class SharePartition:
 
     def _release(self, locks: list[Lock], settings: DeliverySettings) -> StateChange | None:
         window, changes = self._window, Changes(settings.delivery_count_limit)
-        for lock in locks:
-            changes.expired += lock.held
-            for low, high in list(lock.ranges):
-                first, last = max(low, window.start), min(high, window.end - 1)
-                if first > last:
-                    continue
-                new = [
-                    changes.moved(piece, Verb.RELEASE) if piece.lock is lock else piece
-                    for piece in window.pieces(first, last)
-                ]
-                window.replace(first, last, new)
+        changes.expired = sum(lock.held for lock in locks)
+        ended = set(locks)
+        for first, last in self._regions(locks):
+            new = [
+                changes.moved(piece, Verb.RELEASE) if piece.lock in ended else piece
+                for piece in window.pieces(first, last)
+            ]
+            window.replace(first, last, new)
         return changes.settled(window)
+
+    def _regions(self, locks: list[Lock]) -> list[tuple[int, int]]:
+        """Where in the window to look for what ``locks`` hold."""
+        start, last_of_all = self._window.start, self._window.end - 1
+        ranges = [
+            (max(first, start), min(last, last_of_all))
+            for lock in locks
+            for first, last in lock.ranges
+            if last >= start
+        ]
+        # One pass over everything is cheaper than many small replacements.
+        if len(ranges) * _PASS_PER_REPLACE > len(self._window):
+            return [(start, last_of_all)] if ranges else []
+        return ranges
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """Forget what retention or DeleteRecords took from the log; None when it is not news.

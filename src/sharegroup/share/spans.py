@@ -84,6 +84,8 @@ class SpanList:
 
     def covering(self, first: int, last: int) -> list[Span]:
         """Whole spans from the one that holds ``first`` to the one that holds ``last``."""
+        if len(self._chunks) == 1 and len(self._chunks[0]) == 1:
+            return [self._chunks[0][0]]
         at, index = self._locate(first)
         end, end_index = self._locate(last)
         if at == end:
@@ -95,6 +97,10 @@ class SpanList:
 
     def splice(self, first: int, last: int, new: list[Span]) -> None:
         """Put ``new`` in place of :meth:`covering` (``first``, ``last``)."""
+        if len(self._chunks) == 1 and len(self._chunks[0]) == 1:
+            self._chunks[0][:] = new
+            self._balance(0)
+            return
         at, index = self._locate(first)
         end, end_index = self._locate(last)
         if at == end:

@@ -87,19 +87,21 @@ class Window:
 
     def replace(self, first: int, last: int, new: list[Span]) -> None:
         """Put ``new`` spans, which must tile ``first`` … ``last``, in place of what is there."""
-        old = self.pieces(first, last)
+        low, high = max(first - 1, self.start), min(last + 1, self.end - 1)
+        spans = self._spans.covering(low, high)
+        left, right = spans[0], spans[-1]
+        # A neighbour on either side is in `spans`, whole, because it may equal what comes.
         for span in new:
             self._count(span)
-        for span in old:
-            self._discount(span)
-        low, high = max(first - 1, self.start), min(last + 1, self.end - 1)
-        around = self._spans.covering(low, high)
-        spans = list(new)
+        for span in spans:
+            if span.last >= first and span.first <= last:
+                self._discount(clipped(span, first, last))
+        around = list(new)
         if low < first:
-            spans.insert(0, clipped(around[0], 0, first - 1))
+            around.insert(0, clipped(left, left.first, first - 1))
         if high > last:
-            spans.append(clipped(around[-1], last + 1, self.end))
-        self._spans.splice(low, high, merged(spans))
+            around.append(clipped(right, last + 1, right.last))
+        self._spans.splice(low, high, merged(around))
 
     def extend(self, new: list[Span]) -> None:
         """Move the end over ``new`` spans, the first of which must begin there."""
@@ -131,14 +133,16 @@ class Window:
 
     def pass_terminal(self) -> bool:
         """Move the start over finished offsets at the head; whether it moved."""
+        head = self._spans.head()
+        if head is None or head.state not in TERMINAL:
+            return False
         end = self.start
         for span in self._spans:
             if span.state not in TERMINAL:
                 break
             end = span.last + 1
-        moved = end > self.start
         self.move_start(end)
-        return moved
+        return True
 
     def offer(self, first: int, last: int) -> None:
         """Remember that ``first`` … ``last`` became AVAILABLE; after the spans say so."""

@@ -1,0 +1,178 @@
+"""Giving records to a member: redelivery first, then new ones (KIP-932 "Acquiring records").
+
+Offsets that the log has lost are archived on the way; poisoned records are throttled
+(:mod:`sharegroup.share.throttle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sharegroup.share.locks import Lock
+from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.record_state import TRANSITIONS, RecordState, Verb
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import Span, clipped
+from sharegroup.share.throttle import portion
+from sharegroup.share.window import Window
+
+_ACQUIRED = TRANSITIONS[RecordState.AVAILABLE, Verb.ACQUIRE]
+_GONE = TRANSITIONS[RecordState.AVAILABLE, Verb.DISCARD]
+
+
+@dataclass(frozen=True, slots=True)
+class Acquisition:
+    """Records given to a member: sorted, disjoint. Nothing of it needs to be durable."""
+
+    ranges: tuple[AcquiredRange, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """How many offsets were acquired."""
+        return sum(last - first + 1 for first, last, _ in self.ranges)
+
+
+NOTHING = Acquisition()
+
+
+class Request(NamedTuple):
+    """What a member asks for, and until when it may hold it."""
+
+    member_id: str
+    records_max: int
+    batch_size: int
+    strict: bool
+    """record_limit: exactly ``records_max`` at most, no cuts by ``batch_size``."""
+    deadline_ms: int
+
+
+class _Redelivery(NamedTuple):
+    """Available records of the window to take: every one in ``region``, ``size`` together."""
+
+    region: tuple[int, int] | None
+    size: int
+    alone: bool
+    """A throttled portion came or was left out: nothing may follow."""
+
+
+def acquired(
+    window: Window, fetched: Fetched, request: Request, settings: DeliverySettings
+) -> Acquisition:
+    """Take what ``request`` asks for out of ``fetched`` records into its member's lock."""
+    if fetched.missing:
+        _discard(window, fetched.missing)
+    again = _redelivery(window, fetched, request, settings.delivery_count_limit)
+    new: list[tuple[int, int]] = []
+    wanted = request.records_max - again.size
+    if wanted > 0 and not again.alone:
+        room = settings.record_locks_max - (window.end - window.start)
+        new = _new_ranges(window, fetched, min(wanted, room), strict=request.strict)
+    if again.region is None and not new:
+        return NOTHING
+    lock = window.locks.take(request.member_id, request.deadline_ms)
+    given = _lock_again(window, again.region, lock) if again.region else []
+    given += _lock_new(window, new, lock)
+    window.pass_terminal()
+    return Acquisition(tuple(fetched.answer(given, None if request.strict else request.batch_size)))
+
+
+def _discard(window: Window, missing: list[tuple[int, int]]) -> None:
+    """Archive available offsets that are not in the log any more.
+
+    Not written by itself: after a reload the next read finds the same holes.
+    """
+    for hole_first, hole_last in missing:
+        first, last = max(hole_first, window.start), min(hole_last, window.end - 1)
+        if first > last:
+            continue
+        new = [
+            Span(s.first, s.last, _GONE, 0, None) if s.state is RecordState.AVAILABLE else s
+            for s in window.pieces(first, last)
+        ]
+        window.replace(first, last, new)
+    window.pass_terminal()
+
+
+def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:
+    first, last, size = -1, -1, 0
+    for span in _available_in(window, fetched):
+        count = portion(span.size, span.delivery_count, limit)
+        if count is not None:
+            if size:
+                return _Redelivery((first, last), size, alone=True)
+            size = min(count, request.records_max)
+            return _Redelivery((span.first, span.first + size - 1), size, alone=True)
+        if not size:
+            first = span.first
+        cut = fetched.cut(span.first, request.records_max - size, exact=request.strict)
+        last = min(span.last, cut)
+        size += last - span.first + 1
+        if size >= request.records_max:
+            break
+    return _Redelivery((first, last) if size else None, size, alone=False)
+
+
+def _available_in(window: Window, fetched: Fetched) -> Iterator[Span]:
+    """Available spans within what was read, clipped to it, ascending."""
+    lowest = window.first_available()
+    if lowest is None:
+        return
+    first, last = max(lowest, fetched.bases[0]), min(fetched.last, window.end - 1)
+    if first > last:
+        return
+    unseen = window.counts[RecordState.AVAILABLE]
+    for span in window.iterate_from(first):
+        if span.first > last or not unseen:
+            return
+        if span.state is RecordState.AVAILABLE:
+            unseen -= span.size
+            yield clipped(span, first, last)
+
+
+def _new_ranges(
+    window: Window, fetched: Fetched, size: int, *, strict: bool
+) -> list[tuple[int, int]]:
+    """Ranges past the window's end to take, about ``size`` offsets, without missing ones."""
+    first = fetched.from_offset(window.end)
+    if first is None or size <= 0:
+        return []
+    last = fetched.cut(first, size, exact=strict)
+    ranges = []
+    for hole_first, hole_last in fetched.missing:
+        if first < hole_first and hole_last < last:
+            ranges.append((first, hole_first - 1))
+            first = hole_last + 1
+    return [*ranges, (first, last)]
+
+
+def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Span]:
+    """Acquire every available record in ``region``; what was acquired."""
+    pieces = window.pieces(*region)
+    given = []
+    for i, piece in enumerate(pieces):
+        if piece.state is RecordState.AVAILABLE:
+            span = Span(piece.first, piece.last, _ACQUIRED, piece.delivery_count + 1, lock)
+            pieces[i] = span
+            lock.add_range(span.first, span.last)
+            given.append(span)
+    window.replace(*region, pieces)
+    return given
+
+
+def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list[Span]:
+    """Widen the window over ``ranges``; offsets between them do not exist and are archived."""
+    spans, given = [], []
+    end = window.end
+    for first, last in ranges:
+        if first > end:
+            spans.append(Span(end, first - 1, _GONE, 0, None))
+        span = Span(first, last, _ACQUIRED, 1, lock)
+        lock.add_range(first, last)
+        spans.append(span)
+        given.append(span)
+        end = last + 1
+    if spans:
+        window.extend(spans)
+    return given

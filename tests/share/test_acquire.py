@@ -1,0 +1,154 @@
+"""Each rule of acquiring once, readable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share import AckBatch, AcquiredRange
+from tests.share.leader import ACCEPT, RELEASE, SETTINGS, Leader
+
+
+def test_new_records_in_batch_optimized_mode_end_with_their_log_batch() -> None:
+    leader = Leader()
+    assert leader.acquire((0, 4), (5, 9), (10, 14), records_max=7) == [AcquiredRange(0, 9, 1)]
+    assert leader.partition.end_offset == 10
+
+
+def test_new_records_in_record_limit_mode_are_exact() -> None:
+    leader = Leader()
+    assert leader.acquire((0, 4), (5, 9), records_max=7, strict=True) == [AcquiredRange(0, 6, 1)]
+    assert leader.partition.next_fetch_offset() == 7
+    assert leader.acquire((5, 9), records_max=7, strict=True) == [AcquiredRange(7, 9, 1)]
+
+
+def test_ranges_are_cut_at_log_batches_by_batch_size() -> None:
+    ranges = Leader().acquire((0, 4), (5, 9), (10, 14), batch_size=6)
+    assert ranges == [AcquiredRange(0, 9, 1), AcquiredRange(10, 14, 1)]
+
+
+def test_a_batch_that_begins_below_the_start_is_clipped() -> None:
+    assert Leader(3).acquire((0, 4)) == [AcquiredRange(3, 4, 1)]
+
+
+def test_redelivery_comes_before_new_records() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(2, 3, RELEASE))
+    assert leader.partition.next_fetch_offset() == 2
+    assert leader.acquire((0, 9), (10, 19), member="n") == [
+        AcquiredRange(2, 3, 2),
+        AcquiredRange(10, 19, 1),
+    ]
+
+
+def test_nothing_to_acquire() -> None:
+    leader = Leader(10)
+    assert leader.acquire() == []
+    assert leader.acquire((0, 9)) == []
+    assert leader.acquire((10, 19), records_max=0) == []
+    leader.acquire((10, 19))
+    assert leader.acquire((10, 19), member="n") == []
+    assert leader.partition.next_deadline_ms() == 100
+
+
+def test_a_read_past_the_window_is_a_bug_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="past the window"):
+        Leader().acquire((5, 9), fetch_offset=5)
+
+
+def test_the_window_limit_is_soft_by_one_log_batch_and_redelivery_is_free_of_it() -> None:
+    leader = Leader()
+    leader.settings = replace(SETTINGS, record_locks_max=8)
+    assert leader.acquire((0, 4), (5, 9), (10, 14)) == [AcquiredRange(0, 9, 1)]
+    assert not leader.partition.can_acquire(leader.settings)
+    assert leader.acquire((10, 14)) == []
+    leader.acknowledge(AckBatch(5, 9, RELEASE))
+    assert leader.partition.can_acquire(leader.settings)
+    assert leader.acquire((5, 9), (10, 14)) == [AcquiredRange(5, 9, 2)]
+
+
+def test_finished_records_count_in_the_window_until_the_start_passes_them() -> None:
+    leader = Leader()
+    leader.settings = replace(SETTINGS, record_locks_max=10)
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(1, 9, ACCEPT))
+    assert leader.partition.in_flight_count == 10
+    assert not leader.partition.can_acquire(leader.settings)
+    leader.acknowledge(AckBatch(0, 0, ACCEPT))
+    assert leader.partition.in_flight_count == 0
+    assert leader.partition.can_acquire(leader.settings)
+
+
+# -- offsets that are not in the log
+
+
+def test_available_records_that_were_compacted_away_are_archived() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(2, 5, RELEASE))
+    assert leader.acquire((4, 9), fetch_offset=2, member="n") == [AcquiredRange(4, 5, 2)]
+    assert leader.shape()[1] == (2, 3, "archived", 0)
+
+
+def test_a_record_below_the_read_is_not_taken_for_compacted() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(5, 5, RELEASE))
+    read_from = leader.partition.next_fetch_offset()
+    leader.acknowledge(AckBatch(2, 2, RELEASE))  # while the log was read
+    assert leader.acquire((5, 9), fetch_offset=read_from) == [AcquiredRange(5, 5, 2)]
+    assert leader.partition.next_fetch_offset() == 2
+
+
+def test_holes_between_new_log_batches_are_finished_at_once() -> None:
+    leader = Leader()
+    assert leader.acquire((3, 4), (8, 9), fetch_offset=0) == [
+        AcquiredRange(3, 4, 1),
+        AcquiredRange(8, 9, 1),
+    ]
+    assert leader.partition.start_offset == 3
+    assert leader.partition.delivery_complete_count == 3
+    leader.acknowledge(AckBatch(3, 4, ACCEPT))
+    assert leader.partition.start_offset == 8
+
+
+def test_a_hole_of_any_width_costs_one_span() -> None:
+    leader = Leader()
+    far = 10**12
+    assert leader.acquire((0, 4), (far, far + 4)) == [AcquiredRange(0, 4, 1)]
+    assert leader.acquire((far, far + 4)) == [AcquiredRange(far, far + 4, 1)]
+    assert leader.partition.statistics().spans == 3
+    assert not leader.partition.can_acquire(SETTINGS), "a wide window waits for its head"
+    leader.acknowledge(AckBatch(0, 4, ACCEPT))
+    assert leader.partition.in_flight_count == 5
+
+
+# -- throttling
+
+
+def test_a_poisoned_run_comes_in_halves_then_its_last_delivery_alone() -> None:
+    leader = Leader()
+    leader.deliver(3, (0, 15))
+    assert leader.acquire((0, 15)) == [AcquiredRange(0, 7, 4)]
+    leader.acknowledge(AckBatch(0, 7, RELEASE))
+    assert leader.acquire((0, 15)) == [AcquiredRange(0, 0, 5)]
+    leader.acknowledge(AckBatch(0, 0, RELEASE))
+    assert leader.partition.start_offset == 1  # limit 5: archived
+
+
+def test_a_throttled_run_never_follows_other_records_nor_is_followed_by_them() -> None:
+    leader = Leader()
+    leader.deliver(3, (0, 3))
+    leader.acquire((0, 1), (2, 3), (4, 9))  # 0-1 for the fourth time
+    leader.acknowledge(AckBatch(0, 1, ACCEPT))
+    assert leader.acquire((2, 3), (4, 9)) == [AcquiredRange(2, 2, 4)]
+    leader = Leader(0, (StateBatch(0, 1, 0, 1), StateBatch(2, 5, 0, 3)))
+    assert leader.acquire((0, 5), (6, 9)) == [AcquiredRange(0, 1, 2)]
+
+
+def test_a_throttled_portion_keeps_within_the_records_asked_for() -> None:
+    leader = Leader(0, (StateBatch(0, 19, 0, 3),))
+    assert leader.acquire((0, 19), records_max=4) == [AcquiredRange(0, 3, 4)]

@@ -1,0 +1,284 @@
+"""Each rule of delivery once, readable; combinations are the work of test_against_naive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sharegroup.model.errors import InvalidRecordState, InvalidRequest
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share import AckBatch, AckType, AcquiredRange, StateChange
+from tests.share.leader import ACCEPT, REJECT, RELEASE, SETTINGS, Leader
+
+# -- life
+
+
+def test_a_new_partition() -> None:
+    partition = Leader(7).partition
+    assert (partition.start_offset, partition.end_offset, partition.in_flight_count) == (7, 7, 0)
+    assert (partition.state_epoch, partition.leader_epoch) == (3, 4)
+    assert partition.next_fetch_offset() == 7
+    assert partition.next_deadline_ms() is None
+    assert partition.can_acquire(SETTINGS)
+
+
+def test_loading_keeps_counts_and_offers_holes() -> None:
+    leader = Leader(5, (StateBatch(7, 8, 2, 1), StateBatch(9, 9, 0, 3)))
+    assert leader.partition.next_fetch_offset() == 5
+    assert leader.partition.delivery_complete_count == 2
+    assert leader.acquire((5, 9)) == [AcquiredRange(5, 6, 1)]  # 9 is throttled: not together
+
+
+# -- acknowledge
+
+
+def test_accepting_the_head_moves_the_start_and_leaves_nothing_else_to_write() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    change = leader.acknowledge(AckBatch(0, 9, ACCEPT))
+    assert change == StateChange(start_offset=10, delivery_complete_count=0, batches=())
+    assert leader.partition.next_deadline_ms() is None
+
+
+def test_each_type_does_what_it_says() -> None:
+    leader = Leader()
+    leader.acquire((0, 5))
+    change = leader.acknowledge(AckBatch(1, 4, [0, 1, 2, 3]))
+    assert change == StateChange(
+        start_offset=0,
+        delivery_complete_count=3,
+        batches=(
+            StateBatch(1, 1, 4, 1),
+            StateBatch(2, 2, 2, 1),
+            StateBatch(3, 3, 0, 1),
+            StateBatch(4, 4, 4, 1),
+        ),
+        made_available=1,
+    )
+    assert leader.shape() == [
+        (0, 0, "acquired", 1),
+        (1, 1, "archived", 0),
+        (2, 2, "acknowledged", 0),
+        (3, 3, "available", 1),
+        (4, 4, "archived", 0),
+        (5, 5, "acquired", 1),
+    ]
+
+
+def test_release_at_the_limit_archives() -> None:
+    leader = Leader()
+    leader.settings = replace(SETTINGS, delivery_count_limit=1)
+    leader.acquire((0, 1))
+    change = leader.acknowledge(AckBatch(1, 1, RELEASE))
+    assert change is not None
+    assert change.batches == (StateBatch(1, 1, 4, 1),)
+    assert change.made_available == 0
+
+
+def test_a_change_across_two_delivery_counts_keeps_both() -> None:
+    leader = Leader(0, (StateBatch(1, 2, 0, 1),))
+    leader.acquire((0, 2))
+    change = leader.acknowledge(AckBatch(1, 2, RELEASE))
+    assert change is not None
+    assert change.batches == (StateBatch(1, 2, 0, 2),)
+    leader.acquire((0, 2))
+    change = leader.acknowledge(AckBatch(0, 2, [2, 1, 1]))
+    assert change is not None
+    assert change.batches == (StateBatch(0, 0, 0, 1), StateBatch(1, 2, 2, 3))
+
+
+def test_all_or_nothing() -> None:
+    leader = Leader()
+    leader.acquire((0, 4))
+    leader.acquire((5, 9), member="n")
+    before = leader.shape()
+    with pytest.raises(InvalidRecordState):
+        leader.acknowledge(AckBatch(0, 4, ACCEPT), AckBatch(5, 5, ACCEPT))
+    with pytest.raises(InvalidRequest):
+        leader.acknowledge(AckBatch(0, 4, ACCEPT), AckBatch(8, 10, ACCEPT))
+    assert leader.shape() == before
+
+
+def test_only_an_acquired_record_of_ones_own_can_be_acknowledged() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    with pytest.raises(InvalidRecordState, match="another member"):
+        leader.acknowledge(AckBatch(0, 0, ACCEPT), member="n")
+    leader.acknowledge(AckBatch(5, 5, ACCEPT))
+    with pytest.raises(InvalidRecordState, match="not acquired"):
+        leader.acknowledge(AckBatch(5, 5, ACCEPT))
+    with pytest.raises(InvalidRecordState):
+        leader.acknowledge(AckBatch(10, 10, ACCEPT))
+
+
+def test_below_the_start_everything_is_fine() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(0, 4, ACCEPT))
+    assert leader.acknowledge(AckBatch(0, 2, ACCEPT), member="nobody") is None
+    change = leader.acknowledge(AckBatch(3, 5, REJECT))
+    assert change is not None
+    assert change.start_offset == 6
+
+
+def test_renew_starts_the_lock_anew_and_writes_nothing() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.now_ms = 60
+    assert leader.acknowledge(AckBatch(0, 4, [AckType.RENEW])) is None
+    assert leader.partition.next_deadline_ms() == 100
+    change = leader.tick(100)
+    assert change is not None
+    assert change.batches == (StateBatch(5, 9, 0, 1),)
+    assert leader.partition.next_deadline_ms() == 160
+    assert leader.shape()[0] == (0, 4, "acquired", 1)
+
+
+def test_renew_can_be_switched_off_or_be_out_of_place() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    with pytest.raises(InvalidRequest):
+        leader.acknowledge(AckBatch(0, 0, [AckType.RENEW]), renew_allowed=False)
+    leader.settings = replace(SETTINGS, renew_enabled=False)
+    with pytest.raises(InvalidRecordState, match="not enabled"):
+        leader.acknowledge(AckBatch(0, 0, [AckType.RENEW]))
+
+
+# -- locks and sessions
+
+
+def test_a_lock_ends_exactly_at_its_deadline() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    assert leader.partition.next_deadline_ms() == 100
+    assert leader.tick(99) is None
+    change = leader.tick(100)
+    assert change == StateChange(
+        start_offset=0,
+        delivery_complete_count=0,
+        batches=(StateBatch(0, 9, 0, 1),),
+        made_available=10,
+        expired=10,
+    )
+    with pytest.raises(InvalidRecordState):
+        leader.acknowledge(AckBatch(0, 0, ACCEPT))
+    assert leader.acquire((0, 9), member="n") == [AcquiredRange(0, 9, 2)]
+
+
+def test_the_holder_may_answer_until_the_lock_is_taken_back() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.now_ms = 500
+    assert leader.acknowledge(AckBatch(0, 9, ACCEPT)) is not None
+
+
+def test_only_what_is_still_held_expires() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(3, 4, ACCEPT))
+    change = leader.tick(100)
+    assert change is not None
+    assert change.expired == 8
+    assert change.batches == (StateBatch(0, 2, 0, 1), StateBatch(5, 9, 0, 1))
+
+
+def test_expiry_at_the_limit_archives_and_moves_the_start() -> None:
+    leader = Leader()
+    leader.settings = replace(SETTINGS, delivery_count_limit=1)
+    leader.acquire((0, 9))
+    change = leader.tick(100)
+    assert change == StateChange(start_offset=10, delivery_complete_count=0, batches=(), expired=10)
+
+
+def test_a_session_that_ends_gives_back_only_its_own_and_keeps_the_counts() -> None:
+    leader = Leader()
+    leader.acquire((0, 4))
+    leader.acquire((5, 9), member="n")
+    change = leader.partition.release_member("m", now_ms=1, settings=SETTINGS)
+    assert change is not None
+    assert change.batches == (StateBatch(0, 4, 0, 1),)
+    assert change.made_available == 5
+    assert leader.partition.release_member("m", now_ms=1, settings=SETTINGS) is None
+    assert leader.partition.statistics().members == 1
+    assert leader.acquire((0, 4), member="n") == [AcquiredRange(0, 4, 2)]
+
+
+def test_a_lowered_limit_holds_for_what_is_in_flight() -> None:
+    leader = Leader()
+    leader.deliver(2, (0, 9))
+    leader.acquire((0, 9))
+    leader.settings = replace(SETTINGS, delivery_count_limit=2)
+    change = leader.tick(100)
+    assert change is not None
+    assert change.start_offset == 10
+
+
+# -- the log's start
+
+
+def test_the_log_start_takes_the_start_along() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    change = leader.partition.log_start_moved(4)
+    assert change == StateChange(start_offset=4, delivery_complete_count=0, batches=())
+    leader.partition.check_invariants()
+    assert leader.partition.log_start_moved(4) is None
+    assert leader.acknowledge(AckBatch(0, 3, ACCEPT)) is None
+    change = leader.tick(100)
+    assert change is not None
+    assert change.expired == 6
+
+
+def test_the_log_start_may_pass_the_whole_window() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    change = leader.partition.log_start_moved(50)
+    assert change is not None
+    assert change.start_offset == 50
+    assert leader.partition.next_fetch_offset() == 50
+    assert leader.partition.next_deadline_ms() is None
+    assert leader.acquire((50, 59)) == [AcquiredRange(50, 59, 1)]
+
+
+def test_the_log_start_stops_at_what_is_unfinished() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(4, 6, ACCEPT))
+    change = leader.partition.log_start_moved(3)
+    assert change is not None
+    assert change.start_offset == 3
+    change = leader.partition.log_start_moved(4)
+    assert change is not None
+    assert (change.start_offset, change.delivery_complete_count) == (7, 0)
+
+
+# -- look
+
+
+def test_statistics() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acquire((10, 19), member="n")
+    leader.acknowledge(AckBatch(1, 3, [1, 2, 3]))
+    statistics = leader.partition.statistics()
+    assert (statistics.start_offset, statistics.end_offset) == (0, 20)
+    assert (statistics.available, statistics.acquired) == (1, 17)
+    assert (statistics.acknowledged, statistics.archived) == (1, 1)
+    assert (statistics.spans, statistics.members) == (6, 2)
+
+
+def test_a_window_broken_into_single_records_keeps_its_books() -> None:
+    leader = Leader()
+    size = 5_000
+    leader.settings = replace(SETTINGS, record_locks_max=size)
+    leader.acquire((0, size - 1), records_max=size)
+    for offset in range(1, size, 2):
+        leader.partition.acknowledge(
+            "m", [AckBatch(offset, offset, ACCEPT)], now_ms=0, settings=SETTINGS
+        )
+    leader.partition.check_invariants()
+    assert leader.partition.statistics().spans == size
+    change = leader.tick(100)
+    assert change is not None
+    assert (change.expired, len(change.batches)) == (size // 2, size // 2)

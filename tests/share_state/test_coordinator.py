@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share_state import (
+    KeyedRecord,
+    ReadResult,
+    ShareCoordinator,
+    ShareSnapshot,
+    ShareUpdate,
+    StateSummary,
+)
+
+KEY = SharePartitionKey("g", UUID(int=1), 0)
+OTHER = SharePartitionKey("g", UUID(int=1), 1)
+BATCH = StateBatch(10, 19, 2, 1)
+
+
+def initialized(start_offset: int = 0, *, state_epoch: int = 5) -> ShareCoordinator:
+    coordinator = ShareCoordinator()
+    coordinator.initialize(KEY, state_epoch, start_offset, 1_000)
+    return coordinator
+
+
+def write(
+    coordinator: ShareCoordinator,
+    *batches: StateBatch,
+    state_epoch: int = 5,
+    leader_epoch: int = 2,
+    start_offset: int = 0,
+    complete: int = 0,
+    now_ms: int = 2_000,
+) -> KeyedRecord:
+    record = coordinator.write(
+        KEY, state_epoch, leader_epoch, start_offset, complete, batches, now_ms
+    )
+    coordinator.check_invariants()
+    return record
+
+
+# -- initialize
+
+
+def test_initialize_writes_an_empty_snapshot() -> None:
+    coordinator = ShareCoordinator()
+    assert coordinator.initialize(KEY, 5, 100, 1_000) == [
+        KeyedRecord(
+            KEY,
+            ShareSnapshot(
+                snapshot_epoch=0,
+                state_epoch=5,
+                leader_epoch=-1,
+                start_offset=100,
+                delivery_complete_count=0,
+                create_timestamp_ms=1_000,
+                write_timestamp_ms=1_000,
+                state_batches=(),
+            ),
+        )
+    ]
+    assert KEY in coordinator
+    assert len(coordinator) == 1
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 100, 0)
+
+
+def test_lag_is_unknown_until_a_start_is_known() -> None:
+    assert initialized(-1).summary(KEY) == StateSummary(5, -1, -1, -1)
+
+
+def test_initialize_again_empties_the_state_and_forgets_the_leader() -> None:
+    coordinator = initialized()
+    coordinator.read(KEY, 2)
+    write(coordinator, BATCH)
+    (record,) = coordinator.initialize(KEY, 6, 50, 3_000)
+    assert isinstance(record.value, ShareSnapshot)
+    assert record.value.snapshot_epoch == 1
+    assert coordinator.read(KEY, -1)[0] == ReadResult(6, 50, ())
+    assert coordinator.summary(KEY).leader_epoch == -1
+
+
+def test_a_retry_of_initialize_is_no_change() -> None:
+    coordinator = initialized()
+    assert coordinator.initialize(KEY, 5, 0, 9_000) == []
+    write(coordinator, BATCH)
+    assert len(coordinator.initialize(KEY, 5, 0, 9_000)) == 1  # a reset to where it began
+
+
+def test_initialize_with_an_old_state_epoch_is_fenced() -> None:
+    with pytest.raises(FencedStateEpoch):
+        initialized().initialize(KEY, 4, 0, 0)
+
+
+@pytest.mark.parametrize(("state_epoch", "start"), [(-1, 0), (0, -2)])
+def test_initialize_with_impossible_numbers(state_epoch: int, start: int) -> None:
+    with pytest.raises(InvalidRequest):
+        ShareCoordinator().initialize(KEY, state_epoch, start, 0)
+
+
+# -- read
+
+
+def test_a_new_leader_is_recorded_and_fences_the_old_one() -> None:
+    coordinator = initialized(7)
+    result, records = coordinator.read(KEY, 2)
+    assert result == ReadResult(5, 7, ())
+    assert records == [
+        KeyedRecord(
+            KEY,
+            ShareUpdate(
+                snapshot_epoch=0,
+                leader_epoch=2,
+                start_offset=7,
+                delivery_complete_count=0,
+                state_batches=(),
+            ),
+        )
+    ]
+    assert coordinator.read(KEY, 2)[1] == []
+    assert coordinator.read(KEY, -1)[1] == []
+    with pytest.raises(FencedLeaderEpoch):
+        coordinator.read(KEY, 1)
+    with pytest.raises(FencedLeaderEpoch):
+        write(coordinator, BATCH, leader_epoch=1)
+
+
+def test_a_key_that_was_never_initialised() -> None:
+    coordinator = ShareCoordinator()
+    with pytest.raises(InvalidRequest):
+        coordinator.read(KEY, 0)
+    with pytest.raises(InvalidRequest):
+        write(coordinator, BATCH)
+    assert coordinator.summary(KEY) == StateSummary(0, 0, -1, -1)
+
+
+def test_a_leader_epoch_below_the_sentinel() -> None:
+    with pytest.raises(InvalidRequest):
+        initialized().read(KEY, -2)
+
+
+# -- write
+
+
+def test_a_write_is_an_update_with_its_own_batches() -> None:
+    coordinator = initialized()
+    coordinator.read(KEY, 2)
+    write(coordinator, StateBatch(30, 39, 0, 1))
+    record = write(coordinator, BATCH, start_offset=5, complete=10, leader_epoch=9)
+    assert record.value == ShareUpdate(
+        snapshot_epoch=0,
+        leader_epoch=2,  # a write does not raise it
+        start_offset=5,
+        delivery_complete_count=10,
+        state_batches=(BATCH,),
+    )
+    assert coordinator.read(KEY, -1)[0] == ReadResult(5, 5, (BATCH, StateBatch(30, 39, 0, 1)))
+
+
+def test_a_write_of_an_old_state_epoch_is_fenced() -> None:
+    with pytest.raises(FencedStateEpoch):
+        write(initialized(), BATCH, state_epoch=4)
+
+
+def test_minus_one_leaves_start_and_count() -> None:
+    coordinator = initialized(3)
+    write(coordinator, BATCH, start_offset=8, complete=4)
+    write(coordinator, start_offset=-1, complete=-1)
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 8, 4)
+    write(coordinator, start_offset=-1, complete=6)
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 8, 6)
+
+
+def test_the_start_never_goes_back() -> None:
+    coordinator = initialized(3)
+    write(coordinator, start_offset=8, complete=4)
+    write(coordinator, start_offset=5, complete=1)
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 8, 4)
+
+
+@pytest.mark.parametrize("batch", [StateBatch(5, 4, 0, 1), StateBatch(-1, 4, 0, 1)])
+def test_a_batch_that_is_no_range_changes_nothing(batch: StateBatch) -> None:
+    coordinator = initialized()
+    with pytest.raises(InvalidRequest):
+        write(coordinator, BATCH, batch)
+    assert coordinator.read(KEY, -1)[0].batches == ()
+
+
+def test_after_enough_updates_a_write_is_a_snapshot() -> None:
+    coordinator = ShareCoordinator(updates_per_snapshot=3)
+    coordinator.initialize(KEY, 5, 0, 1_000)
+    kinds = []
+    for offset in range(9):
+        record = write(coordinator, StateBatch(offset, offset, 2, 1), now_ms=2_000 + offset)
+        kinds.append(type(record.value))
+    assert kinds == [ShareUpdate] * 3 + [ShareSnapshot] + [ShareUpdate] * 3 + [ShareSnapshot] + [
+        ShareUpdate
+    ]
+    assert isinstance(record.value, ShareUpdate)
+    assert record.value.snapshot_epoch == 2
+    assert coordinator.read(KEY, -1)[0].batches == (StateBatch(0, 8, 2, 1),)
+
+
+def test_a_long_pile_is_merged() -> None:
+    coordinator = ShareCoordinator(updates_per_snapshot=10_000)
+    coordinator.initialize(KEY, 5, 0, 1_000)
+    for offset in range(2_000):
+        write(coordinator, StateBatch(offset, offset, 2, 1))
+    state = coordinator._states[KEY]
+    assert len(state.batches) + len(state.pile) < 600
+
+
+# -- delete, replay
+
+
+def test_delete_is_idempotent() -> None:
+    coordinator = initialized()
+    assert coordinator.delete(KEY) == [KeyedRecord(KEY, None)]
+    assert coordinator.delete(KEY) == [KeyedRecord(KEY, None)]
+    assert KEY not in coordinator
+
+
+COMMANDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("initialize"), st.integers(0, 3), st.integers(-1, 9)),
+        st.tuples(st.just("read"), st.integers(-1, 3), st.just(0)),
+        st.tuples(st.just("write"), st.integers(-1, 12), st.integers(0, 20)),
+        st.tuples(st.just("delete"), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@given(COMMANDS)
+def test_replaying_the_records_gives_the_same_state(commands: list[tuple[str, int, int]]) -> None:
+    live = ShareCoordinator(updates_per_snapshot=2)
+    records: list[KeyedRecord] = []
+    for name, one, two in commands:
+        try:
+            if name == "initialize":
+                records += live.initialize(KEY, one, two, 1_000)
+            elif name == "read":
+                records += live.read(KEY, one)[1]
+            elif name == "write":
+                batch = StateBatch(two, two + 3, 2, 1 + two % 3)
+                records.append(live.write(KEY, 9, -1, one, one, (batch,), 2_000))
+            else:
+                records += live.delete(KEY)
+        except (InvalidRequest, FencedLeaderEpoch, FencedStateEpoch):
+            continue
+    replayed = ShareCoordinator(updates_per_snapshot=2)
+    for offset, (key, value) in enumerate(records):
+        replayed.replay(key, value, offset)
+    live.check_invariants()
+    replayed.check_invariants()
+    assert live.summary(KEY) == replayed.summary(KEY)
+    assert (KEY in live) == (KEY in replayed)
+    if KEY in live:
+        assert live.read(KEY, -1) == replayed.read(KEY, -1)
+        assert live.write(KEY, 9, -1, -1, -1, (), 3) == replayed.write(
+            KEY, 9, -1, -1, -1, (), 3
+        )  # the same number of updates since the snapshot, too
+
+
+def test_an_update_without_its_snapshot_is_left_out() -> None:
+    source = initialized()
+    update = write(source, BATCH)
+    coordinator = ShareCoordinator()
+    coordinator.replay(*update, 10)
+    assert KEY not in coordinator
+    (snapshot,) = source.initialize(KEY, 6, 0, 3_000)
+    coordinator.replay(*snapshot, 11)
+    coordinator.replay(*update, 12)  # of the epoch before
+    assert coordinator.read(KEY, -1)[0].batches == ()
+
+
+# -- pruning
+
+
+def test_the_oldest_snapshot_in_use_bounds_pruning() -> None:
+    coordinator = ShareCoordinator()
+    assert coordinator.lowest_needed() is None
+    for offset, key in enumerate((KEY, OTHER)):
+        (record,) = coordinator.initialize(key, 5, 0, 1_000)
+        assert coordinator.lowest_needed() is None
+        coordinator.appended(*record, offset)
+        assert coordinator.lowest_needed() == 0
+    coordinator.appended(KEY, write(coordinator, BATCH).value, 2)
+    assert coordinator.lowest_needed() == 0
+    due = coordinator.snapshots_due(100_000, 50)
+    assert coordinator.lowest_needed() == 0, "not before they are durable"
+    for offset, keyed in enumerate(due, start=3):
+        coordinator.appended(*keyed, offset)
+    assert coordinator.lowest_needed() == 3
+    coordinator.delete(KEY)
+    assert coordinator.lowest_needed() == 4
+
+
+def test_cold_keys_get_a_snapshot_that_keeps_its_creation_time() -> None:
+    coordinator = initialized()
+    write(coordinator, BATCH)
+    assert coordinator.snapshots_due(1_040, 50) == []
+    (record,) = coordinator.snapshots_due(1_050, 50)
+    assert isinstance(record.value, ShareSnapshot)
+    assert record.value.snapshot_epoch == 1
+    assert (record.value.create_timestamp_ms, record.value.write_timestamp_ms) == (1_000, 1_050)
+    assert record.value.state_batches == (BATCH,)
+    assert coordinator.snapshots_due(9_000, 50) == [], "all are cold: nothing moved since"
+    coordinator.initialize(OTHER, 5, 0, 9_000)
+    assert [keyed.key for keyed in coordinator.snapshots_due(9_000, 50)] == [KEY]
