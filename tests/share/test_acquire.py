@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share import AckBatch, AcquiredRange
 from tests.share.leader import ACCEPT, RELEASE, SETTINGS, Leader
@@ -54,9 +52,10 @@ def test_nothing_to_acquire() -> None:
     assert leader.partition.next_deadline_ms() == 100
 
 
-def test_a_read_past_the_window_is_a_bug_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="past the window"):
-        Leader().acquire((5, 9), fetch_offset=5)
+def test_a_read_from_past_the_window_is_of_another_time() -> None:
+    leader = Leader()
+    assert leader.acquire((5, 9), fetch_offset=5) == []
+    assert leader.partition.next_fetch_offset() == 0
 
 
 def test_the_window_limit_is_soft_by_one_log_batch_and_redelivery_is_free_of_it() -> None:

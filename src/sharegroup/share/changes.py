@@ -70,5 +70,5 @@ class Changes:
                 continue
             if out and out[-1][1:] == (first - 1, state, count):
                 first = out.pop().first
-            out.append(StateBatch(max(first, start), last, state, count))
+            out.append(StateBatch(first, last, state, count))
         return out

@@ -132,14 +132,16 @@ class SharePartition:
         archived as compacted away. ``strict`` (record_limit, KIP-1206) gives at most
         ``records_max`` and makes no cuts; otherwise (batch_optimized) the last log batch is taken
         whole, and ranges are cut at log batch bases once they have ``batch_size`` offsets.
+        A read from past the window's end, begun before this object was loaded, gives nothing:
+        what lies between was not read.
 
         Raises:
-            ValueError: ``batches`` are out of order, or ``fetch_offset`` is past the window.
+            ValueError: ``batches`` are out of order.
         """
         window = self._window
-        if fetch_offset > window.end:
-            raise ValueError(f"fetch offset {fetch_offset} is past the window's end {window.end}")
         if not batches or records_max <= 0 or batches[-1][1] < window.start:
+            return NOTHING
+        if fetch_offset > window.end:
             return NOTHING
         fetched = Fetched(fetch_offset, batches)
         request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)
