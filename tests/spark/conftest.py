@@ -13,11 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sharegroup.client.cluster import Cluster
-from sharegroup.spark.group import GroupView, Progress
-from sharegroup.spark.options import ShareOptions
+from sharegroup.client import Admin
 from tests.apache_kafka.broker import KafkaBroker
-from tests.servers.admin import Admin
+from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -67,7 +65,7 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def topic(server: RunningServer, name: str) -> str:
     """A fresh topic with four partitions."""
-    Admin(server.bootstrap).create_topic(name, partitions=4)
+    admin.Admin(server.bootstrap).create_topic(name, partitions=4)
     return name
 
 
@@ -82,15 +80,13 @@ def source_options(server: RunningServer, topic: str, **more: str) -> dict[str, 
     }
 
 
-def group_progress(server: RunningServer, group: str) -> list[Progress]:
-    """What the broker says of the group, one entry per partition."""
+def lags(server: RunningServer, group: str) -> list[int | None]:
+    """How many records of each partition the group has not done yet, as the broker says."""
 
-    async def ask() -> list[Progress]:
-        async with Cluster(server.bootstrap) as cluster:
-            options = ShareOptions(
-                bootstrap_servers=server.bootstrap, group_id=group, topics=(group,)
-            )
-            return list((await GroupView(cluster, options).progress(None)).values())
+    async def ask() -> list[int | None]:
+        async with Admin(server.bootstrap) as admin:
+            known = await admin.list_share_group_offsets(group)
+            return [state.lag for state in known.values()]
 
     return asyncio.run(ask())
 

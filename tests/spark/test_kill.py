@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers.admin import produce
 from tests.servers.running import RunningServer
-from tests.spark.conftest import group_progress, wait_for
+from tests.spark.conftest import lags, wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
 
@@ -68,4 +68,4 @@ def test_kill_9_of_the_program_loses_nothing_and_repeats_nothing(
     texts = [file.read_text() for file in (tmp_path / "sink").glob("*.txt")]
     found = Counter(line.encode() for text in texts for line in text.splitlines())
     assert found == Counter(values)
-    assert [one.lag for one in group_progress(server, topic)] == [0, 0, 0, 0]
+    assert lags(server, topic) == [0, 0, 0, 0]

@@ -14,7 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tests.servers.admin import produce
 from tests.servers.running import RunningServer
-from tests.spark.conftest import group_progress, source_options, wait_for
+from tests.spark.conftest import lags, source_options, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -83,7 +83,7 @@ def test_available_now_reads_every_record_once_and_leaves_no_lag(
     run(start(sink.write, once=True, maxOffsetsPerTrigger="2000"))
     assert sink.values() == Counter(values(0, RECORDS))
     assert len(list(sink.folder.iterdir())) >= 3
-    assert [one.lag for one in group_progress(server, topic)] == [0, 0, 0, 0]
+    assert lags(server, topic) == [0, 0, 0, 0]
 
     run(start(sink.write, once=True))  # nothing new: no batch, no rows
     assert sink.values() == Counter(values(0, RECORDS))
@@ -101,7 +101,7 @@ def test_a_query_that_is_stopped_goes_on_where_it_was(
     query.stop()
     run(start(sink.write, once=True))
     assert sink.values() == Counter(values(0, RECORDS))
-    assert [one.lag for one in group_progress(server, topic)] == [0, 0, 0, 0]
+    assert lags(server, topic) == [0, 0, 0, 0]
 
 
 def test_a_batch_that_fails_runs_again_with_the_same_records(
@@ -125,7 +125,7 @@ def test_a_batch_that_fails_runs_again_with_the_same_records(
     run(start(working, once=True))
     assert seen[0] == seen[1]
     assert sink.values() == Counter(values(0, 1_000))
-    assert [one.lag for one in group_progress(server, topic)] == [0, 0, 0, 0]
+    assert lags(server, topic) == [0, 0, 0, 0]
 
 
 def test_records_that_come_while_the_query_runs(

@@ -39,7 +39,7 @@ LOCK_MS_DEFAULT: Final = 30_000
 """Kafka's group.share.record.lock.duration.ms, until the broker has said what it is."""
 RENEWALS_PER_LOCK: Final = 3
 FETCH_BYTES: Final = 50 * 1024 * 1024
-"""One answer with record bytes, which we throw away; fetch.max.bytes of a broker is 55 MiB."""
+"""What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
 INT_MAX: Final = 2**31 - 1
 COLLECT_SECONDS: Final = 5.0
 """A batch is closed after this time even though more could be acquired."""
@@ -247,8 +247,8 @@ class ShareDriver:
         if not done:
             return
         try:
-            for partition, state in (await self._group.progress(self._topics)).items():
-                self._ledger.passed(partition, state.start_offset)
+            for partition, start in (await self._group.start_offsets(self._topics)).items():
+                self._ledger.passed(partition, start)
         except KafkaError as error:
             log.info("the group's start offsets are not known: %s", error)
 
@@ -289,7 +289,7 @@ class ShareDriver:
         bare = member.can_acquire_without_records
         fetched = await member.fetch(
             max_records=count,
-            max_bytes=INT_MAX if bare else FETCH_BYTES,
+            max_bytes=FETCH_BYTES,
             max_wait_ms=wait_ms,
             without_records=bare,
         )
