@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -58,6 +59,7 @@ async def serve(config: BrokerConfig, host: str, port: int, folder: str) -> None
         broker = await Broker.open(config, local_environment(), folder)
     except OSError as error:
         raise ConfigError(f"data folder {folder} cannot be used: {error.strerror}") from error
+    calm_garbage_collector()
     try:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -72,6 +74,17 @@ async def serve(config: BrokerConfig, host: str, port: int, folder: str) -> None
         logger.info("stopping: open requests may end")
     finally:
         await broker.close()
+
+
+def calm_garbage_collector() -> None:
+    """Let the collector leave alone what stays for the broker's life, and look less often at the rest.
+
+    Windows of in-flight records are many small objects without cycles; at Python's default
+    thresholds, expiring 100,000 locks spends most of its time in the collector.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def ready_line(broker: Broker, host: str, port: int, folder: str) -> str:
