@@ -1,0 +1,76 @@
+"""How a command ends: exit codes, and one sentence on stderr for what went wrong.
+
+====  =======================================================================
+0     done
+1     the broker refused; the sentence begins with Kafka's name of the error
+2     wrong usage, or a setting that cannot be
+3     no broker was reached, or it went away
+130   Ctrl-C (143: SIGTERM); what was begun was finished first
+====  =======================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from enum import IntEnum
+
+import typer
+
+from sharegroup.client.errors import BootstrapError
+from sharegroup.model.errors import (
+    ConfigError,
+    KafkaError,
+    NetworkException,
+    RequestTimedOut,
+    SharegroupError,
+)
+
+
+class ExitCode(IntEnum):
+    """Statuses that scripts can rely on."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class UsageError(SharegroupError):
+    """What the user wrote or fed in cannot be; the text says what is wrong with it."""
+
+
+def run(command: Coroutine[None, None, int | None]) -> None:
+    """Run an asynchronous command to its end; what it returns is the exit status (None: 0)."""
+    try:
+        status = asyncio.run(command)
+    except (KeyboardInterrupt, asyncio.CancelledError):  # the latter: a second Ctrl-C
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except SharegroupError as error:
+        complain(error)
+        raise typer.Exit(exit_code(error)) from None
+    raise typer.Exit(status or ExitCode.DONE)
+
+
+def complain(error: SharegroupError | str) -> None:
+    """Say on stderr what went wrong."""
+    print(f"sharegroup: {explain(error)}", file=sys.stderr)
+
+
+def explain(error: SharegroupError | str) -> str:
+    """One sentence; errors of the protocol begin with Kafka's name."""
+    if isinstance(error, KafkaError):
+        return f"{error.name}: {error.message}"
+    return str(error)
+
+
+def exit_code(error: SharegroupError) -> ExitCode:
+    """The exit status that stands for ``error``."""
+    if isinstance(error, BootstrapError | NetworkException | RequestTimedOut):
+        return ExitCode.UNREACHABLE
+    if isinstance(error, ConfigError | UsageError):
+        return ExitCode.USAGE
+    return ExitCode.REFUSED

@@ -1,0 +1,68 @@
+"""``sharegroup serve``: the broker.
+
+Parsed by argparse, not by typer as the other commands are: a broker starts without the time and the
+memory that typer takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from sharegroup.model.errors import ConfigError
+
+SUMMARY: Final = "Run a broker, until SIGTERM or Ctrl-C."
+USAGE_ERROR: Final = 2
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Run the broker that ``arguments`` describe; its exit status, 2 where a setting cannot be."""
+    options = _parser().parse_args(arguments)
+    from sharegroup.app.serve import run  # after the parser: --help must not load the broker
+
+    try:
+        return run(
+            listen=options.listen,
+            data=options.data,
+            config_path=options.config,
+            overrides=options.options,
+        )
+    except ConfigError as error:
+        print(f"sharegroup serve: {error}", file=sys.stderr)
+        return USAGE_ERROR
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sharegroup serve",
+        description=SUMMARY,
+        epilog="Exit status: 0 after a clean stop, 2 for a setting that cannot be.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="where to accept connections (default: 127.0.0.1:9092)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="folder of logs and state, made when missing (default: ./sharegroup-data)",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="settings as key=value lines; a server.properties of Kafka works",
+    )
+    parser.add_argument(
+        "-o",
+        "--option",
+        dest="options",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting by Kafka's name, such as num.partitions=4; wins over the file; repeatable",
+    )
+    return parser

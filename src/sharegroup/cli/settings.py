@@ -1,0 +1,32 @@
+"""Settings of topics and groups: KEY=VALUE arguments in, what was set on a resource out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sharegroup.cli.outcome import UsageError
+from sharegroup.client.descriptions import ConfigSetting
+
+# Kafka's ConfigSource: set on the topic, set on the group. All others are inherited.
+OWN_SOURCES: Final = frozenset({1, 8})
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """``["key=value", …]`` as a dict.
+
+    Raises:
+        UsageError: one of them has no ``=``, or no key.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{pair!r} is not KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def own_settings(configs: Mapping[str, ConfigSetting]) -> dict[str, str | None]:
+    """Those that somebody set on the resource itself."""
+    return {name: one.value for name, one in configs.items() if one.source in OWN_SOURCES}

@@ -1,0 +1,52 @@
+"""What the commands show: JSON for scripts, or tables for people; only those load rich."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Cell = str | int | float | None
+
+
+def print_json(value: object) -> None:
+    """One JSON document on stdout, indented where a person is watching."""
+    indent = 2 if sys.stdout.isatty() else None
+    print(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool = False
+) -> None:
+    """These columns of the rows as a table; as JSON, the rows with all they have."""
+    if as_json:
+        print_json(rows)
+    else:
+        titles = [column.replace("_", " ") for column in columns]
+        print_table(titles, [[row[column] for column in columns] for row in rows])
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """A table on stdout: numbers to the right, None as a dash. It is never cut when piped."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    lines = [list(row) for row in rows]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for at, name in enumerate(columns):
+        numeric = bool(lines) and all(isinstance(line[at], int | float | None) for line in lines)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for line in lines:
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in line))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(80, console.measure(table).maximum))
+    console.print(table)
+
+
+def count(number: int, noun: str) -> str:
+    """``1 record``, ``2 records``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,82 @@
+"""`sharegroup …` as a process of its own, as a shell runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from tests.servers.sharegroup_server import SOURCE
+
+SECONDS = 60
+# How long to wait before it is believed that no record comes. Apache Kafka assigns a new member its
+# partitions at its second heartbeat, after five seconds.
+IDLE_SECONDS = "12" if os.environ.get("SHAREGROUP_TEST_BROKER") == "kafka" else "1.5"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What a command left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.stdout)
+
+    @property
+    def json_lines(self) -> list[Any]:
+        """A JSON document on each line of stdout."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+class Commands:
+    """Commands that find their broker through the environment."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": str(SOURCE),
+            "SHAREGROUP_BOOTSTRAP_SERVER": bootstrap,
+            "COLUMNS": "100",
+        }
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a command with pipes on all three sides; `finish` it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "sharegroup", *words],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *words: str, stdin: str = "") -> Finished:
+        """Run a command to its end."""
+        return finish(self.start(*words), stdin)
+
+    def ok(self, *words: str, stdin: str = "") -> Finished:
+        """Run a command that must succeed."""
+        finished = self.run(*words, stdin=stdin)
+        assert finished.status == 0, finished
+        return finished
+
+
+def finish(process: subprocess.Popen[bytes], stdin: str = "") -> Finished:
+    """Feed the rest, and wait for the end."""
+    with process:
+        try:
+            stdout, stderr = process.communicate(stdin.encode(), timeout=SECONDS)
+        finally:
+            process.kill()
+    return Finished(
+        status=process.returncode,
+        stdout=(stdout or b"").decode(),
+        stderr=(stderr or b"").decode(),
+    )

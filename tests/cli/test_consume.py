@@ -1,0 +1,97 @@
+"""`sharegroup consume` against a running broker."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.cli.command import IDLE_SECONDS, Commands, finish
+
+pytestmark = pytest.mark.process
+
+
+def consume(commands: Commands, topic: str, *more: str) -> list[tuple[str, int]]:
+    """Values and delivery counts of all that the group named as the topic is given."""
+    words = ("consume", topic, "-g", topic, "--from-beginning", "--json", *more)
+    read = commands.ok(*(words if "-n" in more else (*words, "--timeout", IDLE_SECONDS)))
+    return sorted((record["value"], record["delivery_count"]) for record in read.json_lines)
+
+
+def test_values_as_lines(commands: Commands, topic: str) -> None:
+    commands.ok("produce", topic, stdin="ä\nb\n")
+    done = commands.ok("consume", topic, "-g", topic, "--from-beginning", "-n", "2")
+    assert sorted(done.stdout.splitlines()) == ["b", "ä"]
+    assert done.stderr == "2 records accepted\n"
+
+
+def test_records_as_json(commands: Commands, topic: str) -> None:
+    commands.ok("produce", topic, "--key-separator", ":", stdin="k:v\n")
+    read = commands.ok("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
+    (record,) = read.json_lines
+    assert record.pop("timestamp") > 1_700_000_000_000
+    assert record.pop("partition") in {0, 1}
+    assert record == {
+        "topic": topic,
+        "offset": 0,
+        "delivery_count": 1,
+        "key": "k",
+        "value": "v",
+        "headers": [],
+    }
+
+
+def test_a_group_that_is_new_begins_at_the_end_unless_told(commands: Commands, topic: str) -> None:
+    commands.ok("produce", topic, stdin="a\n")
+    idle = ("--timeout", IDLE_SECONDS)
+    assert commands.ok("consume", topic, "-g", topic, *idle, "--json").stdout == ""
+    again = commands.ok("consume", topic, "-g", topic, *idle, "--from-beginning")
+    assert again.stdout == ""
+    assert f"group {topic} is not new" in again.stderr
+
+
+def test_released_records_come_again_and_accepted_ones_do_not(
+    commands: Commands, topic: str
+) -> None:
+    commands.ok("produce", topic, "--key-separator", ":", stdin="k:a\nk:b\nk:c\n")
+    assert consume(commands, topic, "-n", "2", "--ack", "release") == [("a", 1), ("b", 1)]
+    assert consume(commands, topic, "-n", "1", "--ack", "reject") == [("a", 2)]
+    assert consume(commands, topic, "-n", "1") == [("b", 2)]
+    assert [value for value, _ in consume(commands, topic)] == ["c"]
+    assert consume(commands, topic) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
+)
+def test_ctrl_c_leaves_nothing_half_done(
+    commands: Commands, topic: str, number: signal.Signals, status: int
+) -> None:
+    commands.ok("produce", topic, stdin="a\nb\nc\n")
+    process = commands.start("consume", topic, "-g", topic, "--from-beginning", "--json")
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(3)]
+    process.send_signal(number)
+    done = finish(process)
+    assert (done.status, done.stdout, done.stderr) == (status, "", "")
+    assert len(set(lines)) == 3
+
+    described = commands.ok("groups", "describe", topic, "--json").json
+    assert described["members"] == []  # it has left
+    assert sum(one["lag"] for one in described["partitions"]) == 0
+    assert consume(commands, topic) == []
+
+
+def test_what_nobody_can_have_read_is_given_back(commands: Commands, topic: str) -> None:
+    process = commands.start("consume", topic, "-g", topic, "--from-beginning")
+    assert process.stdout is not None
+    process.stdout.close()  # as `| head` does
+    process.stdout = None
+    commands.ok("produce", topic, stdin="a\n")
+    done = finish(process)
+    assert (done.status, done.stderr) == (0, "0 records accepted\n")
+    assert consume(commands, topic, "-n", "1") == [("a", 2)]
+
+
+def test_no_group(commands: Commands) -> None:
+    assert commands.run("consume", "t").status == 2

@@ -1,0 +1,98 @@
+"""`sharegroup produce` against a running broker."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import IDLE_SECONDS, SECONDS, Commands, finish
+
+pytestmark = pytest.mark.process
+
+
+def values(commands: Commands, topic: str) -> list[str]:
+    """All values of a topic, sorted."""
+    words = ("consume", topic, "-g", f"{topic}-check", "--from-beginning", "--json")
+    read = commands.ok(*words, "--timeout", IDLE_SECONDS)
+    return sorted(record["value"] for record in read.json_lines)
+
+
+def test_lines_of_stdin(commands: Commands, topic: str) -> None:
+    done = commands.ok("produce", topic, stdin="a\nb\nc")
+    assert (done.stdout, done.stderr) == ("", f"3 records sent to {topic}\n")
+    assert values(commands, topic) == ["a", "b", "c"]
+
+
+def test_json_lines_of_a_file_keyed_by_a_field(
+    commands: Commands, topic: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "flights.jsonl"
+    path.write_text("".join(f'{{"carrier": "C{n % 5}", "n": {n}}}\n' for n in range(100)))
+    done = commands.ok("produce", topic, str(path), "--key", "carrier", "--json")
+    assert done.json["topic"] == topic
+    assert (done.json["sent"], done.json["refused"]) == (100, 0)
+    assert sum(done.json["partitions"].values()) == 100
+
+    read = commands.ok(
+        "consume", topic, "-g", topic, "--from-beginning", "-n", "100", "--json"
+    ).json_lines
+    partitions = {record["key"]: set[int]() for record in read}
+    for record in read:
+        partitions[record["key"]].add(record["partition"])
+    assert sorted(partitions) == ["C0", "C1", "C2", "C3", "C4"]
+    assert all(len(where) == 1 for where in partitions.values())
+
+
+def test_a_wrong_line_ends_it_after_what_came_before(commands: Commands, topic: str) -> None:
+    lines = '{"k": 1}\n{"k": 2}\n{"l": 3}\n{"k": 4}\n'
+    done = commands.run("produce", topic, "--key", "k", "--json", stdin=lines)
+    assert done.status == 2
+    assert done.stderr == "sharegroup: line 3 has no field 'k'\n"
+    assert done.json["sent"] == 2
+    assert values(commands, topic) == ['{"k": 1}', '{"k": 2}']
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"]
+)
+def test_ctrl_c_sends_and_counts_what_was_read(
+    commands: Commands, topic: str, number: signal.Signals, status: int
+) -> None:
+    process = commands.start("produce", topic, "--json")
+    assert process.stdin is not None
+    process.stdin.write(b"one\ntwo\nthr")  # the third line is not whole
+    process.stdin.flush()
+    arrived = commands.ok(
+        "consume", topic, "-g", f"{topic}-seen", "--from-beginning", "-n", "2", "--json"
+    )
+    assert len(arrived.json_lines) == 2
+    process.send_signal(number)
+    process.wait(SECONDS)  # its input is still open
+    done = finish(process)
+    assert done.status == status
+    assert done.json["sent"] == 2
+    assert values(commands, topic) == ["one", "two"]
+
+
+def test_ctrl_c_in_the_middle_of_a_stream_counts_exactly(
+    commands: Commands, topic: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "lines"
+    path.write_text("x\n" * 2_000_000)
+    process = commands.start("produce", topic, str(path), "--json")
+    commands.ok("consume", topic, "-g", f"{topic}-seen", "--from-beginning", "-n", "1")
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.status == 130, done
+    assert 0 < done.json["sent"] < 2_000_000
+    assert done.json["refused"] == 0
+    offsets = commands.ok("topics", "describe", topic, "--json").json["partitions"]
+    assert sum(one["latest"] for one in offsets) == done.json["sent"]
+
+
+def test_a_record_that_is_too_large_is_refused_by_name(commands: Commands, topic: str) -> None:
+    done = commands.run("produce", topic, stdin="x" * 2_000_000)
+    assert done.status == 1
+    assert done.stderr.startswith("sharegroup: MESSAGE_TOO_LARGE: ")

@@ -1,0 +1,68 @@
+"""`sharegroup topics` against a running broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Commands
+
+pytestmark = pytest.mark.process
+
+
+def test_create_describe_list_delete(commands: Commands, name: str) -> None:
+    created = commands.ok("topics", "create", name, "-p", "3", "-c", "retention.ms=60000", "--json")
+    assert created.json == {"topic": name, "partitions": 3}
+    commands.ok("produce", name, "--key-separator", ":", stdin="k:1\nk:2\n")
+
+    described = commands.ok("topics", "describe", name, "--json").json
+    assert described["configs"] == {"retention.ms": "60000"}
+    assert [p["partition"] for p in described["partitions"]] == [0, 1, 2]
+    assert sorted(p["latest"] - p["earliest"] for p in described["partitions"]) == [0, 0, 2]
+    assert all(p["leader"] is not None for p in described["partitions"])
+
+    listed = commands.ok("topics", "list", "--json").json
+    assert {"topic": name, "partitions": 3, "id": described["id"], "internal": False} in listed
+    assert all(not topic["internal"] for topic in listed)
+
+    assert commands.ok("topics", "delete", name, "--json").json == {
+        "deleted": [name],
+        "refused": {},
+    }
+    listed = commands.ok("topics", "list", "--json").json
+    assert name not in {topic["topic"] for topic in listed}
+
+
+def test_tables_for_people(commands: Commands, topic: str) -> None:
+    described = commands.ok("topics", "describe", topic).stdout
+    assert described.startswith(f"topic {topic}, id ")
+    assert "partition   leader   earliest   latest" in described
+    assert topic in commands.ok("topics", "list").stdout
+
+
+def test_the_broker_refuses_with_kafkas_name(commands: Commands, topic: str) -> None:
+    again = commands.run("topics", "create", topic)
+    assert (again.status, again.stdout) == (1, "")
+    assert again.stderr.startswith("sharegroup: TOPIC_ALREADY_EXISTS: ")
+    wrong = commands.run("topics", "create", f"{topic}-wrong", "-c", "retention.mss=1")
+    assert wrong.status == 1
+    assert "INVALID_CONFIG" in wrong.stderr
+    unknown = commands.run("topics", "describe", "nowhere")
+    assert unknown.status == 1
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown.stderr
+
+
+def test_one_topic_that_is_not_there_does_not_keep_the_others(
+    commands: Commands, topic: str
+) -> None:
+    done = commands.run("topics", "delete", "nowhere", topic, "--json")
+    assert done.status == 1
+    assert done.json == {"deleted": [topic], "refused": {"nowhere": "UNKNOWN_TOPIC_OR_PARTITION"}}
+    assert "nowhere: UNKNOWN_TOPIC_OR_PARTITION" in done.stderr
+
+
+def test_wrong_usage(commands: Commands) -> None:
+    assert commands.run("topics", "create").status == 2
+    assert commands.run("topics", "create", "t", "-c", "novalue").status == 2
+    assert commands.run("topics", "create", "t", "-p", "0").status == 2
+    assert commands.run("topics", "rename").status == 2
+    assert commands.run("topics", "list", "-b", "host:port").status == 2
