@@ -350,7 +350,8 @@ class Producer(_Front):
         self._close(self._finish())
 
     def _cross(self) -> None:
-        self._crossing_task = asyncio.get_running_loop().create_task(self._take_all())
+        if self._crossing_task is None or self._crossing_task.done():  # else it sees the record
+            self._crossing_task = asyncio.get_running_loop().create_task(self._take_all())
 
     async def _take_all(self) -> None:
         while self._queue:

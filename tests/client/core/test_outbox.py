@@ -1,0 +1,209 @@
+"""Batches and sequence numbers, against a broker that keeps KIP-98's rules and fails at times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire.batch import check_crc, decode_batch, parse_header
+
+WHERE = TopicPartition("t", 0)
+LINGER_S = 0.001
+TINY_BATCH_BYTES = 100
+
+
+def outbox(*, idempotent: bool = True, batch_size: int = TINY_BATCH_BYTES) -> Outbox:
+    return Outbox(
+        WHERE,
+        batch_size=batch_size,
+        codec=0,
+        delivery_timeout_s=10.0,
+        idempotent=idempotent,
+        make_outcome=object,
+    )
+
+
+@dataclass
+class Broker:
+    """One partition's log, as an idempotent producer sees it."""
+
+    values: list[bytes] = field(default_factory=list)
+    expected: dict[int, int] = field(default_factory=dict)
+    recent: dict[int, list[int]] = field(default_factory=dict)
+
+    def append(self, data: bytearray) -> str:
+        check_crc(data)
+        header = parse_header(data)
+        recent = self.recent.setdefault(header.producer_id, [])
+        if header.base_sequence in recent:
+            return "ok"
+        if header.base_sequence != self.expected.get(header.producer_id, 0):
+            return "out of order"
+        self.expected[header.producer_id] = header.base_sequence + header.record_count
+        recent.append(header.base_sequence)
+        del recent[:-IN_FLIGHT_MAX]
+        self.values += [value or b"" for _, _, _, value in decode_batch(data)]
+        return "ok"
+
+
+class Run:
+    """An outbox and a broker, with what is under way between them."""
+
+    def __init__(self) -> None:
+        self.outbox = outbox()
+        self.broker = Broker()
+        self.under_way: list[Batch] = []
+        self.now_s = 0.0
+        self.identities = 0
+
+    def add(self, count: int, made: int) -> int:
+        for number in range(made, made + count):
+            self.outbox.append(self.now_s, 0, None, b"%d" % number, [])
+        return made + count
+
+    def send(self) -> bool:
+        self.now_s += 1
+        if self.outbox.needs_identity:
+            self.identities += 1
+            self.outbox.identify(ProducerIdentity(self.identities, 0))
+        due_s = self.outbox.due_s(LINGER_S)
+        if due_s is None or due_s > self.now_s:
+            return False
+        self.under_way.append(self.outbox.take())
+        assert len(self.under_way) <= IN_FLIGHT_MAX
+        return True
+
+    def answer(self) -> None:
+        if self.under_way:
+            self._answer(self.under_way.pop(0))
+
+    def _answer(self, batch: Batch) -> None:
+        outcome = self.broker.append(batch.encoded(self.outbox.identity))
+        if outcome == "ok":
+            self.outbox.succeeded(batch)
+        else:
+            self.outbox.out_of_order(batch)
+
+    def refuse(self) -> None:
+        """The first under way fails at the broker, and the ones behind it go on."""
+        if self.under_way:
+            self.outbox.failed(self.under_way.pop(0))
+
+    def disconnect(self, arrived: int) -> None:
+        """The connection breaks; the broker has taken ``arrived`` batches, which nobody hears."""
+        for batch in self.under_way[:arrived]:
+            self.broker.append(batch.encoded(self.outbox.identity))
+        for batch in self.under_way:
+            self.outbox.failed(batch)
+        self.under_way.clear()
+
+    def finish(self) -> None:
+        while self.under_way or self.outbox:
+            if not self.send():
+                assert self.under_way, "nothing is under way and nothing can be sent"
+                self.answer()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(1, 20)),
+        st.tuples(st.just("send"), st.just(0)),
+        st.tuples(st.just("answer"), st.just(0)),
+        st.tuples(st.just("refuse"), st.just(0)),
+        st.tuples(st.just("disconnect"), st.integers(0, 5)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_every_record_arrives_once_and_in_order(steps: list[tuple[str, int]]) -> None:
+    run = Run()
+    made = 0
+    for what, number in steps:
+        match what:
+            case "add":
+                made = run.add(number, made)
+            case "send":
+                run.send()
+            case "answer":
+                run.answer()
+            case "refuse":
+                run.refuse()
+            case _:
+                run.disconnect(number)
+    run.finish()
+    assert run.broker.values == [b"%d" % number for number in range(made)]
+    assert run.identities <= 1, "no failure of these costs the producer its identity"
+
+
+def test_a_batch_that_is_given_up_costs_the_identity_but_not_the_others() -> None:
+    run = Run()
+    made = run.add(30, 0)
+    while run.send():
+        continue
+    lost = run.under_way.pop(0)
+    run.outbox.gave_up(lost)
+    while run.under_way:
+        run.refuse()
+    run.finish()
+    assert run.identities == 2
+    assert run.broker.values == [b"%d" % number for number in range(lost.count, made)]
+
+
+def test_a_broker_that_forgot_the_producer_gets_a_new_one() -> None:
+    run = Run()
+    run.add(1, 0)
+    run.send()
+    run.answer()
+    run.broker.expected.clear()
+    run.broker.recent.clear()
+    run.add(1, 1)
+    run.finish()
+    assert run.broker.values == [b"0", b"1"]
+    assert run.identities == 2
+
+
+def test_without_linger_a_filling_batch_waits_for_the_one_under_way() -> None:
+    box = outbox(batch_size=16_384)
+    box.identify(ProducerIdentity(1, 0))
+    box.append(0.0, 0, None, b"a", [])
+    assert box.due_s(0.0) == 0.0
+    first = box.take()
+    box.append(0.0, 0, None, b"b", [])
+    assert box.due_s(0.0) is None
+    box.append(0.0, 0, None, b"c", [])
+    box.succeeded(first)
+    assert box.due_s(0.0) == 0.0
+    assert box.take().count == 2
+
+
+def test_linger_counts_from_the_first_record() -> None:
+    box = outbox(batch_size=16_384)
+    box.append(5.0, 0, None, b"a", [])
+    box.append(5.5, 0, None, b"a", [])
+    assert box.due_s(1.0) == 6.0
+
+
+def test_without_idempotence_one_batch_is_under_way() -> None:
+    box = outbox(idempotent=False)
+    for _ in range(40):
+        box.append(0.0, 0, None, b"abc", [])
+    assert not box.needs_identity
+    batch = box.take()
+    assert parse_header(batch.encoded(None)).producer_id == -1
+    assert box.due_s(0.0) is None
+
+
+def test_what_is_too_late_is_taken_out() -> None:
+    box = outbox()
+    for _ in range(40):
+        box.append(0.0, 0, None, b"abc", [])
+    count = sum(batch.count for batch in box)
+    assert box.expire(9.0) == []
+    assert sum(batch.count for batch in box.expire(10.0)) == count == 40
+    assert not box

@@ -1,0 +1,35 @@
+"""Bootstrap servers as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharegroup.client.addresses import Address, parse_addresses
+from sharegroup.model.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("a:1", [Address("a", 1)]),
+        ("a", [Address("a", 9092)]),
+        (" a:1 , b:2,", [Address("a", 1), Address("b", 2)]),
+        (["a:1", "b"], [Address("a", 1), Address("b", 9092)]),
+        ("[::1]:5", [Address("::1", 5)]),
+        ("[::1]", [Address("::1", 9092)]),
+        ("::1", [Address("::1", 9092)]),
+    ],
+)
+def test_parse(text: str | list[str], addresses: list[Address]) -> None:
+    assert parse_addresses(text) == addresses
+
+
+@pytest.mark.parametrize("text", ["", " , ", "a:b", "a:0", "a:70000", ":1"])
+def test_nonsense_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="bootstrap_servers"):
+        parse_addresses(text)
+
+
+def test_text_of_an_address() -> None:
+    assert str(Address("::1", 5)) == "[::1]:5"
+    assert str(Address("a", 5)) == "a:5"

@@ -1,0 +1,187 @@
+"""Connections and the cluster over real sockets, against a server that misbehaves on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+
+from sharegroup.client.cluster import Cluster
+from sharegroup.client.connection import Connection
+from sharegroup.client.errors import BootstrapError
+from sharegroup.model.errors import NetworkException, RequestTimedOut, UnsupportedVersion
+from sharegroup.wire.apis import (
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    METADATA,
+    SHARE_GROUP_DESCRIBE,
+)
+from sharegroup.wire.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from sharegroup.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from sharegroup.wire.messages.metadata import MetadataRequest
+from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from sharegroup.wire.schema import Message
+from tests.client.scripted_server import ScriptedServer
+from tests.servers.process import free_port
+
+TIMEOUT_MS = 5_000
+
+
+async def connect(server: ScriptedServer) -> Connection:
+    return await Connection.open("127.0.0.1", server.port, client_id="test", timeout_ms=TIMEOUT_MS)
+
+
+async def never(request: Message, version: int) -> None:
+    return None
+
+
+def cluster_of(*addresses: str, bootstrap_timeout_ms: int = TIMEOUT_MS) -> Cluster:
+    return Cluster(addresses, bootstrap_timeout_ms=bootstrap_timeout_ms, jitter=random.Random(1))
+
+
+def test_the_highest_common_version_is_used() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            connection = await connect(server)
+            assert connection.version_of(METADATA) == 12
+            await connection.send(METADATA, MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+            assert server.requests == [("ApiVersions", 4), ("Metadata", 12)]
+            with pytest.raises(UnsupportedVersion, match="ShareGroupDescribe"):
+                connection.post(SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest())
+            connection.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_older_server_is_asked_again_in_its_version() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer(api_versions_max=2) as server:
+            connection = await connect(server)
+            assert server.requests == [("ApiVersions", 4), ("ApiVersions", 2)]
+            connection.close()
+
+    asyncio.run(scenario())
+
+
+def test_versions_that_do_not_meet_are_an_error_that_says_so() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            server.handle(FIND_COORDINATOR, never, (90, 91))
+            connection = await connect(server)
+            with pytest.raises(UnsupportedVersion, match=r"90-91.*0-6"):
+                connection.post(FIND_COORDINATOR, FindCoordinatorRequest())
+            connection.close()
+
+    asyncio.run(scenario())
+
+
+def test_all_that_is_in_flight_fails_when_the_connection_drops() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            server.handle(DESCRIBE_CLUSTER, never, (0, 1))
+            connection = await connect(server)
+            answers = [
+                connection.post(DESCRIBE_CLUSTER, DescribeClusterRequest()) for _ in range(5)
+            ]
+            server.drop_connections()
+            outcomes = await asyncio.gather(*answers, return_exceptions=True)
+            assert [type(one) for one in outcomes] == [NetworkException] * 5
+            assert connection.closed
+            with pytest.raises(NetworkException):
+                connection.post(DESCRIBE_CLUSTER, DescribeClusterRequest())
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_out_of_order_ends_the_connection() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            server.handle(DESCRIBE_CLUSTER, never, (0, 1))
+            connection = await connect(server)
+            first = connection.post(DESCRIBE_CLUSTER, DescribeClusterRequest())
+            second = connection.post(METADATA, MetadataRequest(topics=[]))
+            for answer in (first, second):
+                with pytest.raises(NetworkException, match="malformed"):
+                    await answer
+
+    asyncio.run(scenario())
+
+
+def test_a_request_that_times_out_closes_the_connection() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            server.handle(DESCRIBE_CLUSTER, never, (0, 1))
+            connection = await connect(server)
+            with pytest.raises(RequestTimedOut, match="DescribeCluster"):
+                await connection.send(DESCRIBE_CLUSTER, DescribeClusterRequest(), timeout_ms=20)
+            assert connection.closed
+
+    asyncio.run(scenario())
+
+
+def test_no_broker_is_an_error_that_names_the_addresses() -> None:
+    first, second = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    cluster = cluster_of(first, second, bootstrap_timeout_ms=100)
+
+    async def scenario() -> None:
+        try:
+            await cluster.start()
+        finally:
+            await cluster.close()
+
+    with pytest.raises(BootstrapError) as caught:
+        asyncio.run(scenario())
+    assert first in str(caught.value)
+    assert second in str(caught.value)
+
+
+def test_one_bootstrap_server_that_answers_is_enough() -> None:
+    async def scenario() -> None:
+        nobody = f"127.0.0.1:{free_port()}"
+        async with ScriptedServer() as server, cluster_of(nobody, server.address) as cluster:
+            assert list(cluster.metadata.nodes) == [1]
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_connection_is_opened_again() -> None:
+    async def described(request: Message, version: int) -> Message:
+        return DescribeClusterResponse(cluster_id="c")
+
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            server.handle(DESCRIBE_CLUSTER, described, (0, 1))
+            async with cluster_of(server.address) as cluster:
+                await cluster.send(1, DESCRIBE_CLUSTER, DescribeClusterRequest())
+                server.drop_connections()
+                with suppress(NetworkException):  # it may have noticed before it sends
+                    await cluster.send(1, DESCRIBE_CLUSTER, DescribeClusterRequest())
+                await cluster.send(1, DESCRIBE_CLUSTER, DescribeClusterRequest())
+
+    asyncio.run(scenario())
+
+
+def test_the_coordinator_is_asked_for_once() -> None:
+    async def found(request: Message, version: int) -> Message:
+        return FindCoordinatorResponse(node_id=1, host="127.0.0.1", port=1)
+
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            server.handle(FIND_COORDINATOR, found, (0, 3))
+            async with cluster_of(server.address) as cluster:
+                assert await cluster.coordinator("g") == 1
+                assert await cluster.coordinator("g") == 1
+                assert [name for name, _ in server.requests].count("FindCoordinator") == 1
+                cluster.forget_coordinator("g")
+                await cluster.coordinator("g")
+                assert [name for name, _ in server.requests].count("FindCoordinator") == 2
+
+    asyncio.run(scenario())

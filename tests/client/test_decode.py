@@ -1,0 +1,114 @@
+"""From fetched bytes to deliveries: gaps, control records, damage, all codecs."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from crc32c import crc32c
+
+from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
+from sharegroup.client.decode import decode_fetched
+from sharegroup.client.node_session import AcquiredRange, FetchedPartition, Lease
+from sharegroup.wire.batch import CONTROL, stamp
+
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+TIME_MS = 1_700_000_000_000
+
+
+def batch(first: int, last: int, *, codec: int = 0, offsets: list[int] | None = None) -> bytearray:
+    """Records at ``offsets`` (all by default) of a batch that spans ``first`` … ``last``."""
+    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
+    for offset in range(first, last + 1) if offsets is None else offsets:
+        builder.append(offset - first, TIME_MS + offset, b"k", b"v%d" % offset, [("h", b"1")])
+    data = bytearray(builder.build())
+    struct.pack_into(">i", data, 23, last - first)
+    stamp(data, first, 0)
+    return sealed(data)
+
+
+def control(first: int) -> bytearray:
+    data = batch(first, first)
+    struct.pack_into(">h", data, 21, CONTROL)
+    return sealed(data)
+
+
+def sealed(data: bytearray) -> bytearray:
+    struct.pack_into(">I", data, 17, crc32c(memoryview(data)[21:]))
+    return data
+
+
+def fetched(records: bytes | bytearray, *acquired: tuple[int, int, int]) -> FetchedPartition:
+    return FetchedPartition(
+        topic="t",
+        topic_id=UUID(int=1),
+        partition=3,
+        records=bytes(records),
+        acquired=[AcquiredRange(*one) for one in acquired],
+        error=None,
+        lease=Lease(),
+        lock_deadline=1.0,
+    )
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS.keys())
+def test_whole_batches_of_every_codec(codec: int) -> None:
+    data = batch(0, 4, codec=codec) + batch(5, 9, codec=codec)
+    deliveries, errors = decode_fetched(fetched(data, (0, 4, 1), (5, 9, 3)))
+    assert not errors
+    assert [d.types for d in deliveries] == [bytes([UNDECIDED]) * 5] * 2
+    records = [record for d in deliveries for record in d.records]
+    assert [r.offset for r in records] == list(range(10))
+    last = records[-1]
+    assert (last.topic, last.partition, last.key, last.value) == ("t", 3, b"k", b"v9")
+    assert (last.timestamp, last.headers) == (TIME_MS + 9, [("h", b"1")])
+    assert [r.delivery_count for r in records] == [1] * 5 + [3] * 5
+
+
+def test_only_what_was_acquired_is_delivered() -> None:
+    deliveries, _ = decode_fetched(fetched(batch(0, 9), (2, 3, 2), (7, 7, 1)))
+    assert [[r.offset for r in d.records] for d in deliveries] == [[2, 3], [7]]
+
+
+def test_one_range_may_span_batches() -> None:
+    [delivery], _ = decode_fetched(fetched(batch(0, 4) + batch(5, 9), (3, 7, 1)))
+    assert [r.offset for r in delivery.records] == [3, 4, 5, 6, 7]
+    assert delivery.types == bytes([UNDECIDED]) * 5
+
+
+def test_offsets_without_a_record_are_gaps() -> None:
+    data = batch(0, 4, offsets=[1, 3]) + control(5) + batch(8, 8)
+    [delivery], errors = decode_fetched(fetched(data, (0, 8, 1)))
+    assert not errors
+    assert [r.offset for r in delivery.records] == [1, 3, 8]
+    gaps = [at for at, kind in enumerate(delivery.types) if kind == AckType.GAP]
+    assert gaps == [0, 2, 4, 5, 6, 7]
+
+
+def test_a_damaged_batch_is_rejected_and_the_others_are_not() -> None:
+    damaged = batch(5, 9)
+    damaged[-1] ^= 1
+    data = batch(0, 4) + damaged + batch(10, 14)
+    [delivery], [error] = decode_fetched(fetched(data, (2, 12, 1)))
+    assert (error.partition.topic, error.offset) == ("t", 5)
+    assert "checksum" in str(error)
+    assert [r.offset for r in delivery.records] == [2, 3, 4, 10, 11, 12]
+    assert delivery.types[3:8] == bytes([AckType.REJECT]) * 5
+
+
+def test_damage_inside_a_valid_checksum_is_found_too() -> None:
+    damaged = batch(0, 4, codec=CODECS["zstd"])
+    damaged[61:] = bytes(len(damaged) - 61)
+    [delivery], [error] = decode_fetched(fetched(sealed(damaged), (0, 4, 1)))
+    assert error.offset == 0
+    assert delivery.records == []
+    assert delivery.types == bytes([AckType.REJECT]) * 5
+
+
+def test_what_was_acquired_but_not_sent_is_released_rather_than_lost() -> None:
+    [delivery], errors = decode_fetched(fetched(batch(0, 4) + batch(5, 9)[:-3], (0, 9, 1)))
+    assert not errors
+    assert [r.offset for r in delivery.records] == [0, 1, 2, 3, 4]
+    assert delivery.types[5:] == bytes([AckType.RELEASE]) * 5

@@ -1,0 +1,101 @@
+"""The blocking front, against our broker and Apache Kafka."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from sharegroup.client import IllegalState
+from sharegroup.model.errors import InvalidPartitions
+from sharegroup.model.ids import TopicPartition
+from sharegroup.sync import Admin, Producer, ShareConsumer
+from tests.client.working import fresh
+from tests.servers.running import RunningServer
+
+COUNT = 25_000  # more than a producer queues before it waits for the other thread
+
+
+@pytest.fixture
+def names(broker: RunningServer) -> tuple[str, str]:
+    topic, group = fresh("topic"), fresh("group")
+    with Admin(broker.bootstrap) as admin:
+        admin.create_topics(topic, partitions=2)
+        admin.alter_configs("group", group, {"share.auto.offset.reset": "earliest"})
+    return topic, group
+
+
+def loop_threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name == "sharegroup-client"]
+
+
+def test_produce_and_consume(broker: RunningServer, names: tuple[str, str]) -> None:
+    topic, group = names
+    with Producer(broker.bootstrap) as producer:
+        for number in range(COUNT):
+            producer.send(topic, b"%d" % number, key="one")
+        producer.flush()
+        assert producer.send(topic, "last", key="one").result().offset == COUNT
+    values = []
+    with ShareConsumer(topic, group_id=group, bootstrap_servers=broker.bootstrap) as consumer:
+        for record in consumer:
+            values.append(record.value)
+            if record.value == b"last":
+                break
+        assert set(consumer.commit().values()) == {None}
+    assert values == [*(b"%d" % number for number in range(COUNT)), b"last"]
+    with Admin(broker.bootstrap) as admin:
+        offsets = admin.list_share_group_offsets(group)
+        assert sum(one.lag or 0 for one in offsets.values()) == 0
+    assert loop_threads() == []
+
+
+def test_leaving_a_loop_by_an_exception_releases(
+    broker: RunningServer, names: tuple[str, str]
+) -> None:
+    topic, group = names
+    with Producer(broker.bootstrap) as producer:
+        for number in range(10):
+            producer.send(topic, b"%d" % number, partition=0)
+    settings: dict[str, Any] = {"group_id": group, "bootstrap_servers": broker.bootstrap}
+
+    def interrupted() -> None:
+        with ShareConsumer(topic, **settings) as consumer:
+            for record in consumer:
+                if record.offset == 3:
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with ShareConsumer(topic, acknowledgement_mode="explicit", **settings) as consumer:
+        again = []
+        while len(again) < 7:
+            for record in consumer.poll():
+                again.append((record.offset, record.delivery_count))
+                consumer.accept(record)
+        assert consumer.commit() == {TopicPartition(topic, 0): None}
+    assert again == [(offset, 2) for offset in range(3, 10)]
+    assert loop_threads() == []
+
+
+def test_an_error_of_one_record_is_told_by_its_result_and_by_flush(
+    broker: RunningServer, names: tuple[str, str]
+) -> None:
+    topic, _ = names
+    with Producer(broker.bootstrap) as producer:
+        sent = producer.send(topic, b"x", partition=9)
+        with pytest.raises(InvalidPartitions):
+            sent.result()
+        with pytest.raises(InvalidPartitions):
+            producer.flush()
+        producer.send(topic, b"x", partition=1)
+
+
+def test_what_is_closed_says_so() -> None:
+    consumer = ShareConsumer("t", group_id="g")
+    consumer.close()
+    consumer.close()
+    with pytest.raises(IllegalState, match="closed"):
+        consumer.poll()
+    assert list(consumer) == []
