@@ -16,7 +16,7 @@ def page() -> str:
     lines = [
         "# APIs served",
         "",
-        "Generated from `broker/api_table.py` by `make docs`. Anything else closes the connection, as in Kafka.",
+        "Generated from `broker/api_table.py` by `make docs`. All else closes the connection.",
         "",
         "| Key | API | Versions | Largest request | What for |",
         "| --- | --- | --- | --- | --- |",

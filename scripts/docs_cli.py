@@ -18,7 +18,7 @@ PLAIN = {"TYPER_USE_RICH": "0", "COLUMNS": "88", "TERMINAL_WIDTH": "88", "NO_COL
 os.environ.update(PLAIN)
 os.environ.pop("SHAREGROUP_BOOTSTRAP_SERVER", None)
 
-from sharegroup.cli import main  # noqa: E402 -- typer reads the environment when it is imported
+from sharegroup.cli import main
 
 COMMANDS = (
     (),

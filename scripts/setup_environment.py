@@ -30,7 +30,7 @@ INPUTS = (
 
 def main() -> None:
     """Bring ``.venv`` up to date; exits with a sentence when it cannot."""
-    if sys.version_info < (3, 11):  # noqa: UP036 (this file runs before any check of the version)
+    if sys.version_info < (3, 11):
         sys.exit(f"sharegroup needs Python 3.11 or newer; {sys.executable} is {sys.version}")
     wanted = fingerprint()
     if STAMP.exists() and STAMP.read_text() == wanted:

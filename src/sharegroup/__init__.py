@@ -1,7 +1,7 @@
 """Queues on Kafka logs, in Python, for Spark.
 
-The public names load on first use (PEP 562), so that ``import sharegroup`` costs nothing and a Spark
-executor or a broker never loads what it does not use::
+The public names load on first use (PEP 562), so that ``import sharegroup`` costs nothing and a
+Spark executor or a broker never loads what it does not use::
 
     from sharegroup import Admin, Producer, ShareConsumer
 """

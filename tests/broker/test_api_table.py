@@ -1,4 +1,4 @@
-"""The table of APIs is whole: each row has a handler that can be imported, and the page says what it says."""
+"""The table of APIs is whole: each row can be handled, and the page says what it says."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -70,7 +70,9 @@ async def open_folder(
     disk: Disk | None = None,
     clock: StillClock | None = None,
 ) -> DataFolder:
-    environment = Environment(clock=clock or StillClock(), disk=disk or LocalDisk(), entropy=os.urandom)
+    environment = Environment(
+        clock=clock or StillClock(), disk=disk or LocalDisk(), entropy=os.urandom
+    )
     settings = DataFolderSettings(
         cluster_id="test-cluster",
         log_settings=lambda _topic, _configs: log_settings or LogSettings(),

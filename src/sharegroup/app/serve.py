@@ -77,7 +77,7 @@ async def serve(config: BrokerConfig, host: str, port: int, folder: str) -> None
 
 
 def calm_garbage_collector() -> None:
-    """Let the collector leave alone what stays for the broker's life, and look less often at the rest.
+    """Let the collector leave alone what stays for the broker's life, and look at the rest less.
 
     Windows of in-flight records are many small objects without cycles; at Python's default
     thresholds, expiring 100,000 locks spends most of its time in the collector.
@@ -114,7 +114,7 @@ def _address(listen: str | None, config: BrokerConfig) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ConfigError(f"--listen takes HOST:PORT, such as 127.0.0.1:9092, not {listen!r}")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  an empty host asks for that
+    return host.strip("[]") or "0.0.0.0", int(port)
 
 
 def _folder(config: BrokerConfig) -> str:

@@ -70,7 +70,8 @@ class Dispatcher:
             return self._unsupported(header, served)
         if len(frame) > served.request_bytes_max:
             raise MalformedMessage(
-                f"a {served.api.name} request of {len(frame)} bytes; {served.request_bytes_max} is the most"
+                f"a {served.api.name} request of {len(frame)} bytes; "
+                f"{served.request_bytes_max} is the most"
             )
         request = decode(served.api.request, header.version, frame, header.body)
         context = RequestContext(

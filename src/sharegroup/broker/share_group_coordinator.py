@@ -67,7 +67,8 @@ class ShareGroupCoordinator:
         """One heartbeat, durable before it returns; the first one already carries the assignment.
 
         Raises:
-            KafkaError: as ``ShareGroups.heartbeat``; CoordinatorNotAvailable when the log cannot be written.
+            KafkaError: as ``ShareGroups.heartbeat``; CoordinatorNotAvailable when the log cannot
+                be written.
         """
 
         async with self._lock(request.group_id):

@@ -61,7 +61,7 @@ class SharePartitions:
     """All share partitions of one broker.
 
     Args:
-        settings_of: a group's effective settings, asked at every use, because they change while running.
+        settings_of: a group's effective settings, asked at every use: they change while running.
         spawn: runs a coroutine of ours in the background and reports its failure.
     """
 

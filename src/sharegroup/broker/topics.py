@@ -142,7 +142,8 @@ class Topics:
             raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
         if not 1 <= count <= PARTITIONS_MAX:
             raise InvalidPartitions(
-                f"Number of partitions was set to an invalid value: {count}; 1 to {PARTITIONS_MAX} is possible."
+                f"Number of partitions was set to an invalid value: {count}; "
+                f"1 to {PARTITIONS_MAX} is possible."
             )
         if name in self._folder.topics:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")

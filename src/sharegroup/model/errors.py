@@ -3,10 +3,10 @@
 The tree::
 
     SharegroupError
-    ├── KafkaError                  an error the protocol has a code for: broker → code on the wire → client → same class
+    ├── KafkaError                  it has a code in the protocol: broker → wire → same class again
     │   ├── RetriableError          the same request may succeed later
     │   └── (all others)            it will not
-    ├── MalformedMessage            bytes that are not the message they claim to be (no code: the connection closes)
+    ├── MalformedMessage            bytes that are not what they claim to be: the connection closes
     └── ConfigError                 a setting that cannot be, said in one sentence
 
 Codes and names: Kafka class ``Errors``. A code that appears twice fails at import.
@@ -538,7 +538,10 @@ class FencedStateEpoch(KafkaError):
 
     code = 124
     name = "FENCED_STATE_EPOCH"
-    description = "The share coordinator rejected the request because the share-group state epoch did not match."
+    description = (
+        "The share coordinator rejected the request because the share-group state epoch did not"
+        " match."
+    )
 
 
 class ShareSessionLimitReached(RetriableError):

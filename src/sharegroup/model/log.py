@@ -42,7 +42,7 @@ class PartitionLog(Protocol):
     """One partition's log.
 
     Offsets: ``log_start_offset`` ≤ ``high_watermark`` ≤ ``log_end_offset``.
-        The high watermark is the end of what readers may see: what is durable under the flush policy.
+        The high watermark is the end of what readers may see: the durable, under the flush policy.
     """
 
     topic_partition: TopicPartition
@@ -65,7 +65,7 @@ class PartitionLog(Protocol):
 
         Raises:
             CorruptMessage: a batch's CRC, length or magic is wrong.
-            OutOfOrderSequenceNumber, InvalidProducerEpoch: the idempotent producer's rules are broken.
+            OutOfOrderSequenceNumber, InvalidProducerEpoch: an idempotent producer's rule is broken.
             MessageTooLarge: a batch is over ``max.message.bytes``.
             KafkaStorageError: the disk failed; the partition is out of service from then on.
         """

@@ -29,5 +29,5 @@ def simulated_environment(disk: MemoryDisk, seed: int = 0) -> Environment:
     return Environment(
         clock=SimulatedClock(),
         disk=disk,
-        entropy=random.Random(seed).randbytes,  # noqa: S311  repeatable on purpose
+        entropy=random.Random(seed).randbytes,
     )

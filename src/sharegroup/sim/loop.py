@@ -69,7 +69,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # handed to whoever awaits it, as a thread pool does
+        except Exception as error:  # noqa: BLE001  handed on, as a thread pool does
             future.set_exception(error)
         return future
 

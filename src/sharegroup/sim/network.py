@@ -1,4 +1,4 @@
-"""Connections in memory: what one side writes, the other side's protocol receives a little later."""
+"""Connections in memory: what one side writes, the other side receives a little later."""
 
 from __future__ import annotations
 

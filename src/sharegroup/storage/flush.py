@@ -36,7 +36,7 @@ class Flushable(Protocol):
 
 
 ROUNDS_MAX: Final = 2
-"""Rounds at the same time: an acknowledgement's sync need not wait for a produce's, nor the reverse.
+"""Rounds at a time: an acknowledgement's sync need not wait for a produce's, nor the reverse.
 More would only split what one round does for many.
 """
 
@@ -54,7 +54,7 @@ class Flusher:
         """Rounds ended so far."""
 
     def request(self, log: Flushable) -> None:
-        """Flush ``log`` in the next round. What runs in this turn of the loop is in the same one."""
+        """Flush ``log`` in the next round, with all that this turn of the loop appends."""
         self._dirty[log] = None
         self._schedule()
 

@@ -67,7 +67,8 @@ def encode(message: Message, version: int) -> list[bytes]:
     reference.
 
     Raises:
-        MalformedMessage: a value does not fit its field (too large a number, None where null is not allowed).
+        MalformedMessage: a value does not fit its field (too large, or None where null is not
+            allowed).
     """
     kind = type(message)
     chunks: list[bytes] = []
@@ -176,7 +177,7 @@ def _layout(kind: type[Message], version: int, flexible: bool) -> tuple[list[Any
     return plain, tagged
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def reader(kind: type[Message], version: int, flexible: bool) -> Reader:
@@ -330,7 +331,7 @@ def _tag_reader(name: str, schema: FieldSchema, version: int) -> Callable[[bytes
     return function
 
 
-# --- writing ---------------------------------------------------------------------------------------------------------
+# --- writing ---
 
 
 def writer(kind: type[Message], version: int, flexible: bool) -> Writer:

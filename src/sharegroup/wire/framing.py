@@ -39,7 +39,8 @@ class FrameSplitter:
         """Take what the socket gave; yield each whole frame (without its length).
 
         Raises:
-            MalformedMessage: a length is negative or over the limit; the caller must close the connection.
+            MalformedMessage: a length is negative or over the limit; the caller must close the
+                connection.
         """
         if self._chunks:
             self._chunks.append(data)

@@ -1,6 +1,7 @@
 """DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
 
-Lag = log end − start offset − finished records behind the start. Ours adds what is in flight, in a tagged field.
+Lag = log end − start offset − finished records behind the start. Ours adds what is in flight, in a
+tagged field.
 """
 
 from __future__ import annotations

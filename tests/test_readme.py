@@ -1,0 +1,80 @@
+"""The README's first screen is true: its examples are run as they stand, its commands exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers.sharegroup_server import SharegroupServer
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = re.search(r"```\n(sharegroup serve &\n.*?)```", README, re.DOTALL)
+
+
+def run_example(text: str, server: SharegroupServer, folder: Path) -> str:
+    """Run a README example against ``server`` in ``folder``; what it printed."""
+    program = folder / "example.py"
+    program.write_text(text.replace("127.0.0.1:9092", server.bootstrap))
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> SharegroupServer:
+    with SharegroupServer(tmp_path) as started:
+        yield started  # type: ignore[misc]
+
+
+@pytest.mark.process
+def test_the_python_example(server: SharegroupServer, tmp_path: Path) -> None:
+    assert len(EXAMPLES[0].strip().splitlines()) <= 14
+    printed = run_example(EXAMPLES[0], server, tmp_path)
+    assert printed == "b'resize cat.jpg' delivered 1 times\n"
+
+
+@pytest.mark.spark
+def test_the_spark_example(server: SharegroupServer, tmp_path: Path) -> None:
+    run_example(EXAMPLES[0], server, tmp_path)
+    count = "\nprint(spark.read.parquet('out').collect()[0].job)\n"
+    assert "resize cat.jpg" in run_example(EXAMPLES[1] + count, server, tmp_path)
+
+
+@pytest.mark.process
+def test_the_commands(server: SharegroupServer, tmp_path: Path) -> None:
+    assert COMMANDS is not None
+    lines = COMMANDS.group(1).strip().splitlines()[1:]
+    script = "\n".join(
+        line.replace("sharegroup ", f"{sys.executable} -m sharegroup ", 1) for line in lines
+    )
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            "SHAREGROUP_BOOTSTRAP_SERVER": server.bootstrap,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\n10\n" in done.stdout
+    assert "workers" in done.stdout
