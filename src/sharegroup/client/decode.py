@@ -51,7 +51,7 @@ def decode_fetched(
             continue
         try:
             _decode_batch(batch, ours, fetched.topic, fetched.partition, check_crcs)
-        except Exception as error:  # each codec has exceptions of its own
+        except Exception as error:  # noqa: BLE001  # each codec has exceptions of its own
             where = TopicPartition(fetched.topic, fetched.partition)
             errors.append(CorruptRecordBatch(where, first, str(error) or repr(error)))
             _mark_all(ours, first, end - 1, AckType.REJECT)
