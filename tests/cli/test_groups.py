@@ -36,8 +36,9 @@ def test_a_group_at_work(commands: Commands, topic: str) -> None:
     assert finish(process).status == 130
     found = commands.ok("groups", "describe", topic, "--json").json
     assert (found["state"], found["members"]) == ("Empty", [])
-    assert sorted(p["start_offset"] for p in found["partitions"]) == [0, 3]
-    assert all(set(p) == PARTITION_KEYS and p["lag"] == 0 for p in found["partitions"])
+    # Apache Kafka knows nothing of a partition from which no record was acknowledged: null.
+    assert sorted(p["start_offset"] or 0 for p in found["partitions"]) == [0, 3]
+    assert all(set(p) == PARTITION_KEYS and not p["lag"] for p in found["partitions"])
 
     assert {"group": topic, "state": "Empty"} in commands.ok("groups", "list", "--json").json
     assert commands.ok("groups", "delete", topic, "--json").json == {"deleted": [topic]}
