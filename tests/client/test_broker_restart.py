@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sharegroup.client import Producer, Record, ShareConsumer
-from tests.client.working import WAIT_S, numbers, run, topic_with
+from sharegroup.model.errors import RetriableError
+from tests.client.working import WAIT_S, numbers, poll_until, run, topic_with
 from tests.servers.sharegroup_server import SharegroupServer
 
 COUNT = 400
@@ -59,6 +60,39 @@ def test_producer_and_consumer_live_through_it(tmp_path: Path) -> None:
             assert await producing == list(range(COUNT))
             await consuming
         assert sorted(set(numbers(records))) == list(range(COUNT))
+
+    with SharegroupServer(tmp_path) as server:
+        run(lambda: scenario(server))
+
+
+def test_what_cannot_be_committed_says_so_and_comes_again(tmp_path: Path) -> None:
+    async def scenario(server: SharegroupServer) -> None:
+        topic, group = await topic_with(server.bootstrap, 5)
+        async with ShareConsumer(
+            topic, group_id=group, bootstrap_servers=server.bootstrap
+        ) as consumer:
+            await poll_until(consumer, 5)
+            server.kill()
+            [error] = (await consumer.commit()).values()
+            assert isinstance(error, RetriableError)
+            await asyncio.to_thread(server.start)
+            again = await poll_until(consumer, 5)
+            assert set((await consumer.commit()).values()) == {None}
+        assert numbers(again) == list(range(5))
+
+    with SharegroupServer(tmp_path) as server:
+        run(lambda: scenario(server))
+
+
+def test_closing_needs_no_broker(tmp_path: Path) -> None:
+    async def scenario(server: SharegroupServer) -> None:
+        topic, group = await topic_with(server.bootstrap, 5)
+        async with (
+            asyncio.timeout(10),
+            ShareConsumer(topic, group_id=group, bootstrap_servers=server.bootstrap) as consumer,
+        ):
+            await poll_until(consumer, 5)
+            server.kill()
 
     with SharegroupServer(tmp_path) as server:
         run(lambda: scenario(server))

@@ -429,6 +429,7 @@ class ShareConsumer:
         now = self._now()
         self._yield_at = now + _YIELD_S
         if now > self._flush_at:
+            self._member.polled()
             self._flush_at = now + _ITERATION_FLUSH_S
             self._queue(self._holdings.take_decided())
             self._flush_later()

@@ -153,6 +153,13 @@ class ShareMember:
         if not joined:
             raise RequestTimedOut(f"the group {self.group_id!r} was not joined in {timeout_ms} ms")
 
+    def polled(self) -> None:
+        """The application is alive: ``poll_interval_max_ms`` begins anew. :meth:`fetch` says so
+        too.
+        """
+        self._membership.polled(now_ms())
+        self._heartbeats.wake()
+
     def subscribe(self, topics: Iterable[str]) -> None:
         """Set the subscription; an empty one leaves the group."""
         self._topics = tuple(sorted(set(topics)))
@@ -234,8 +241,7 @@ class ShareMember:
         Raises:
             KafkaError: the group has thrown this member out for good, or ``strict`` is not served.
         """
-        self._membership.polled(now_ms())
-        self._heartbeats.wake()
+        self.polled()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max_wait_ms / 1000
         while True:
