@@ -456,6 +456,10 @@ class Admin(_Front):
         """Set some settings and leave the others; None takes one back to its default."""
         self._run(self._inner.alter_configs(resource, name, settings))
 
+    def begin_group_at(self, group: str, offset_reset: str) -> bool:
+        """See ``Admin.begin_group_at``."""
+        return self._run(self._inner.begin_group_at(group, offset_reset))
+
     def list_groups(self, *types: str) -> list[GroupListing]:
         """All groups, or those of these types, by group id."""
         return self._run(self._inner.list_groups(*types))

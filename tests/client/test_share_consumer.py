@@ -294,3 +294,21 @@ def test_a_closed_consumer_says_so(broker: RunningServer) -> None:
             await consumer.poll()
 
     run(scenario)
+
+
+def test_a_new_group_begins_where_it_is_told_and_an_old_one_goes_on(broker: RunningServer) -> None:
+    async def scenario() -> None:
+        topic, _ = await topic_with(broker.bootstrap, 3)
+        group = fresh("group")
+        for expected in ([0, 1, 2], []):
+            async with ShareConsumer(
+                topic,
+                group_id=group,
+                bootstrap_servers=broker.bootstrap,
+                auto_offset_reset="earliest",
+            ) as consumer:
+                records = await poll_until(consumer, 3) if expected else await consumer.poll(500)
+                assert [record.offset for record in records] == expected
+                await consumer.commit()
+
+    run(scenario)

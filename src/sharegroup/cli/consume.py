@@ -20,7 +20,6 @@ from sharegroup.cli.tables import count
 from sharegroup.client.admin import Admin
 from sharegroup.client.consumer import ShareConsumer
 from sharegroup.client.record import Record
-from sharegroup.model.errors import GroupIdNotFound
 
 POLL_MS: Final = 1_000
 CLOSE_MS: Final = 5_000
@@ -112,20 +111,8 @@ async def _consume(wanted: Wanted, *, from_beginning: bool) -> int:
 
 async def _begin_at_earliest(wanted: Wanted) -> None:
     async with Admin(wanted.bootstrap_server) as admin:
-        if await _exists(admin, wanted.group):
+        if not await admin.begin_group_at(wanted.group, "earliest"):
             complain(f"group {wanted.group} is not new: it goes on where it is (--from-beginning)")
-        else:
-            await admin.alter_configs(
-                "group", wanted.group, {"share.auto.offset.reset": "earliest"}
-            )
-
-
-async def _exists(admin: Admin, group: str) -> bool:
-    try:
-        await admin.describe_share_groups([group])
-    except GroupIdNotFound:
-        return False
-    return True
 
 
 class Printing:

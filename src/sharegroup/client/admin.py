@@ -31,7 +31,7 @@ from sharegroup.client.descriptions import (
     TopicDescription,
     TopicListing,
 )
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
 
 T = TypeVar("T")
@@ -197,6 +197,21 @@ class Admin:
         )
 
     # --- groups -----------------------------------------------------------------------------------
+
+    async def begin_group_at(self, group: str, offset_reset: str) -> bool:
+        """Let a share group that does not exist yet begin at ``earliest``, ``latest`` or
+        ``by_duration:<ISO-8601 duration>``; False, and nothing is changed, when it exists.
+
+        Raises:
+            InvalidConfig: ``offset_reset`` is none of these.
+        """
+        try:
+            await self.describe_share_groups([group])
+        except GroupIdNotFound:
+            config = {"share.auto.offset.reset": offset_reset}
+            await self.alter_configs(ResourceType.GROUP, group, config)
+            return True
+        return False
 
     async def list_groups(self, *types: str) -> list[GroupListing]:
         """All groups, or those of these types (``share``), by group id."""

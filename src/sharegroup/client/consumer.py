@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from sharegroup.client.acknowledger import AckOutcomes
+from sharegroup.client.admin import Admin
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.delivery import Delivery
@@ -52,8 +53,10 @@ class ShareConsumer:
 
     Args:
         topics: what to subscribe to; :meth:`subscribe` may change it.
-        group_id: the share group. A new group begins at the end of its topics, unless its group
-            config ``share.auto.offset.reset`` says ``earliest`` (``Admin.alter_configs``).
+        group_id: the share group.
+        auto_offset_reset: where a group that does not exist yet begins: ``earliest``, ``latest`` or
+            ``by_duration:PT1H``. It becomes the group's config ``share.auto.offset.reset`` (which
+            is ``latest`` when nobody sets it); a group that exists goes on where it is.
         bootstrap_servers: ``host:port,…`` or a list.
         acknowledgement_mode: ``implicit``: the next :meth:`poll`, or going round an ``async for``,
             accepts the records before; ``explicit``: the application calls :meth:`accept`,
@@ -78,6 +81,7 @@ class ShareConsumer:
         *topics: str,
         group_id: str,
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        auto_offset_reset: str | None = None,
         acknowledgement_mode: Literal["implicit", "explicit"] = "implicit",
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
         renew_locks: bool = False,
@@ -109,6 +113,8 @@ class ShareConsumer:
             jitter=jitter,
         )
         self._owns_cluster = cluster is None
+        self._group_id = group_id
+        self._auto_offset_reset = auto_offset_reset
         self._member = ShareMember(
             self._cluster,
             group_id,
@@ -156,6 +162,9 @@ class ShareConsumer:
         if self._started:
             return
         self._started = True
+        if self._auto_offset_reset is not None:
+            admin = Admin(cluster=self._cluster)
+            await admin.begin_group_at(self._group_id, self._auto_offset_reset)
         await self._member.start()
         if self._renew_locks:
             self._lock_keeper = asyncio.create_task(self._keep_locks())
