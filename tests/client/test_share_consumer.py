@@ -12,7 +12,7 @@ from sharegroup.client import AckType, Admin, IllegalState, Record, ShareConsume
 from sharegroup.model.errors import ConfigError, KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
-from tests.client.working import WAIT_S, numbers, poll_until, produce, run, topic_with
+from tests.client.working import WAIT_S, fresh, numbers, poll_until, produce, run, topic_with
 from tests.servers.running import RunningServer
 
 COUNT = 60
