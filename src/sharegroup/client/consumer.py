@@ -98,14 +98,7 @@ class ShareConsumer:
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
-        if not group_id:
-            raise ConfigError("group_id is empty: name the share group")
-        if max_poll_records < 1:
-            raise ConfigError(f"max_poll_records is {max_poll_records}: it must be at least 1")
-        if acquire_mode not in ("batch_optimized", "record_limit"):
-            raise ConfigError(
-                f"acquire_mode is {acquire_mode!r}: write 'batch_optimized' or 'record_limit'"
-            )
+        _check_settings(group_id, max_poll_records, acquire_mode)
         self._cluster = cluster or Cluster(
             bootstrap_servers,
             client_id=client_id,
@@ -471,6 +464,17 @@ class ShareConsumer:
                 self._callback(offsets, outcome.error)
             finally:
                 self._in_callback = False
+
+
+def _check_settings(group_id: str, max_poll_records: int, acquire_mode: str) -> None:
+    if not group_id:
+        raise ConfigError("group_id is empty: name the share group")
+    if max_poll_records < 1:
+        raise ConfigError(f"max_poll_records is {max_poll_records}: it must be at least 1")
+    if acquire_mode not in ("batch_optimized", "record_limit"):
+        raise ConfigError(
+            f"acquire_mode is {acquire_mode!r}: write 'batch_optimized' or 'record_limit'"
+        )
 
 
 def _mode(text: str) -> AcknowledgementMode:
