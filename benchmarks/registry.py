@@ -1,8 +1,4 @@
-"""The benchmarks, in the order of the table. A new one is a module and a line here.
-
-The Spark source against Spark's own Kafka source gets its module and its line when the source
-is there.
-"""
+"""The benchmarks, in the order of the table. A new one is a module and a line here."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from benchmarks import (
     produce,
     share_drain_confluent,
     share_drain_java,
+    spark_source,
     start,
 )
 from benchmarks.benchmark import Benchmark
@@ -27,4 +24,5 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     assign.BENCHMARK,
     first_record.BENCHMARK,
     latency.BENCHMARK,
+    spark_source.BENCHMARK,
 )

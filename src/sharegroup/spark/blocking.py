@@ -66,7 +66,11 @@ class BlockingConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._waiting: tuple[Api, int] | None = None
         self._versions: dict[int, tuple[int, int]] = {}
-        self._versions = self._ask_versions()
+        try:
+            self._versions = self._ask_versions()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def idle(self) -> bool:

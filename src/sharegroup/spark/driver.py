@@ -21,9 +21,11 @@ from sharegroup.client.addresses import Address
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import (
+    ConfigError,
     InvalidRecordState,
     KafkaError,
     RetriableError,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from sharegroup.model.ids import TopicIdPartition
@@ -64,6 +66,7 @@ class ShareDriver:
             options.bootstrap_servers,
             client_id=options.client_id,
             request_timeout_ms=options.request_timeout_ms,
+            allow_auto_create_topics=False,
         )
         self._group = GroupView(self._cluster, options)
         self._ledger = Ledger()
@@ -84,11 +87,17 @@ class ShareDriver:
 
         Raises:
             BootstrapError: no broker answered; it names the addresses.
-            UnknownTopicOrPartition: there is no such topic.
+            ConfigError: there is no such topic.
         """
         await self._cluster.start()
         for name in self._options.topics:
-            topic = await self._cluster.topic(name)
+            try:
+                topic = await self._cluster.topic(name)
+            except UnknownTopicOrPartition:
+                servers = self._options.bootstrap_servers
+                raise ConfigError(
+                    f"there is no topic {name!r} at {servers}: create it, or correct subscribe"
+                ) from None
             self._topics[topic.topic_id] = name
 
     async def set_targets(self) -> None:
@@ -178,7 +187,6 @@ class ShareDriver:
         )
         await member.start()
         self._member = member
-        self._renewing = asyncio.create_task(self._keep_locks(member), name="share-lock-renewal")
 
     def _adopt(self, offset: BatchOffset) -> None:
         self._current = offset
@@ -303,6 +311,9 @@ class ShareDriver:
             came = came or bool(part.acquired)
             ranges = [Acquired(*one) for one in part.acquired]
             again[partition] = self._ledger.acquired(partition, ranges)
+        if came and self._renewing is None:  # now it is known how long locks last
+            work = self._keep_locks(member)
+            self._renewing = asyncio.create_task(work, name="share-lock-renewal")
         await self._acknowledge(again)
         return came
 

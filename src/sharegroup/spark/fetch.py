@@ -274,12 +274,8 @@ class SliceReader:
 
     def _put_back(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        if connection.idle and connection.address not in _idle_connections:
-            _idle_connections[connection.address] = connection
-        else:
-            connection.close()
+        if connection is not None:
+            _keep(connection)
 
     def _look_up_leader(self) -> Address | None:
         """Where the partition's leader is now; None when there is no topic of our id.
@@ -296,11 +292,16 @@ class SliceReader:
         for address in parse_addresses(self._settings.bootstrap_servers):
             try:
                 connection = self._open(address)
-                response = connection.call(apis.METADATA, request, MetadataResponse)
             except NetworkException as error:
                 failure = error
                 continue
-            _idle_connections.setdefault(address, connection)
+            try:
+                response = connection.call(apis.METADATA, request, MetadataResponse)
+            except NetworkException as error:
+                connection.close()
+                failure = error
+                continue
+            _keep(connection)
             return self._leader_in(response)
         raise failure
 
@@ -318,3 +319,11 @@ class SliceReader:
                         )
                     return leader
         return None
+
+
+def _keep(connection: BlockingConnection) -> None:
+    """Keep a connection for the next task, if it owes no answer; one for each broker."""
+    if connection.idle and connection.address not in _idle_connections:
+        _idle_connections[connection.address] = connection
+    else:
+        connection.close()

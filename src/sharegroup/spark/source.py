@@ -60,7 +60,7 @@ class KafkaShareDataSource(DataSource):
         """
         return ddl(parse_options(self.options).include_headers)
 
-    def streamReader(self, schema: StructType) -> ShareStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> ShareStreamReader:
         """The reader. It checks the options on its first call, where Spark shows errors whole."""
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         return ShareStreamReader(dict(self.options), fields)
@@ -104,27 +104,27 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- on the driver, in the source process -----------------------------------------------------
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         """Before the first batch; constant, because Spark asks more than once."""
         return to_json(INITIAL)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """``maxOffsetsPerTrigger``, or all there is."""
         rows = self._options.max_offsets_per_trigger
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """What the log holds now is all that this run reads."""
         self._run("set_targets")
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Settle what is finished and acquire the next batch; ``start`` when there is none."""
         before = from_json(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         after = self._run("latest_offset", before, rows)
         return start if after is before else to_json(after)
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:
         """Numbers for ``lastProgress["sources"][…]["latestOffset"]``."""
         return None if self._driver is None else self._driver.statistics()
 

@@ -1,0 +1,181 @@
+"""The reader as Spark calls it, without Spark: what happens to acknowledgements and locks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from sharegroup.model.errors import ConfigError
+from sharegroup.spark.schema import COLUMNS
+from sharegroup.spark.source import ShareStreamReader
+from tests.servers import admin
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import lags, source_options
+
+pytestmark = pytest.mark.process
+
+FIELDS = [(name, kind) for name, kind in COLUMNS.items() if name != "headers"]
+ALL = ReadAllAvailable()
+Reader = Callable[..., ShareStreamReader]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServer]:
+    options = "group.share.min.record.lock.duration.ms=1000"
+    with SharegroupServer(tmp_path_factory.mktemp("broker"), options) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: SharegroupServer, name: str) -> str:
+    admin.Admin(broker.bootstrap).create_topic(name, partitions=2)
+    return name
+
+
+@pytest.fixture
+def reader(broker: SharegroupServer, topic: str) -> Iterator[Reader]:
+    made: list[ShareStreamReader] = []
+
+    def make(**more: str) -> ShareStreamReader:
+        options = source_options(broker, topic, pollTimeoutMs="50", **more)
+        made.append(ShareStreamReader(options, FIELDS))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def crash(reader: ShareStreamReader) -> None:
+    """Its connections break, and nothing is said to anyone."""
+    assert reader._loop is not None
+    assert reader._driver is not None
+    reader._loop.run(reader._driver._cluster.close())
+
+
+def rows(reader: ShareStreamReader, start: dict[str, Any], end: dict[str, Any]) -> Counter[bytes]:
+    found: Counter[bytes] = Counter()
+    for task in reader.partitions(start, end):
+        for batch in reader.read(task):
+            found.update(batch.column("value").to_pylist())
+    return found
+
+
+def next_batch(
+    reader: ShareStreamReader, start: dict[str, Any], limit: Any = ALL
+) -> dict[str, Any]:
+    """The next offset that is not ``start``; a few calls may find nothing."""
+    for _ in range(200):
+        end = reader.latestOffset(start, limit)
+        if end != start:
+            return end
+    raise AssertionError("no batch came")
+
+
+def test_a_batch_is_settled_when_the_next_offset_is_asked_for(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    admin.produce(broker.bootstrap, topic, [b"a", b"b"])
+    one = reader()
+    first = next_batch(one, one.initialOffset())
+    assert rows(one, one.initialOffset(), first) == Counter([b"a", b"b"])
+    assert sum(lag or 0 for lag in lags(broker, topic)) == 2
+    assert one.latestOffset(first, ALL) is first
+    assert sum(lag or 0 for lag in lags(broker, topic)) == 0
+
+
+def test_a_limit_is_kept_exactly(reader: Reader, broker: SharegroupServer, topic: str) -> None:
+    values = [b"%d" % n for n in range(500)]
+    admin.produce(broker.bootstrap, topic, values)
+    one = reader()
+    start, seen, sizes = one.initialOffset(), Counter[bytes](), []
+    while sum(sizes) < 500:
+        end = next_batch(one, start, ReadMaxRows(120))
+        batch = rows(one, start, end)
+        sizes.append(batch.total())
+        seen += batch
+        start = end
+    assert seen == Counter(values)
+    assert max(sizes) == 120
+
+
+def test_a_lost_acknowledgement_is_made_up_for_and_nothing_is_read_twice(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    admin.produce(broker.bootstrap, topic, [b"old"] * 10)
+    one = reader()
+    first = next_batch(one, one.initialOffset())
+    assert rows(one, one.initialOffset(), first).total() == 10
+    crash(one)  # Spark has committed the batch, the broker has not heard of it
+    admin.produce(broker.bootstrap, topic, [b"new"] * 5)
+    two = reader()
+    seen, start = Counter[bytes](), first
+    while seen.total() < 5:
+        end = next_batch(two, start)
+        assert end["m"] == first["m"]
+        seen += rows(two, start, end)
+        start = end
+    assert seen == Counter({b"new": 5})
+    assert two.latestOffset(start, ALL) is start
+    assert sum(lag or 0 for lag in lags(broker, topic)) == 0
+    assert two.reportLatestOffset()["unconfirmed"] == 0  # type: ignore[index]
+
+
+def test_a_replay_needs_nothing_but_the_offset(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(50)])
+    one = reader()
+    start = one.initialOffset()
+    end = next_batch(one, start)
+    before = rows(one, start, end)
+    crash(one)
+    two = reader()
+    assert rows(two, start, end) == before
+    assert two.latestOffset(end, ALL) is end
+    assert sum(lag or 0 for lag in lags(broker, topic)) == 0
+
+
+def test_locks_are_renewed_while_a_batch_runs(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    admin.Admin(broker.bootstrap).set_group(topic, share_record_lock_duration_ms="1000")
+    admin.produce(broker.bootstrap, topic, [b"slow"] * 4)
+    one = reader()
+    first = next_batch(one, one.initialOffset())
+    other = ShareStreamReader(source_options(broker, topic, pollTimeoutMs="1500"), FIELDS)
+    try:
+        for _ in range(2):  # three lock durations pass
+            assert other.latestOffset(other.initialOffset(), ALL) == other.initialOffset()
+    finally:
+        other.stop()
+    assert one.reportLatestOffset()["renewed"] >= 8  # type: ignore[index]
+    one.commit(first)
+    assert sum(lag or 0 for lag in lags(broker, topic)) == 0
+
+
+def test_stopping_gives_back_what_spark_never_saw(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(100)])
+    one = reader()
+    first = next_batch(one, one.initialOffset(), ReadMaxRows(10))
+    one.commit(first)
+    one.stop()
+    two = reader()
+    seen, start = Counter[bytes](), first
+    while seen.total() < 90:
+        end = next_batch(two, start)
+        seen += rows(two, start, end)
+        start = end
+    assert max(seen.values()) == 1
+
+
+def test_a_topic_that_is_not_there(reader: Reader) -> None:
+    one = reader(subscribe="nowhere")
+    with pytest.raises(ConfigError, match="there is no topic 'nowhere'"):
+        one.latestOffset(one.initialOffset(), ALL)
