@@ -8,6 +8,7 @@ the ratio of the two on the same server.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -18,18 +19,20 @@ from pathlib import Path
 
 from benchmarks.benchmark import Bench, Benchmark, Row
 from benchmarks.spark_jars import connector_jars, pyspark_folder
+from sharegroup.client import Admin
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = 5_000_000
 WARM_UP_RECORDS = 100_000
 RUN_SECONDS = 600
-LOCKS_MAX = {"sharegroup": 4_000, "Apache Kafka": 4_000}
-"""Record locks per partition: the most that a server allows without a broker setting."""
+LOCKS_SETTING = "group.share.max.partition.max.record.locks"
 
 _runs = itertools.count(1)
 
 
 def run(bench: Bench) -> dict[str, float]:
+    bench.server.prepare()
+    bench.server.start()
     records = bench.scale.records(RECORDS)
     topic, warm_up = bench.loaded_topic(records), bench.loaded_topic(WARM_UP_RECORDS)
     rates: dict[str, float] = {}
@@ -45,7 +48,7 @@ def _rate(bench: Bench, kind: str, topic: str, warm_up: str, cores: int) -> floa
     """Rows/s of one query."""
     options = {}
     if kind == "kafka-share":
-        options["recordLocksPerPartition"] = str(LOCKS_MAX[bench.server.name])
+        options["recordLocksPerPartition"] = asyncio.run(_locks_max(bench.bootstrap))
     with tempfile.TemporaryDirectory() as folder:
         job = {
             "format": kind,
@@ -76,6 +79,13 @@ def _rate(bench: Bench, kind: str, topic: str, warm_up: str, cores: int) -> floa
     return float(result["rows"] / result["seconds"])
 
 
+async def _locks_max(bootstrap: str) -> str:
+    """Record locks per partition: the most that the server allows. They bound a batch."""
+    async with Admin(bootstrap) as admin:
+        [node] = (await admin.describe_cluster()).nodes
+        return str((await admin.describe_configs("broker", str(node.node_id)))[LOCKS_SETTING].value)
+
+
 def _rows(cores: int) -> tuple[Row, ...]:
     where = f"Spark local[{cores}]"
     return (
@@ -101,4 +111,4 @@ def _rows(cores: int) -> tuple[Row, ...]:
     )
 
 
-BENCHMARK = Benchmark(name="spark-source", rows=(*_rows(1), *_rows(2)), run=run)
+BENCHMARK = Benchmark(name="spark-source", rows=(*_rows(1), *_rows(2)), run=run, fresh_server=True)
