@@ -1,0 +1,179 @@
+"""336,776 flights through a broker, a share group and Spark, with two kills on the way.
+
+    python examples/flights.py [--quick] [--no-spark] [--data FOLDER] [--output FOLDER]
+
+A broker starts in a fresh folder. All flights that left New York City in 2013 are produced. Six
+share consumers divide four partitions among them, while Spark reads the same topic through a share
+group of its own. In the middle one consumer is killed, then the broker (kill -9); it is started
+again, and everybody goes on. At the end all of it is checked. Exit status 0: the check holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from flights_demo import check, dataset, picture, pool_worker, spark_statistics
+from flights_demo.journal import read_journals
+from flights_demo.processes import Broker, Child, ChildFailed
+from flights_demo.produce import TOPIC, produce
+from flights_demo.report import progress_bars, verdict_table
+from flights_demo.watch import Watch
+from rich.console import Console
+
+WORKERS = 6
+KILL_WORKER_AT, KILL_BROKER_AT = 0.25, 0.5
+QUICK_EVERY = 16
+SECONDS_MAX = 600
+BROKER_OPTIONS = ("group.share.max.partition.max.record.locks=10000",)
+"""Allows Spark large batches: a group may ask for 4,000 records of a partition otherwise."""
+
+
+async def demo(options: argparse.Namespace, console: Console) -> bool:
+    """Run everything; whether the check holds. What it starts is gone when it returns."""
+    flights = list(dataset.flights(QUICK_EVERY if options.quick else 1))
+    async with contextlib.AsyncExitStack() as stack:
+        progress = stack.enter_context(progress_bars(console))
+        broker = Broker(options.data / "broker", options.output / "broker.log", *BROKER_OPTIONS)
+        await stack.enter_async_context(broker)
+        console.print(f"a broker is ready on {broker.address}")
+        bar = progress.add_task("produced", total=len(flights))
+        await produce(broker.address, flights, lambda n: progress.update(bar, completed=n))
+
+        groups = [pool_worker.GROUP] + [spark_statistics.GROUP] * options.spark
+        bars = {name: progress.add_task(name, total=len(flights), start=False) for name in groups}
+        watch = Watch(broker, progress, bars)
+        if options.spark:
+            console.print("Spark is starting")
+            spark = await stack.enter_async_context(spark_job(broker, options))
+            await watch.until(lambda: watch.done[spark_statistics.GROUP] > 0, spark)
+        console.print(f"{WORKERS} consumers are starting")
+        workers = [worker(number, broker, options) for number in range(1, WORKERS + 1)]
+        for one in workers:
+            await stack.enter_async_context(one)
+        await run_pool(watch, broker, workers, len(flights))
+        if options.spark:
+            await watch.until(lambda: spark.status is not None, spark)
+
+        findings = await check.check_broker(broker.address, TOPIC, groups, len(flights))
+    batches = read_journals(options.data)
+    findings["What the consumers did"] = check.check_pool(flights, batches)
+    findings["What the kills left to do again"] = check.check_kills(batches)
+    statistics = check.expected_statistics(flights)
+    if options.spark:
+        found = check.read_statistics(options.output / "statistics")
+        findings["Spark's Parquet files"] = check.check_spark(statistics, found)
+        statistics = found
+    console.print(verdict_table(findings))
+    picture.draw(options.output / "flights.png", statistics, batches, watch)
+    return all(one.ok for section in findings.values() for one in section)
+
+
+async def run_pool(watch: Watch, broker: Broker, workers: list[Child], flights: int) -> None:
+    """Let the consumers work, with the two kills, until all is done."""
+
+    def done() -> float:
+        return watch.done[pool_worker.GROUP] / flights
+
+    await watch.until(lambda: done() >= KILL_WORKER_AT, *workers)
+    victim, *others = workers
+    await watch.kill(victim)
+    # Nothing else to do: the broker gives to the others what the victim held.
+
+    await watch.until(lambda: done() >= KILL_BROKER_AT, *others)
+    await watch.kill(broker)
+    await broker.start()
+    watch.back(broker)
+    # Nothing else to do: all of them connect again by themselves.
+
+    await watch.until(lambda: done() == 1, *others)
+    for consumer in others:
+        await consumer.stop()  # it leaves the group
+        consumer.check(0)
+
+
+def worker(number: int, broker: Broker, options: argparse.Namespace) -> Child:
+    """One consumer of the pool."""
+    name = f"consumer-{number}"
+    return Child(
+        name,
+        options.output / f"{name}.log",
+        *("flights_demo.pool_worker", "--bootstrap", broker.address),
+        *("--journal", str(options.data / f"{name}.journal")),
+    )
+
+
+def spark_job(broker: Broker, options: argparse.Namespace) -> Child:
+    """The Spark query."""
+    return Child(
+        "Spark",
+        options.output / "spark.log",
+        *("flights_demo.spark_statistics", "--bootstrap", broker.address),
+        *("--checkpoint", str(options.data / "checkpoint")),
+        *("--output", str(options.output / "statistics")),
+    )
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help=f"every {QUICK_EVERY}th flight only")
+    parser.add_argument("--no-spark", dest="spark", action="store_false", help="without the query")
+    parser.add_argument(
+        "--data", type=Path, help="empty folder of the broker, kept (default: a temporary one)"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("demo-output"), help="picture, Parquet files, logs"
+    )
+    options = parser.parse_args()
+    if options.data and options.data.exists() and any(options.data.iterdir()):
+        parser.error(f"--data {options.data} is not empty")
+    return options
+
+
+async def limited(options: argparse.Namespace, console: Console) -> bool:
+    """The demo, ended in order by SIGTERM, Ctrl-C, or after ten minutes."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    async with asyncio.timeout(SECONDS_MAX):
+        return await demo(options, console)
+
+
+def main() -> int:
+    """The exit status: 0 when every flight is where it should be."""
+    options = parse_arguments()
+    console = Console(highlight=False)
+    started = time.monotonic()
+    options.output.mkdir(parents=True, exist_ok=True)
+    for log in options.output.glob("*.log"):
+        log.unlink()
+    with contextlib.ExitStack() as stack:
+        if options.data is None:
+            options.data = Path(stack.enter_context(tempfile.TemporaryDirectory("-flights")))
+        options.data.mkdir(parents=True, exist_ok=True)
+        try:
+            holds = asyncio.run(limited(options, console))
+        except ChildFailed as error:
+            console.print(f"[bold red]✗[/bold red] {error}", markup=True)
+            return 1
+        except TimeoutError:
+            console.print(f"[bold red]✗[/bold red] not done after {SECONDS_MAX} s")
+            return 1
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            console.print("stopped")
+            return 130
+    verdict = "[bold green]✓ every flight" if holds else "[bold red]✗ not every flight"
+    console.print(f"{verdict} is where it should be[/], in {time.monotonic() - started:.0f} s.")
+    console.print(f"The picture: {options.output / 'flights.png'}")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

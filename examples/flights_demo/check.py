@@ -1,0 +1,196 @@
+"""The judge. It knows the flights from the file, and asks the broker, the journals and the Parquet
+files what became of them. It does not ask the workload how it came to its decisions: what should
+happen to a flight is written down here once more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet
+
+from flights_demo.dataset import Flight
+from flights_demo.journal import Batch, Verdict
+from sharegroup import Admin
+
+VERY_LATE_MINUTES = 300
+MEAN_TOLERANCE = 1e-9
+
+Statistics = dict[tuple[str, str, str], tuple[int, float | None]]
+"""(origin, carrier, day) → departures, mean delay in minutes (None: all were cancelled)."""
+
+
+class Finding(NamedTuple):
+    """One line of the verdict: a number, and what it must be (None: it is only of interest)."""
+
+    what: str
+    found: int
+    expected: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is as it must be."""
+        return self.expected is None or self.found == self.expected
+
+
+# --- the broker's own word ------------------------------------------------------------------------
+
+
+async def check_broker(
+    bootstrap: str, topic: str, groups: Iterable[str], flights: int
+) -> dict[str, list[Finding]]:
+    """The log holds every flight once, and the groups have done with all of it."""
+    async with Admin(bootstrap) as admin:
+        progress = {group: await admin.list_share_group_offsets(group) for group in groups}
+        partitions = {where for offsets in progress.values() for where in offsets}
+        ends = await admin.list_offsets(where for where in partitions if where.topic == topic)
+    in_log = sum(end.offset for end in ends.values())
+    findings = {"The log": [Finding("records in the topic", in_log, flights)]}
+    for group, offsets in progress.items():
+        at_end = sum(one.start_offset == ends[where].offset for where, one in offsets.items())
+        # What the broker does not know is counted as one: it is certainly not nought.
+        findings[f"Share group {group}, says the broker"] = [
+            Finding("partitions done to their end", at_end, len(ends)),
+            Finding("records not done (lag)", sum(_known(one.lag) for one in offsets.values()), 0),
+            Finding("records in flight", sum(_known(one.in_flight) for one in offsets.values()), 0),
+        ]
+    return findings
+
+
+def _known(number: int | None) -> int:
+    return 1 if number is None else number
+
+
+# --- the pool of consumers ------------------------------------------------------------------------
+
+
+class Story(NamedTuple):
+    """What the journals tell about one flight: final decisions, and confirmed releases."""
+
+    confirmed: list[tuple[Verdict, int]]
+    in_doubt: list[tuple[Verdict, int]]
+    released: list[int]
+
+    @property
+    def end(self) -> tuple[Verdict, int] | None:
+        """What became of it, and at which delivery.
+
+        A decision in doubt (its worker or the broker was killed before the answer) counts when none
+        followed: the broker had it, or else the flight would have come again.
+        """
+        finals = self.confirmed or self.in_doubt
+        return finals[-1] if finals else None
+
+
+def stories(batches: Iterable[Batch]) -> dict[int, Story]:
+    """The journals, by flight."""
+    found: dict[int, Story] = defaultdict(lambda: Story([], [], []))
+    for batch in batches:
+        sure = batch.confirmed_at is not None
+        for flight, _, verdict, count in batch.decisions:
+            story = found[flight]
+            if verdict != "release":
+                (story.confirmed if sure else story.in_doubt).append((verdict, count))
+            elif sure:
+                story.released.append(count)
+    return found
+
+
+def check_pool(flights: Collection[Flight], batches: Iterable[Batch]) -> list[Finding]:
+    """Every flight was accepted or rejected as it should be, once, and the very late ones only
+    after they had been put back.
+    """
+    told = stories(batches)
+    none = Story([], [], [])
+    departed = [one.id for one in flights if one.dep_time is not None]
+    cancelled = [one.id for one in flights if one.dep_time is None]
+    late = {one.id for one in flights if (one.dep_delay or 0) >= VERY_LATE_MINUTES}
+    ends = {flight: story.end for flight, story in told.items()}
+    verdicts = Counter((flight in late, end) for flight, end in ends.items())
+    both = [one for one in told.values() if len({v for v, _ in one.confirmed + one.in_doubt}) > 1]
+    return [
+        Finding("accepted", _count(ends, departed, "accept"), len(departed)),
+        Finding("rejected: cancelled flights", _count(ends, cancelled, "reject"), len(cancelled)),
+        Finding("neither", sum(told.get(one.id, none).end is None for one in flights), 0),
+        Finding("both", len(both), 0),
+        Finding("confirmed twice", sum(len(one.confirmed) > 1 for one in told.values()), 0),
+        Finding("very late, and accepted at once", verdicts[True, ("accept", 1)], 0),
+        Finding("put back twice", sum(len(one.released) > 1 for one in told.values()), 0),
+        Finding("not very late, and put back", _put_back(told, told.keys() - late), 0),
+        Finding("put back, came again, accepted", _put_back(told, late)),
+    ]
+
+
+def _count(
+    ends: Mapping[int, tuple[Verdict, int] | None], flights: Iterable[int], verdict: Verdict
+) -> int:
+    found = (ends.get(flight) for flight in flights)
+    return sum(end is not None and end[0] == verdict for end in found)
+
+
+def _put_back(told: Mapping[int, Story], flights: Iterable[int]) -> int:
+    return sum(flight in told and bool(told[flight].released) for flight in flights)
+
+
+def check_kills(batches: Collection[Batch]) -> list[Finding]:
+    """What the kills have left: never a wrong result, but some work that was done again."""
+    told = stories(batches).values()
+    again = sum(one.delivery_count > 1 for batch in batches for one in batch.decisions)
+    doubts = sum(len(one.decisions) for one in batches if one.confirmed_at is None)
+    return [
+        Finding("deliveries that were not the first", again),
+        Finding("decisions whose confirmation was lost", doubts),
+        Finding("… done again", sum(bool(one.in_doubt and one.confirmed) for one in told)),
+        Finding(
+            "… known to the broker", sum(bool(one.in_doubt and not one.confirmed) for one in told)
+        ),
+    ]
+
+
+# --- Spark ----------------------------------------------------------------------------------------
+
+
+def expected_statistics(flights: Iterable[Flight]) -> Statistics:
+    """From the file alone."""
+    delays: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for one in flights:
+        known = [] if one.dep_delay is None else [one.dep_delay]
+        delays[one.origin, one.carrier, one.day] += known
+    return {
+        key: (len(ones), sum(ones) / len(ones) if ones else None) for key, ones in delays.items()
+    }
+
+
+def read_statistics(folder: Path) -> Statistics:
+    """What Spark has written."""
+    rows = pyarrow.parquet.read_table(folder).to_pylist()
+    return {
+        (row["origin"], row["carrier"], row["day"].isoformat()): (
+            row["departures"],
+            row["mean_delay"],
+        )
+        for row in rows
+    }
+
+
+def check_spark(expected: Statistics, found: Statistics) -> list[Finding]:
+    """Every row is there, and its numbers are those of the file."""
+    same = [key for key in expected if key in found and _same(expected[key], found[key])]
+    return [
+        Finding("rows: origin, carrier, day", len(found), len(expected)),
+        Finding("departures", _departures(found), _departures(expected)),
+        Finding("rows with equal count and mean delay", len(same), len(expected)),
+    ]
+
+
+def _departures(statistics: Statistics) -> int:
+    return sum(count for count, _ in statistics.values())
+
+
+def _same(one: tuple[int, float | None], other: tuple[int, float | None]) -> bool:
+    if one[0] != other[0] or (one[1] is None) != (other[1] is None):
+        return False
+    return one[1] is None or other[1] is None or abs(one[1] - other[1]) <= MEAN_TOLERANCE

@@ -1,0 +1,98 @@
+"""The demo's eyes and its axe: how far both groups are, by the broker's own word, several times a
+second; and the kills, with their times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.progress import Progress, TaskID
+
+from flights_demo.processes import Broker, Child
+from sharegroup import Admin, SharegroupError
+
+INTERVAL_SECONDS = 0.1
+ANSWER_MS = 1_000
+
+
+class Sample(NamedTuple):
+    """One group at one moment (seconds since 1970). None: the broker was away."""
+
+    at: float
+    done: int
+    in_flight: int | None
+
+
+@dataclass(slots=True)
+class Kill:
+    """A kill -9, and when what was killed was back (None: never)."""
+
+    at: float
+    name: str
+    back: float | None = None
+
+
+class Watch:
+    """See the module.
+
+    Attributes:
+        done: per group, how many records are done for good: the sum of its start offsets.
+        samples: per group, how it went.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        progress: Progress,
+        bars: Mapping[str, TaskID],
+    ) -> None:
+        self.samples: dict[str, list[Sample]] = {group: [] for group in bars}
+        self.kills: list[Kill] = []
+        self.done = dict.fromkeys(bars, 0)
+        self._broker = broker
+        self._progress = progress
+        self._bars = bars
+
+    async def until(self, condition: Callable[[], bool], *children: Child) -> None:
+        """Wait, and watch.
+
+        Raises:
+            ChildFailed: the broker or one of ``children`` has ended, which it should not.
+        """
+        async with Admin(self._broker.address, request_timeout_ms=ANSWER_MS) as admin:
+            while not condition():
+                for child in (self._broker, *children):
+                    child.check(0)
+                await self._look(admin)
+                await asyncio.sleep(INTERVAL_SECONDS)
+
+    async def kill(self, child: Child) -> None:
+        """kill -9."""
+        self.kills.append(Kill(time.time(), child.name))
+        self._progress.console.print(f"[red]kill -9[/red] {child.name}")
+        await child.kill()
+        if child is self._broker:
+            for group, samples in self.samples.items():
+                samples.append(Sample(time.time(), self.done[group], None))
+
+    def back(self, child: Child) -> None:
+        """A child that was killed runs again."""
+        kill = self.kills[-1]
+        kill.back = time.time()
+        self._progress.console.print(f"{child.name} is back after {kill.back - kill.at:.2f} s")
+
+    async def _look(self, admin: Admin) -> None:
+        for group, bar in self._bars.items():
+            try:
+                offsets = (await admin.list_share_group_offsets(group)).values()
+            except SharegroupError:
+                continue  # nobody has joined the group yet, or the broker is just coming back
+            self.done[group] = sum(one.start_offset or 0 for one in offsets)
+            self._progress.start_task(bar)
+            self._progress.update(bar, completed=self.done[group])
+            held = sum(one.in_flight or 0 for one in offsets)
+            self.samples[group].append(Sample(time.time(), self.done[group], held))
