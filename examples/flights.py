@@ -13,11 +13,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
 
 from flights_demo import check, dataset, picture, pool_worker, spark_statistics
 from flights_demo.journal import read_journals
@@ -25,7 +29,7 @@ from flights_demo.processes import Broker, Child, ChildFailed
 from flights_demo.produce import TOPIC, produce
 from flights_demo.report import progress_bars, verdict_table
 from flights_demo.watch import Watch
-from rich.console import Console
+from sharegroup import SharegroupError
 
 WORKERS = 6
 KILL_WORKER_AT, KILL_BROKER_AT = 0.25, 0.5
@@ -59,7 +63,7 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
             await stack.enter_async_context(one)
         await run_pool(watch, broker, workers, len(flights))
         if options.spark:
-            await watch.until(lambda: spark.status is not None, spark)
+            await watch.until(lambda: spark.status == 0, spark)
 
         findings = await check.check_broker(broker.address, TOPIC, groups, len(flights))
     batches = read_journals(options.data)
@@ -146,29 +150,35 @@ async def limited(options: argparse.Namespace, console: Console) -> bool:
         return await demo(options, console)
 
 
+def fresh_output(folder: Path) -> None:
+    """Make the folder, without what an earlier run has left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "statistics", ignore_errors=True)
+    for old in (folder / "flights.png", *folder.glob("*.log")):
+        old.unlink(missing_ok=True)
+
+
 def main() -> int:
     """The exit status: 0 when every flight is where it should be."""
     options = parse_arguments()
     console = Console(highlight=False)
     started = time.monotonic()
-    options.output.mkdir(parents=True, exist_ok=True)
-    for log in options.output.glob("*.log"):
-        log.unlink()
+    fresh_output(options.output)
     with contextlib.ExitStack() as stack:
         if options.data is None:
             options.data = Path(stack.enter_context(tempfile.TemporaryDirectory("-flights")))
         options.data.mkdir(parents=True, exist_ok=True)
         try:
             holds = asyncio.run(limited(options, console))
-        except ChildFailed as error:
-            console.print(f"[bold red]✗[/bold red] {error}", markup=True)
-            return 1
-        except TimeoutError:
-            console.print(f"[bold red]✗[/bold red] not done after {SECONDS_MAX} s")
-            return 1
         except (KeyboardInterrupt, asyncio.CancelledError):
             console.print("stopped")
             return 130
+        except TimeoutError:
+            console.print(f"[bold red]✗[/] not done after {SECONDS_MAX} s")
+            return 1
+        except (ChildFailed, SharegroupError) as error:
+            console.print("[bold red]✗[/]", escape(str(error)))
+            return 1
     verdict = "[bold green]✓ every flight" if holds else "[bold red]✗ not every flight"
     console.print(f"{verdict} is where it should be[/], in {time.monotonic() - started:.0f} s.")
     console.print(f"The picture: {options.output / 'flights.png'}")

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 Verdict = Literal["accept", "reject", "release"]
 
@@ -33,6 +33,12 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", buffering=1)
         self._batch = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def decide(self, decisions: Iterable[Decision]) -> None:
         """Before the commit."""

@@ -26,7 +26,6 @@ ACCEPTED, SPARK, IN_FLIGHT, AGAIN = "#2e86ab", "#e07a1f", "#edae49", "#7b4b94"
 KILL = "#c0392b"
 WEEK = 7
 PEAKS = 3
-BEFORE_SECONDS = -2
 STYLE = {
     "font.size": 10,
     "text.color": INK,
@@ -51,11 +50,12 @@ def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Wa
         top, middle, bottom = figure.subplots(3, height_ratios=(4, 3, 2.4))
         _draw_delays(top, statistics)
         start = min((batch.decided_at for batch in batches), default=0.0)
+        last = max((one[-1].at - start for one in watch.samples.values() if one), default=1.0)
         _draw_progress(middle, batches, watch, start)
         _draw_in_flight(bottom, batches, watch, start)
         for axes in (middle, bottom):
             _mark_kills(axes, watch.kills, start)
-            axes.set_xlim(BEFORE_SECONDS, middle.get_xlim()[1])
+            axes.set_xlim(-0.1 * last, 1.02 * last)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g} s"))
             _legend(axes)

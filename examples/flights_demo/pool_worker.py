@@ -74,7 +74,8 @@ async def main() -> None:
     arguments = parser.parse_args()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    await work(arguments.bootstrap, Journal(arguments.journal), stop)
+    with Journal(arguments.journal) as journal:
+        await work(arguments.bootstrap, journal, stop)
 
 
 if __name__ == "__main__":

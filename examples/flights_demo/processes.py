@@ -59,7 +59,7 @@ class Child:
         """The exit status; None while it runs."""
         return self._process.returncode if self._process is not None else None
 
-    def check(self, *allowed: int | None) -> None:
+    def check(self, *allowed: int) -> None:
         """Raise ChildFailed unless it runs, or has ended with a status that is ``allowed``."""
         if self.status not in (None, *allowed):
             raise ChildFailed(f"{self.name} ended with status {self.status}\n{self.log_tail()}")

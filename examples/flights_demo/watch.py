@@ -61,12 +61,12 @@ class Watch:
         """Wait, and watch.
 
         Raises:
-            ChildFailed: the broker or one of ``children`` has ended, which it should not.
+            ChildFailed: the broker or one of ``children`` has ended before that.
         """
         async with Admin(self._broker.address, request_timeout_ms=ANSWER_MS) as admin:
             while not condition():
                 for child in (self._broker, *children):
-                    child.check(0)
+                    child.check()
                 await self._look(admin)
                 await asyncio.sleep(INTERVAL_SECONDS)
 
