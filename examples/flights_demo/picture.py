@@ -53,6 +53,7 @@ def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Wa
         last = max((one[-1].at - start for one in watch.samples.values() if one), default=1.0)
         _draw_progress(middle, batches, watch, start)
         _draw_in_flight(bottom, batches, watch, start)
+        _name_kills(middle, watch.kills, start)
         for axes in (middle, bottom):
             _mark_kills(axes, watch.kills, start)
             axes.set_xlim(-0.1 * last, 1.02 * last)
@@ -93,7 +94,7 @@ def _draw_delays(axes: Axes, statistics: Statistics) -> None:
     )
     axes.xaxis.set_major_locator(mdates.MonthLocator())
     axes.xaxis.set_major_formatter(mdates.DateFormatter("%b"))
-    axes.margins(x=0.01)
+    axes.margins(x=0.01, y=0.08)  # room for the names of the worst days
     axes.axhline(0, color=FAINT, linewidth=0.8)
     _mark_peaks(axes, means)
     _legend(axes)
@@ -173,15 +174,18 @@ def _draw_in_flight(axes: Axes, batches: Sequence[Batch], watch: Watch, start: f
 
 
 def _mark_kills(axes: Axes, kills: Sequence[Kill], start: float) -> None:
-    for number, kill in enumerate(kills):
-        at = kill.at - start
+    for kill in kills:
+        axes.axvline(kill.at - start, color=KILL, linewidth=1.2, linestyle=(0, (4, 2)))
         if kill.back is not None:
-            axes.axvspan(at, kill.back - start, color=KILL, alpha=0.15, linewidth=0)
-        axes.axvline(at, color=KILL, linewidth=1.2, linestyle=(0, (4, 2)))
-        side = 1 if number % 2 else -1
+            axes.axvspan(kill.at - start, kill.back - start, color=KILL, alpha=0.15, linewidth=0)
+
+
+def _name_kills(axes: Axes, kills: Sequence[Kill], start: float) -> None:
+    for number, kill in enumerate(kills):
+        side = 1 if number % 2 else -1  # the first on the left, the second on the right
         axes.annotate(
             f"kill -9 {kill.name}",
-            (at, 1.0),
+            (kill.at - start, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(5 * side, -12),
             textcoords="offset points",
