@@ -73,6 +73,9 @@ class GroupSettings:
     assignment_interval_ms: int = 1_000
 
 
+WIDE_WINDOW: Final = "share.partition.wide.record.locks"
+
+
 def _check_offset_reset(value: ConfigValue) -> str | None:
     try:
         parse_offset_reset(str(value))
@@ -158,6 +161,17 @@ GROUP_CONFIGS: Final = ConfigTable(
             doc="Whether consumers may renew the lock of a record.",
             dynamic=True,
         ),
+        ConfigDef(
+            name=WIDE_WINDOW,
+            type=ConfigType.INT,
+            default=0,
+            minimum=0,
+            maximum=10_000_000,
+            doc="Not a Kafka setting. Where it is not 0 it takes the place of "
+            "share.partition.max.record.locks, without that one's bounds: for a group that holds "
+            "large batches on purpose, as a Spark query does. The Spark source sets it.",
+            dynamic=True,
+        ),
     ]
 )
 
@@ -205,6 +219,9 @@ def effective(overrides: Mapping[str, str], broker: BrokerGroupDefaults) -> Grou
         text = overrides.get(name)
         wanted = bounds.value if text is None else int(str(GROUP_CONFIGS[name].parse(text)))
         resolved[field_name(name)] = bounds.clamp(wanted)
+    wide = _own(overrides, WIDE_WINDOW)
+    if isinstance(wide, int) and wide:
+        resolved["partition_max_record_locks"] = wide
     return GroupSettings(
         **resolved,
         auto_offset_reset=parse_offset_reset(str(_own(overrides, "share.auto.offset.reset"))),

@@ -19,6 +19,10 @@ log = logging.getLogger("sharegroup.spark")
 UNSTARTED_SECONDS: Final = 2.0
 """How long a partition of which the group has no position yet may give nothing."""
 LOCK_MARGIN_SECONDS: Final = 2.0
+WIDE_WINDOW_FEATURE: Final = "share.wide.window"
+"""Our broker lets a group have a lock limit beyond the bounds of Kafka's."""
+WIDE_LOCKS: Final = 1_000_000
+"""Locks per partition on such a broker: they bound a batch, and a batch's overhead is fixed."""
 
 Offsets = dict[TopicIdPartition, int]
 
@@ -38,9 +42,12 @@ class GroupView:
         Raises:
             ConfigError: the broker refuses one; its own sentence says why.
         """
+        locks = self._options.record_locks_per_partition
+        wide = WIDE_WINDOW_FEATURE in self._cluster.features
         configs = {
             "share.auto.offset.reset": self._options.starting_offsets,
-            "share.partition.max.record.locks": self._options.record_locks_per_partition,
+            "share.partition.max.record.locks": None if wide else locks,
+            "share.partition.wide.record.locks": (locks or WIDE_LOCKS) if wide else None,
         }
         wanted = {name: str(value) for name, value in configs.items() if value is not None}
         if not wanted:
@@ -48,7 +55,7 @@ class GroupView:
         known = await self._offsets()
         if all(state.start_offset is None for state in known.values()):
             await self._set_configs(wanted)
-        elif is_new_query:
+        elif is_new_query and (self._options.starting_offsets or locks):
             log.warning(
                 "the group %s has a position already: startingOffsets and recordLocksPerPartition "
                 "are for new groups and do nothing",
