@@ -35,8 +35,6 @@ WORKERS = 6
 KILL_WORKER_AT, KILL_BROKER_AT = 0.25, 0.5
 QUICK_EVERY = 16
 SECONDS_MAX = 600
-BROKER_OPTIONS = ("group.share.max.partition.max.record.locks=10000",)
-"""Allows Spark large batches: a group may ask for 4,000 records of a partition otherwise."""
 
 
 async def demo(options: argparse.Namespace, console: Console) -> bool:
@@ -44,7 +42,7 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
     flights = list(dataset.flights(QUICK_EVERY if options.quick else 1))
     async with contextlib.AsyncExitStack() as stack:
         progress = stack.enter_context(progress_bars(console))
-        broker = Broker(options.data / "broker", options.output / "broker.log", *BROKER_OPTIONS)
+        broker = Broker(options.data / "broker", options.output / "broker.log")
         await stack.enter_async_context(broker)
         console.print(f"a broker is ready on {broker.address}")
         bar = progress.add_task("produced", total=len(flights))

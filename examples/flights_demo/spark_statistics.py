@@ -46,7 +46,7 @@ def statistics(spark: SparkSession, bootstrap: str) -> DataFrame:
         .option("kafka.group.id", GROUP)
         .option("subscribe", TOPIC)
         .option("startingOffsets", "earliest")
-        # The more records of a partition may be under way, the larger are the batches.
+        # Several batches on purpose, so that the kill falls into one; by default it is one here.
         .option("recordLocksPerPartition", LOCKS_PER_PARTITION)
         .load()
     )

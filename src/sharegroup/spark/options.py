@@ -36,7 +36,7 @@ class ShareOptions:
     """No batch is larger, whatever the trigger: it bounds the driver's memory and the broker's
     locks."""
     record_locks_per_partition: int | None = None
-    """How many records of a partition a batch may hold, set as a group config when the group is new.
+    """How many records of a partition a batch may hold; a config of the group when it is new.
     Our broker takes any number (1,000,000 where none is given); Apache Kafka's
     ``share.partition.max.record.locks`` has bounds (2,000, up to 4,000 unless the broker says)."""
     min_partitions: int | None = None
