@@ -1,0 +1,101 @@
+"""Records of the internal topics: what is written is read back, and other kinds are passed over."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from sharegroup.groups import records as groups
+from sharegroup.model.errors import MalformedMessage
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
+from sharegroup.wire.internal import groups as group_records
+from sharegroup.wire.internal import share_state as state_records
+
+KEY = SharePartitionKey("group:with:colons", UUID(int=77), 3)
+TOPIC = UUID(int=78)
+BATCHES = (StateBatch(5, 9, 2, 0), StateBatch(12, 12, 0, 4))
+
+STATE_RECORDS = [
+    KeyedRecord(
+        KEY,
+        ShareSnapshot(
+            snapshot_epoch=3,
+            state_epoch=2,
+            leader_epoch=1,
+            start_offset=5,
+            delivery_complete_count=5,
+            create_timestamp_ms=1_700_000_000_000,
+            write_timestamp_ms=1_700_000_000_001,
+            state_batches=BATCHES,
+        ),
+    ),
+    KeyedRecord(
+        KEY,
+        ShareUpdate(
+            snapshot_epoch=3,
+            leader_epoch=1,
+            start_offset=-1,
+            delivery_complete_count=-1,
+            state_batches=(),
+        ),
+    ),
+    KeyedRecord(KEY, None),
+]
+
+GROUP_RECORDS = [
+    groups.MemberMetadata(
+        group_id="g",
+        member_id="m",
+        rack_id=None,
+        client_id="c",
+        client_host="/127.0.0.1",
+        subscribed_topics=("a", "b"),
+    ),
+    groups.GroupMetadata(group_id="g", epoch=4, metadata_hash=-5),
+    groups.TargetAssignmentMetadata(group_id="g", assignment_epoch=4),
+    groups.TargetAssignmentMember(group_id="g", member_id="m", assignment={TOPIC: (0, 2)}),
+    groups.CurrentMemberAssignment(
+        group_id="g",
+        member_id="m",
+        member_epoch=4,
+        previous_member_epoch=3,
+        assignment={TOPIC: (0, 2)},
+    ),
+    groups.StatePartitionMetadata(
+        group_id="g",
+        initialized=(groups.TopicPartitions(TOPIC, "a", (0, 1)),),
+        initializing=(groups.TopicPartitions(TOPIC, "a", (2,)),),
+        deleting=((TOPIC, "old"),),
+    ),
+    groups.Tombstone(key_type=11, group_id="g"),
+    groups.Tombstone(key_type=13, group_id="g", member_id="m"),
+]
+
+
+@pytest.mark.parametrize("record", STATE_RECORDS)
+def test_state_records_round_trip(record: KeyedRecord) -> None:
+    assert state_records.decode_record(*state_records.encode_record(record)) == record
+
+
+@pytest.mark.parametrize("record", GROUP_RECORDS)
+def test_group_records_round_trip(record: groups.CoordinatorRecord) -> None:
+    assert group_records.decode_record(*group_records.encode_record(record)) == record
+
+
+def test_records_of_other_kinds_are_passed_over() -> None:
+    offset_commit_key = b"\0\1" + b"\0\1g" + b"\0\1t" + b"\0\0\0\0"
+    assert group_records.decode_record(offset_commit_key, b"\0\0") is None
+    key, value = state_records.encode_record(STATE_RECORDS[0])
+    assert state_records.decode_record(b"\0\x09" + key[2:], value) is None
+
+
+def test_a_cut_record_is_malformed() -> None:
+    key, value = state_records.encode_record(STATE_RECORDS[0])
+    assert value is not None
+    with pytest.raises(MalformedMessage):
+        state_records.decode_record(key, value[:-4])
+    with pytest.raises(MalformedMessage):
+        state_records.decode_record(key[:-4], value)
