@@ -129,11 +129,21 @@ class ServerProcess:
         return "\n".join(self.output().splitlines()[-lines:])
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A TCP port that nobody listened on a moment ago."""
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        return int(listener.getsockname()[1])
+    """A TCP port that nobody listened on a moment ago, and that was not given out before.
+
+    The system may name the same port twice running: two listeners of one server once got it.
+    """
+    while True:
+        with socket.socket() as listener:
+            listener.bind((HOST, 0))
+            port = int(listener.getsockname()[1])
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 def answers_api_versions(port: int) -> bool:
