@@ -19,7 +19,8 @@ MISSING = "–"
 PAGE = """# Benchmarks
 
 Written by `make bench ARGS="--write-docs"`: do not edit. Medians of {rounds} alternating rounds,
-same clients, same run, on {machine}, {when}. How each row is measured stands in the docstring of
+same clients, on {machine}, {when}; the figures of one row are of one run (`--only` measures
+some rows anew and keeps the others). How each row is measured stands in the docstring of
 its file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json).
 
 {table}
@@ -90,6 +91,15 @@ def rich_table(header: list[str], rows: list[list[str]], title: str) -> Table:
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     rule = ["---" if number < 2 else "---:" for number in range(len(header))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def add_earlier(results: Results, path: Path) -> None:
+    """Take over samples of rows that were not measured now from a JSON of an earlier run."""
+    if not path.exists():
+        return
+    for key, by_system in json.loads(path.read_text())["samples"].items():
+        if not any(results.samples[key].values()):
+            results.samples[key].update(by_system)
 
 
 def write_json(path: Path, results: Results, rounds: int) -> None:
