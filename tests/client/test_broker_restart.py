@@ -55,7 +55,6 @@ def test_producer_and_consumer_live_through_it(tmp_path: Path) -> None:
             consuming = asyncio.create_task(consume(consumer, records, under_load))
             await under_load.wait()
             server.kill()
-            await asyncio.sleep(0.2)
             await asyncio.to_thread(server.start)
             assert await producing == list(range(COUNT))
             await consuming

@@ -1,8 +1,8 @@
 """Durable share state: the share coordinator's machine over ``__share_group_state``.
 
 Decide (the machine), append, wait until durable; only then does the caller answer. A write that
-fails leaves the machine ahead of the log, so the caller fences the share partition; with a failed
-log no later write succeeds either.
+fails leaves the machine ahead of the log: the machine is replayed from the log, and the caller
+fences the share partition.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields
 from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
@@ -123,10 +123,15 @@ def _null(name: str) -> None:
     raise MalformedMessage(f"{name} is null, which this version does not allow")
 
 
+def _fields(kind: type[Message]) -> tuple[Field[Any], ...]:
+    """The dataclass fields of a message class; each has its schema as metadata."""
+    return fields(kind)  # type: ignore[arg-type]  # every message class is a dataclass
+
+
 def _defaults(kind: type[Message], version: int, flexible: bool) -> Any:
     """An instance with every field at its default, structs included."""
     values = {}
-    for f in fields(kind):  # type: ignore[arg-type]
+    for f in _fields(kind):
         schema: FieldSchema = f.metadata["wire"]
         if schema.kind == "struct" and f.default is None and version not in schema.nullable:
             values[f.name] = _defaults(schema.element, version, flexible)
@@ -164,7 +169,7 @@ class _Source:
 def _layout(kind: type[Message], version: int, flexible: bool) -> tuple[list[Any], list[Any]]:
     """The fields of this version in wire order: untagged, then tagged by tag."""
     plain, tagged = [], []
-    for f in fields(kind):  # type: ignore[arg-type]
+    for f in _fields(kind):
         schema: FieldSchema = f.metadata["wire"]
         if version not in schema.versions:
             continue
@@ -193,8 +198,8 @@ def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null)
     source.add(0, "def function(d, p):")
     plain, tagged = _layout(kind, version, flexible)
-    values = {f.name: source.name(f.default) for f in fields(kind)}  # type: ignore[arg-type]
-    for f in fields(kind):  # type: ignore[arg-type]
+    values = {f.name: source.name(f.default) for f in _fields(kind)}
+    for f in _fields(kind):
         schema = f.metadata["wire"]
         if schema.kind == "struct" and f.default is None and version not in schema.nullable:
             values[f.name] = source.name(_defaults(schema.element, version, flexible))
@@ -209,7 +214,7 @@ def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     _read_fixed(source, run, values)
     if flexible:
         _read_tags(source, tagged, values, version)
-    arguments = ", ".join(values[f.name] for f in fields(kind))  # type: ignore[arg-type]
+    arguments = ", ".join(values[f.name] for f in _fields(kind))
     source.add(1, f"return {source.name(kind)}({arguments}), p")
     function: Reader = source.build(f"read {kind.__name__} v{version}")
     return function

@@ -103,12 +103,12 @@ async def _read(
 
 
 def _response(wanted: Wanted, parts: list[PartitionData]) -> FetchResponse:
-    topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
+    topics: dict[tuple[str, UUID], list[PartitionData]] = {}
     for (topic, _), part in zip(wanted, parts, strict=True):
-        key = (topic.topic, topic.topic_id)
-        if key not in topics:
-            topics[key] = FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=[]
-            )
-        topics[key].partitions.append(part)  # type: ignore[attr-defined]
-    return FetchResponse(responses=list(topics.values()))
+        topics.setdefault((topic.topic, topic.topic_id), []).append(part)
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=own)
+            for (name, topic_id), own in topics.items()
+        ]
+    )
