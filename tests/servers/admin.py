@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from confluent_kafka import Producer
@@ -51,8 +52,14 @@ class Admin:
         self.set_group(group, share_auto_offset_reset="earliest")
 
 
-def produce(bootstrap: str, topic: str, values: Iterable[bytes], partition: int = -1) -> None:
-    """Produce these values and wait until each one is acknowledged; raises AssertionError."""
+def produce(
+    bootstrap: str, topic: str, values: Iterable[bytes], partition: int | None = None
+) -> None:
+    """Produce these values and wait until each one is acknowledged; raises AssertionError.
+
+    Without a ``partition`` they go round all partitions of the topic in turn. librdkafka's own
+    partitioner stays with one partition for a batch, so on a slow machine some get nothing.
+    """
     refused: list[object] = []
 
     def delivered(error: object, message: object) -> None:
@@ -60,8 +67,10 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes], partition: int 
             refused.append(error)
 
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **SILENT})
+    described = producer.list_topics(topic, ADMIN_SECONDS).topics[topic]
+    turns = itertools.cycle(sorted(described.partitions) if partition is None else [partition])
     for value in values:
-        producer.produce(topic, value, partition=partition, on_delivery=delivered)
+        producer.produce(topic, value, partition=next(turns), on_delivery=delivered)
         producer.poll(0)
     left = producer.flush(60)
     assert not refused, refused[:3]
