@@ -1,0 +1,56 @@
+"""DeleteShareGroupOffsets (API key 92).
+
+Source: Kafka's message definitions DeleteShareGroupOffsetsRequest.json,
+DeleteShareGroupOffsetsResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i16, i32, string, uuid
+
+
+@dataclass(slots=True)
+class DeleteShareGroupOffsetsRequestTopic(Message):
+    """In DeleteShareGroupOffsetsRequest."""
+
+    topic_name: str = string()
+
+
+@dataclass(slots=True)
+class DeleteShareGroupOffsetsRequest(Message):
+    """DeleteShareGroupOffsetsRequest, versions 0-0."""
+
+    FLEXIBLE = 0
+
+    group_id: str = string()
+    topics: Sequence[DeleteShareGroupOffsetsRequestTopic] = array(
+        DeleteShareGroupOffsetsRequestTopic
+    )
+
+
+@dataclass(slots=True)
+class DeleteShareGroupOffsetsResponseTopic(Message):
+    """In DeleteShareGroupOffsetsResponse."""
+
+    topic_name: str = string()
+    topic_id: UUID = uuid()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+
+
+@dataclass(slots=True)
+class DeleteShareGroupOffsetsResponse(Message):
+    """DeleteShareGroupOffsetsResponse, versions 0-0."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    responses: Sequence[DeleteShareGroupOffsetsResponseTopic] = array(
+        DeleteShareGroupOffsetsResponseTopic
+    )
