@@ -1,0 +1,105 @@
+"""Write docs/conformance.md: Apache Kafka's own test scenarios and our tests that cover them.
+
+Each ``tests/conformance/CLASS.csv`` has one row per test method of Kafka's class: ``scenario``,
+``covered_by`` (pytest ids, ``;`` between them) and ``note``. ``--check`` only compares.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+TABLES = ROOT / "tests" / "conformance"
+PAGE = ROOT / "docs" / "conformance.md"
+COLUMNS = ["scenario", "covered_by", "note"]
+
+INTRODUCTION = """\
+# Conformance
+
+Generated from `tests/conformance/*.csv` by `make docs`. Each table has one row per test method of
+a test class of Apache Kafka 4.3: our test that exercises the same scenario, or why it does not
+apply here. Names and facts are Kafka's, code is ours. `tests/test_conformance.py` holds that every
+test named here exists and that no row is empty.
+"""
+
+
+class Scenario(NamedTuple):
+    """One test method of Kafka's."""
+
+    name: str
+    tests: tuple[str, ...]
+    """pytest ids, relative to the repository."""
+    note: str
+
+
+def tables() -> dict[str, list[Scenario]]:
+    """Every class's scenarios, in the order of Kafka's file.
+
+    Raises:
+        ValueError: a file's columns are not the three.
+    """
+    return {path.stem: _read(path) for path in sorted(TABLES.glob("*.csv"))}
+
+
+def _read(path: Path) -> list[Scenario]:
+    with path.open(newline="") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames != COLUMNS:
+            raise ValueError(f"{path.name}: columns {rows.fieldnames}, not {COLUMNS}")
+        return [
+            Scenario(
+                row["scenario"],
+                tuple(test.strip() for test in row["covered_by"].split(";") if test.strip()),
+                (row["note"] or "").strip(),
+            )
+            for row in rows
+        ]
+
+
+def page() -> str:
+    """The page's text."""
+    found = tables()
+    lines = [
+        INTRODUCTION,
+        "| Class | Scenarios | Covered | Do not apply |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    lines += [_count(f"[{name}](#{name.lower()})", rows) for name, rows in found.items()]
+    lines.append(_count("**all**", [row for rows in found.values() for row in rows]))
+    for name, rows in found.items():
+        lines += ["", f"## {name}", "", "| Scenario | Covered by | Note |", "| --- | --- | --- |"]
+        lines += [
+            f"| {row.name} | {'<br>'.join(map(_link, row.tests))} | {_escaped(row.note)} |"
+            for row in rows
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _count(title: str, rows: Sequence[Scenario]) -> str:
+    covered = sum(bool(row.tests) for row in rows)
+    return f"| {title} | {len(rows)} | {covered} | {len(rows) - covered} |"
+
+
+def _link(test: str) -> str:
+    path, _, name = test.partition("::")
+    return f"[{_escaped(name)}](../{path})"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> int:
+    """Write or check."""
+    if "--check" in sys.argv:
+        return int(PAGE.read_text() != page())
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
