@@ -35,6 +35,7 @@ class Leader:
         records_max: int = 500,
         batch_size: int = 500,
         strict: bool = False,
+        aborted: tuple[tuple[int, int], ...] = (),
         fetch_offset: int | None = None,
     ) -> list[AcquiredRange]:
         acquisition = self.partition.acquire(
@@ -46,6 +47,7 @@ class Leader:
             records_max=records_max,
             batch_size=batch_size,
             strict=strict,
+            aborted=aborted,
             now_ms=self.now_ms,
             settings=self.settings,
         )

@@ -51,23 +51,30 @@ class NaivePartition:
         fetch_offset: int,
         records_max: int,
         strict: bool,
+        aborted: list[tuple[int, int]],
         now_ms: int,
         settings: DeliverySettings,
     ) -> list[tuple[int, int]]:
         """(offset, delivery count) of everything acquired."""
         if not batches or batches[-1][1] < self.start:
             return []
+        last_read = batches[-1][1]
+        batches = [batch for batch in batches if batch not in aborted]
         batch_of = {o: b for b in batches for o in range(b[0], b[1] + 1)}
-        for offset in range(fetch_offset, batches[-1][1]):
+        for offset in range(fetch_offset, last_read + 1):
             record = self.records.get(offset)
             if offset not in batch_of and record and record.state == AVAILABLE:
                 record.state = ARCHIVED
         self._advance()
         wanted, go_on = self._redelivery(batch_of, records_max, strict, settings)
-        if go_on and len(wanted) < records_max:
-            room = settings.record_locks_max - (self.end - self.start)
+        room = settings.record_locks_max - (self.end - self.start)
+        end = self.end
+        if go_on and len(wanted) < records_max and room > 0:
             wanted += self._new(batch_of, min(room, records_max - len(wanted)), strict)
-        for offset in range(self.end, max(wanted, default=0)):
+            end = max(end, *(o + 1 for o in [-1, *wanted]))
+            if not any(offset >= end for offset in batch_of):
+                end = max(end, last_read + 1)
+        for offset in range(self.end, end):
             self.records[offset] = Record(ARCHIVED)
         for offset in wanted:
             count = 0 if offset not in self.records else self.records[offset].count

@@ -125,6 +125,62 @@ def test_a_hole_of_any_width_costs_one_span() -> None:
     assert leader.partition.in_flight_count == 5
 
 
+# -- aborted transactions, which read_committed passes over
+
+
+def test_records_of_aborted_transactions_are_finished_and_given_to_nobody() -> None:
+    leader = Leader()
+    batches = (0, 4), (5, 9), (10, 10), (11, 14)  # 10 is a control batch
+    assert leader.acquire(*batches, aborted=((5, 9),)) == [
+        AcquiredRange(0, 4, 1),
+        AcquiredRange(10, 14, 1),
+    ]
+    assert leader.shape()[1] == (5, 9, "archived", 0)
+    assert leader.partition.delivery_complete_count == 5
+
+
+def test_a_read_of_nothing_but_aborted_records_moves_on() -> None:
+    leader = Leader()
+    assert leader.acquire((0, 4), (5, 9), aborted=((0, 9),)) == []
+    assert leader.partition.next_fetch_offset() == 10
+    assert leader.partition.start_offset == 10
+    assert leader.partition.next_deadline_ms() is None
+
+
+def test_aborted_records_behind_the_last_one_given_are_passed_too() -> None:
+    leader = Leader()
+    assert leader.acquire((0, 4), (5, 9), aborted=((5, 9),)) == [AcquiredRange(0, 4, 1)]
+    assert leader.partition.next_fetch_offset() == 10
+
+
+def test_what_record_limit_leaves_over_is_not_passed() -> None:
+    leader = Leader()
+    batches = (0, 4), (5, 9)
+    given = leader.acquire(*batches, records_max=3, strict=True, aborted=((5, 9),))
+    assert given == [AcquiredRange(0, 2, 1)]
+    assert leader.partition.next_fetch_offset() == 3
+
+
+def test_a_full_window_does_not_grow_over_aborted_records() -> None:
+    leader = Leader()
+    leader.settings = replace(SETTINGS, record_locks_max=5)
+    leader.acquire((0, 4))
+    assert leader.acquire((5, 9), aborted=((5, 9),)) == []
+    assert leader.partition.end_offset == 5
+
+
+def test_aborted_records_delivered_before_the_group_wanted_committed_ones_only() -> None:
+    leader = Leader()
+    leader.acquire((0, 4), (5, 9))
+    leader.acknowledge(AckBatch(3, 8, RELEASE))
+    assert leader.acquire((0, 4), (5, 9), aborted=((5, 9),)) == [AcquiredRange(3, 4, 2)]
+    assert leader.shape()[1:] == [
+        (3, 4, "acquired", 2),
+        (5, 8, "archived", 0),
+        (9, 9, "acquired", 1),
+    ]
+
+
 # -- throttling
 
 

@@ -36,6 +36,7 @@ class Delivery(RuleBasedStateMachine):
         self.now_ms = 0
         self.settings = DEFAULTS
         self.log: list[tuple[int, int]] = []
+        self.aborted: set[tuple[int, int]] = set()
         self.log_end = 3
         self.records: list[KeyedRecord] = []
         self.coordinator = ShareCoordinator(updates_per_snapshot=4)
@@ -63,11 +64,20 @@ class Delivery(RuleBasedStateMachine):
             )
             self.records.append(record)
 
-    @rule(sizes=st.lists(st.tuples(st.integers(1, 8), st.sampled_from([0, 0, 0, 2])), max_size=5))
-    def produce(self, sizes: list[tuple[int, int]]) -> None:
-        for size, hole in sizes:
+    @rule(
+        batches=st.lists(
+            st.tuples(
+                st.integers(1, 8), st.sampled_from([0, 0, 0, 2]), st.sampled_from([False, True])
+            ),
+            max_size=5,
+        )
+    )
+    def produce(self, batches: list[tuple[int, int, bool]]) -> None:
+        for size, hole, aborted in batches:
             base = self.log_end + hole
             self.log.append((base, base + size - 1))
+            if aborted:
+                self.aborted.add(self.log[-1])
             self.log_end = base + size
 
     @precondition(lambda self: self.log)
@@ -85,14 +95,22 @@ class Delivery(RuleBasedStateMachine):
         batch_size=st.integers(1, 6),
         batches_max=st.integers(1, 4),
         strict=st.booleans(),
+        committed=st.booleans(),
     )
     def acquire(
-        self, member: str, records_max: int, batch_size: int, batches_max: int, strict: bool
+        self,
+        member: str,
+        records_max: int,
+        batch_size: int,
+        batches_max: int,
+        strict: bool,
+        committed: bool,
     ) -> None:
         offset = self.real.next_fetch_offset()
         batches = [batch for batch in self.log if batch[1] >= offset][:batches_max]
+        aborted = [b for b in batches if b in self.aborted] if committed else []
         expected = self.naive.acquire(
-            member, batches, offset, records_max, strict, self.now_ms, self.settings
+            member, batches, offset, records_max, strict, aborted, self.now_ms, self.settings
         )
         got = self.real.acquire(
             member,
@@ -101,6 +119,7 @@ class Delivery(RuleBasedStateMachine):
             records_max=records_max,
             batch_size=batch_size,
             strict=strict,
+            aborted=aborted,
             now_ms=self.now_ms,
             settings=self.settings,
         )
@@ -140,6 +159,7 @@ class Delivery(RuleBasedStateMachine):
             batch_size=3,
             batches_max=3,
             strict=data.draw(st.booleans()),
+            committed=data.draw(st.booleans()),
         )
         for first, last in [(s.first, s.last) for s in self.real.spans() if s.lock is not None]:
             size = min(len(kinds), last - first + 1)

@@ -1,7 +1,7 @@
 """Giving records to a member: redelivery first, then new ones (KIP-932 "Acquiring records").
 
-Offsets that the log has lost are archived on the way; poisoned records are throttled
-(:mod:`sharegroup.share.throttle`).
+Offsets that the log has lost and those of aborted transactions are archived on the way; poisoned
+records are throttled (:mod:`sharegroup.share.throttle`).
 """
 
 from __future__ import annotations
@@ -64,24 +64,24 @@ def acquired(
     if fetched.missing:
         _discard(window, fetched.missing)
     again = _redelivery(window, fetched, request, settings.delivery_count_limit)
-    new: list[tuple[int, int]] = []
-    wanted = request.records_max - again.size
-    if wanted > 0 and not again.alone:
-        room = settings.record_locks_max - (window.end - window.start)
-        new = _new_ranges(window, fetched, min(wanted, room), strict=request.strict)
-    if again.region is None and not new:
-        return NOTHING
-    lock = window.locks.take(request.member_id, request.deadline_ms)
-    given = _lock_again(window, again.region, lock) if again.region else []
-    given += _lock_new(window, new, lock)
+    wanted = 0 if again.alone else request.records_max - again.size
+    wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
+    new = _new_ranges(window, fetched, wanted, strict=request.strict)
+    given: list[Span] = []
+    if again.region or new:
+        lock = window.locks.take(request.member_id, request.deadline_ms)
+        given += _lock_again(window, again.region, lock) if again.region else ()
+        given += _lock_new(window, new, lock)
+    if wanted > 0 and fetched.end > window.end and fetched.from_offset(window.end) is None:
+        window.extend([Span(window.end, fetched.end - 1, _GONE, 0, None)])
     window.pass_terminal()
     return Acquisition(tuple(fetched.answer(given, None if request.strict else request.batch_size)))
 
 
 def _discard(window: Window, missing: list[tuple[int, int]]) -> None:
-    """Archive available offsets that are not in the log any more.
+    """Archive available offsets that are not in the log any more, or of aborted transactions.
 
-    Not written by itself: after a reload the next read finds the same holes.
+    Not written by itself: after a reload the next read finds the same.
     """
     for hole_first, hole_last in missing:
         first, last = max(hole_first, window.start), min(hole_last, window.end - 1)
@@ -117,9 +117,9 @@ def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) 
 def _available_in(window: Window, fetched: Fetched) -> Iterator[Span]:
     """Available spans within what was read, clipped to it, ascending."""
     lowest = window.first_available()
-    if lowest is None:
+    if lowest is None or not fetched.bases:
         return
-    first, last = max(lowest, fetched.bases[0]), min(fetched.last, window.end - 1)
+    first, last = max(lowest, fetched.bases[0]), min(fetched.lasts[-1], window.end - 1)
     if first > last:
         return
     unseen = window.counts[RecordState.AVAILABLE]

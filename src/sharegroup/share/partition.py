@@ -122,6 +122,7 @@ class SharePartition:
         records_max: int,
         batch_size: int,
         strict: bool = False,
+        aborted: Iterable[tuple[int, int]] = (),
         now_ms: int,
         settings: DeliverySettings,
     ) -> Acquisition:
@@ -132,6 +133,10 @@ class SharePartition:
         archived as compacted away. ``strict`` (record_limit, KIP-1206) gives at most
         ``records_max`` and makes no cuts; otherwise (batch_optimized) the last log batch is taken
         whole, and ranges are cut at log batch bases once they have ``batch_size`` offsets.
+        ``aborted`` (``share.isolation.level`` read_committed) are ascending offset ranges of data
+        batches of aborted transactions among ``batches``: they are finished, as Archived, and given
+        to nobody. Control batches are given like others; the client reports them as gaps. A call
+        may thus give nothing and yet move :meth:`next_fetch_offset`: read on from there.
         A read from past the window's end, begun before this object was loaded, gives nothing:
         what lies between was not read.
 
@@ -143,7 +148,7 @@ class SharePartition:
             return NOTHING
         if fetch_offset > window.end:
             return NOTHING
-        fetched = Fetched(fetch_offset, batches)
+        fetched = Fetched(fetch_offset, batches, aborted)
         request = Request(member_id, records_max, batch_size, strict, now_ms + settings.lock_ms)
         return acquired(window, fetched, request, settings)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import add, le, lt
 from typing import NamedTuple
 
 from sharegroup.share.spans import Span
@@ -21,25 +23,52 @@ class Fetched:
     """What a read of the log from ``fetch_offset`` on returned: whole batches, in order.
 
     Offsets that the read passed over and that lie in no batch do not exist: they were compacted
-    away. The first batch may begin before ``fetch_offset``.
+    away. Those of ``aborted`` batches are as good as not there. The first batch may begin before
+    ``fetch_offset``.
     """
 
-    def __init__(self, fetch_offset: int, batches: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        fetch_offset: int,
+        batches: Sequence[tuple[int, int]],
+        aborted: Iterable[tuple[int, int]] = (),
+    ) -> None:
         self.bases = [base for base, _ in batches]
         self.lasts = [last for _, last in batches]
-        self.missing: list[tuple[int, int]] = []
-        end, previous_last = fetch_offset, -1
-        for base, last in batches:
-            if last < base or base <= previous_last:
-                raise ValueError(f"log batch {base}-{last} is out of order")
-            if base > end:
-                self.missing.append((end, base - 1))
-            end, previous_last = max(end, last + 1), last
+        self.end = self.lasts[-1] + 1
+        """One past the last offset read."""
+        adjoining = self._adjoining()
+        for first, last in aborted:
+            at = slice(bisect_left(self.bases, first), bisect_right(self.bases, last))
+            if at.start < at.stop:
+                adjoining = False
+                del self.bases[at], self.lasts[at]
+        self.missing = [] if adjoining else self._holes(fetch_offset)
+        """Offsets read that nobody may get: ascending ranges, not adjoining."""
+        if adjoining and fetch_offset < self.bases[0]:
+            self.missing.append((fetch_offset, self.bases[0] - 1))
 
-    @property
-    def last(self) -> int:
-        """The last offset read."""
-        return self.lasts[-1]
+    def _adjoining(self) -> bool:
+        """Whether each batch begins where the one before it ends; all of it at C speed."""
+        bases, lasts = self.bases, self.lasts
+        if not all(map(le, bases, lasts)):
+            raise ValueError("log batches are out of order: one ends before it begins")
+        following = bases[1:]
+        if list(map(add, lasts, repeat(1, len(following)))) == following:
+            return True
+        if not all(map(lt, lasts, following)):
+            raise ValueError("log batches are out of order")
+        return False
+
+    def _holes(self, fetch_offset: int) -> list[tuple[int, int]]:
+        holes, end = [], fetch_offset
+        for base, last in zip(self.bases, self.lasts, strict=True):
+            if base > end:
+                holes.append((end, base - 1))
+            end = max(end, last + 1)
+        if self.end > end:
+            holes.append((end, self.end - 1))
+        return holes
 
     def from_offset(self, offset: int) -> int | None:
         """The lowest offset read that is not below ``offset``, or None."""
