@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from sharegroup.broker.configs.access import ACCESS_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
@@ -49,6 +50,11 @@ Kafka's other broker settings. Each is read with one warning that says why it do
 
 SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
     ("Broker: the node", "Who it is, where it listens, what it accepts.", NODE_CONFIGS),
+    (
+        "Broker: authorisation",
+        "Who a client is taken for, and what it may do.",
+        ACCESS_CONFIGS,
+    ),
     ("Broker: logs", "Defaults of topics that set none of their own.", LOG_CONFIGS),
     (
         "Broker: share groups",

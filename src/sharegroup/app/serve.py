@@ -13,25 +13,27 @@ from pathlib import Path
 from sharegroup import __version__
 from sharegroup.app.environment import local_environment
 from sharegroup.broker.configs.broker import BrokerConfig, load
+from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
 
 logger = logging.getLogger("sharegroup.broker")
 
-LISTEN_DEFAULT = ("127.0.0.1", 9092)
 DATA_DEFAULT = "./sharegroup-data"
 
 
 def run(
     *,
     listen: str | None = None,
+    metrics: str | None = None,
     data: str | None = None,
     config_path: str | None = None,
     overrides: Sequence[str] = (),
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean stop.
 
-    ``listen`` (HOST:PORT) and ``data`` win over the configuration, which wins over the defaults.
+    ``listen``, ``metrics`` (HOST:PORT) and ``data`` win over the configuration, which wins over
+    the defaults.
 
     Raises:
         ConfigError: one sentence that says what is wrong.
@@ -42,15 +44,24 @@ def run(
     config = load(_read(config_path), overrides)
     for warning in config.warnings:
         logger.warning("%s", warning)
-    host, port = _address(listen, config)
+    listeners = _listeners(listen, config)
+    metrics_at = metrics or config.text("metrics.address")
+    scraped = _address("--metrics", metrics_at) if metrics_at else None
     folder = data or _folder(config)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(config, host, port, folder))
+        runner.run(serve(config, listeners, folder, scraped))
     return 0
 
 
-async def serve(config: BrokerConfig, host: str, port: int, folder: str) -> None:
+async def serve(
+    config: BrokerConfig,
+    listeners: Sequence[Listener],
+    folder: str,
+    metrics: tuple[str, int] | None = None,
+) -> None:
     """Open, listen, say so in one line, wait for a signal, close.
+
+    ``metrics`` is where Prometheus may fetch them.
 
     Raises:
         ConfigError: the folder or the address cannot be had.
@@ -65,11 +76,8 @@ async def serve(config: BrokerConfig, host: str, port: int, folder: str) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        try:
-            address, bound = await broker.listen(host, port)
-        except OSError as error:
-            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-        print(ready_line(broker, address, bound, folder), flush=True)
+        addresses = [await _listen(broker, listener) for listener in listeners]
+        print(ready_line(broker, *addresses[0], folder), flush=True)
         await stop.wait()
         logger.info("stopping: open requests may end")
     finally:
@@ -105,15 +113,25 @@ def _read(path: str | None) -> str:
         raise ConfigError(f"config file {path} cannot be read: {error}") from error
 
 
-def _address(listen: str | None, config: BrokerConfig) -> tuple[str, int]:
+async def _listen(broker: Broker, listener: Listener) -> tuple[str, int]:
+    host, port = listener.host, listener.port
+    try:
+        return await broker.listen(host, port, listener.name)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+
+
+def _listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
+    """Those configured; with ``listen`` the first of them, at that address."""
     if listen is None:
-        if "listeners" in config.static:
-            listener = config.listeners[0]
-            return listener.host, listener.port
-        return LISTEN_DEFAULT
-    host, colon, port = listen.rpartition(":")
+        return config.listeners
+    return [Listener(config.listeners[0].name, *_address("--listen", listen))]
+
+
+def _address(option: str, text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ConfigError(f"--listen takes HOST:PORT, such as 127.0.0.1:9092, not {listen!r}")
+        raise ConfigError(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not {text!r}")
     return host.strip("[]") or "0.0.0.0", int(port)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.limits import FRAME_BYTES_MAX
@@ -139,3 +139,8 @@ API_TABLE: dict[int, ServedApi] = {
         ),
     )
 }
+
+CARRIES_RECORDS: Final = frozenset(
+    api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
+)
+"""Keys, as they begin a frame, of the APIs whose answers carry records and can be large."""

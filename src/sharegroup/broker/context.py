@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
+
+from sharegroup.broker.authorization.access import Access
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestContext:
-    """``connection`` is an opaque key of the TCP connection: share sessions end with it."""
+class RequestContext(NamedTuple):
+    """``connection`` is an opaque key of the TCP connection: share sessions end with it.
+
+    ``access`` is what the client may do; ``advertised`` the host and port by which it knows this
+    node.
+    """
 
     version: int
     client_id: str
     client_host: str
     connection: object
+    access: Access
+    advertised: tuple[str, int]

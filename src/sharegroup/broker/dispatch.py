@@ -8,10 +8,10 @@ connection, as in Kafka.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.broker.api_table import API_TABLE, ServedApi
+from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.counters import Counters
 from sharegroup.model.errors import KafkaError, MalformedMessage, UnknownServerError
@@ -22,6 +22,7 @@ from sharegroup.wire.messages.api_versions import ApiVersion, ApiVersionsRespons
 
 if TYPE_CHECKING:
     from sharegroup.broker.connection import BrokerConnection
+    from sharegroup.broker.endpoint import Endpoint
     from sharegroup.broker.server import Broker
 
 logger = logging.getLogger("sharegroup.broker")
@@ -35,23 +36,10 @@ class Dispatcher:
     def __init__(self, broker: Broker, counters: Counters) -> None:
         self._broker = broker
         self._counters = counters
-        self.connections: set[BrokerConnection] = set()
-        self._on_disconnect: list[Callable[[object], None]] = []
 
-    def on_disconnect(self, callback: Callable[[object], None]) -> None:
-        """Call ``callback`` with the connection when one is gone."""
-        self._on_disconnect.append(callback)
-
-    def connected(self, connection: BrokerConnection) -> None:
-        """A connection was accepted."""
-        self.connections.add(connection)
-        self._counters.add("connections")
-
-    def disconnected(self, connection: BrokerConnection) -> None:
-        """A connection is gone."""
-        self.connections.discard(connection)
-        for callback in self._on_disconnect:
-            callback(connection)
+    def access(self, endpoint: Endpoint, host: str) -> Access:
+        """What a client may do that comes in by ``endpoint`` from ``host``."""
+        return Access(self._broker.authorizer, endpoint.principal, host)
 
     def malformed(self, connection: BrokerConnection, error: MalformedMessage) -> None:
         """A peer sent what is no message; its connection is being closed."""
@@ -79,6 +67,8 @@ class Dispatcher:
             client_id=header.client_id or "",
             client_host=connection.client_host,
             connection=connection,
+            access=connection.access,
+            advertised=connection.endpoint.advertised,
         )
         self._counters.add("requests", served.api.name)
         response = await self._handle(served, request, context)

@@ -11,11 +11,16 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
+from sharegroup.broker.authorization.configured import configured_authorizer
+from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import log_settings
 from sharegroup.broker.connection import BrokerConnection
+from sharegroup.broker.connections import Connections
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.dispatch import Dispatcher
+from sharegroup.broker.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.internal_topic import (
     CONSUMER_OFFSETS,
     INTERNAL_SETTINGS,
@@ -54,9 +59,8 @@ class Broker:
         self.configs = LiveConfigs(config, folder)
         self.waiters = Waiters()
         self.stopping = False
-        self.advertised: tuple[str, int] = ("", 0)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server: asyncio.AbstractServer | None = None
+        self._servers: list[asyncio.AbstractServer] = []
         self.topics = Topics(
             folder,
             self.waiters,
@@ -87,8 +91,11 @@ class Broker:
         )
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
         self.share_fetching = ShareFetching(self)
+        self.authorizer: Authorizer = AllowAll()
+        self.connections = Connections(
+            lambda: self.configs.broker, self.counters, self._disconnected
+        )
         self.dispatcher = Dispatcher(self, self.counters)
-        self.dispatcher.on_disconnect(self._disconnected)
 
     @classmethod
     async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
@@ -106,10 +113,12 @@ class Broker:
             return log_settings(configs, broker.configs.broker if opened else live)
 
         opened = False
+        authorizer = configured_authorizer(config, environment.disk)
         folder = await DataFolder.open(
             environment, data, DataFolderSettings(log_settings=settings_of, node_id=config.node_id)
         )
         broker = cls(config.altered(folder.facts.broker_configs), environment, folder)
+        broker.authorizer = authorizer
         opened = True
         await broker.state.load()
         await broker.groups.load()
@@ -125,34 +134,40 @@ class Broker:
         """``auto.create.topics.enable``."""
         return self.configs.broker.flag("auto.create.topics.enable")
 
-    async def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Accept connections; the address, with the port that the system chose for 0.
+    async def listen(self, host: str, port: int, name: str = PLAINTEXT) -> tuple[str, int]:
+        """Accept connections, also on several addresses, each as the listener ``name``; the address
+        that clients are told, with the port that the system chose for 0.
 
         Raises:
             OSError: the address cannot be had.
         """
-        loop = asyncio.get_running_loop()
-        frame_bytes_max = self.configs.broker.integer("socket.request.max.bytes")
-        self._server = await loop.create_server(
-            lambda: BrokerConnection(self.dispatcher, frame_bytes_max), host or None, port
+        config = self.configs.broker
+        endpoint = Endpoint(name=name, principal=config.principals.get(name, ANONYMOUS))
+        frame_bytes_max = config.integer("socket.request.max.bytes")
+        server = await asyncio.get_running_loop().create_server(
+            lambda: BrokerConnection(self.dispatcher, self.connections, endpoint, frame_bytes_max),
+            host or None,
+            port,
+            backlog=config.integer("socket.listen.backlog.size"),
         )
-        bound = self._server.sockets[0].getsockname() if self._server.sockets else (host, port)
-        self.advertised = (host or "127.0.0.1", bound[1])
-        advertised = self.configs.broker.advertised_listeners
-        if advertised:
-            self.advertised = (advertised[0].host or host, advertised[0].port or bound[1])
-        self._housekeep()
-        return self.advertised
+        bound = server.sockets[0].getsockname()[1] if server.sockets else port
+        told = config.advertised(name)
+        endpoint.advertised = (
+            (told.host or host, told.port or bound) if told else (host or "127.0.0.1", bound)
+        )
+        if not self._servers:
+            self._housekeep()
+        self._servers.append(server)
+        return endpoint.advertised
 
     async def close(self) -> None:
         """Stop accepting, let open requests end, flush, and unlock the folder."""
         self.stopping = True
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         self.waiters.wake_all()
         await self._drain()
-        for connection in list(self.dispatcher.connections):
-            connection.close()
+        self.connections.close()
         self.groups.close()
         self.share_partitions.close()
         for task in self._tasks:
@@ -172,7 +187,7 @@ class Broker:
 
     def is_connected(self, connection: object) -> bool:
         """Whether a request's connection is still there."""
-        return connection in self.dispatcher.connections
+        return connection in self.connections
 
     async def end_session(self, session: ShareSession) -> None:
         """A share session was closed: what its member holds comes back, durably."""
@@ -198,7 +213,7 @@ class Broker:
         """Wait, for a bounded time, until no connection has an open request."""
         loop = asyncio.get_running_loop()
         until = loop.time() + DRAIN_S
-        for connection in list(self.dispatcher.connections):
+        for connection in self.connections.all():
             await connection.idle(until - loop.time())
 
     def _housekeep(self) -> None:

@@ -25,6 +25,7 @@ def serve(arguments: Sequence[str]) -> int:
     try:
         return run(
             listen=options.listen,
+            metrics=options.metrics,
             data=options.data,
             config_path=options.config,
             overrides=options.options,
@@ -45,6 +46,11 @@ def _parser() -> argparse.ArgumentParser:
         "--listen",
         metavar="HOST:PORT",
         help="where to accept connections (default: 127.0.0.1:9092)",
+    )
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="where Prometheus may fetch metrics (default: nowhere)",
     )
     parser.add_argument(
         "--data",

@@ -11,10 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sharegroup.broker.configs.access import (
+    ACCESS_CONFIGS,
+    parse_principals,
+    parse_super_users,
+)
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, why_meaningless
 from sharegroup.broker.configs.listeners import (
     Listener,
     check_plaintext,
+    parse_counts,
     parse_listeners,
     parse_protocols,
 )
@@ -35,7 +41,7 @@ from sharegroup.model.config import (
 )
 from sharegroup.model.errors import ConfigError, InvalidConfig
 
-BROKER_CONFIGS: Final = ConfigTable((*NODE_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS))
+BROKER_CONFIGS: Final = ConfigTable((*NODE_CONFIGS, *ACCESS_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS))
 
 _COPIES: Final = (
     "default.replication.factor",
@@ -113,6 +119,29 @@ class BrokerConfig:
     def advertised_listeners(self) -> list[Listener]:
         """What to tell clients; empty when not set: then whatever the listeners turn out to be."""
         return self._endpoints("advertised.listeners")
+
+    def advertised(self, name: str) -> Listener | None:
+        """What to tell clients of the listener ``name``; a single one is told to all."""
+        told = self.advertised_listeners
+        if len(told) == 1:
+            return told[0]
+        return next((listener for listener in told if listener.name == name), None)
+
+    @property
+    def super_users(self) -> tuple[str, ...]:
+        """Principals that may do everything."""
+        return parse_super_users(self.text("super.users"))
+
+    @property
+    def principals(self) -> dict[str, str]:
+        """Principal by the name of the listener, for those that have one."""
+        return parse_principals(self.names("listener.principal.map"))
+
+    @property
+    def connections_per_ip(self) -> dict[str, int]:
+        """max.connections.per.ip.overrides: the most connections by address."""
+        setting = "max.connections.per.ip.overrides"
+        return parse_counts(setting, self.names(setting))
 
     @property
     def retention_ms(self) -> int:
@@ -242,6 +271,7 @@ def check_broker(config: BrokerConfig) -> None:
     sessions, size = "group.share.max.share.sessions", "group.share.max.size"
     if config.integer(sessions) < config.integer(size):
         _must_not_be_less(sessions, size)
+    _check_access(config)
     check_plaintext(
         config.listeners, parse_protocols(config.names("listener.security.protocol.map"))
     )
@@ -251,6 +281,15 @@ def check_broker(config: BrokerConfig) -> None:
         raise InvalidConfig("advertised.listeners: there are more of them than listeners")
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:
         raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _check_access(config: BrokerConfig) -> None:
+    """Refuse what cannot be read, and a principal for a listener that is not there."""
+    _ = config.super_users, config.connections_per_ip
+    known = {listener.name for listener in config.listeners}
+    for name in config.principals:
+        if name not in known:
+            raise InvalidConfig(f"listener.principal.map: there is no listener {name}")
 
 
 def _must_not_be_less(name: str, other: str) -> None:

@@ -93,6 +93,11 @@ def choice(
     )
 
 
+def text(name: str, default: str | None, doc: str) -> ConfigDef:
+    """Any text; None as the default means "not set"."""
+    return ConfigDef(name=name, type=ConfigType.STRING, default=default, doc=doc)
+
+
 def names(
     name: str,
     default: tuple[str, ...] | None,

@@ -67,8 +67,8 @@ _KAFKA: Final = """
     log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes
     log.local.retention.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
     log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
-    max.connection.creation.rate max.connections.per.ip max.connections.per.ip.overrides
-    max.incremental.fetch.session.cache.slots max.request.partition.size.limit metadata.log.dir
+    max.connection.creation.rate max.incremental.fetch.session.cache.slots
+    max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
     metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
@@ -175,7 +175,8 @@ _FREE_PREFIXES: Final = ("listener.name.", "config.providers.")
 
 _NO_CONTROLLER: Final = "there is no controller: one embedded node"
 _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
-_NO_SECURITY: Final = "connections are plaintext, nobody is authenticated and nothing is forbidden"
+_NO_SECURITY: Final = "connections are plaintext and nobody is authenticated"
+_OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
 _NO_GROUPS: Final = "there are no consumer groups yet"
 _NO_TRANSACTIONS: Final = "there are no transactions yet"
 _NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
@@ -204,9 +205,9 @@ _REASONS: Final = (
     ("ssl.", _NO_SECURITY),
     ("sasl.", _NO_SECURITY),
     ("security.", _NO_SECURITY),
-    ("authorizer.", _NO_SECURITY),
+    ("authorizer.", _OWN_ACLS),
     ("delegation.", _NO_SECURITY),
-    ("principal.", _NO_SECURITY),
+    ("principal.", "write listener.principal.map"),
     ("listener.name.", _NO_SECURITY),
     ("log.cleaner.", "logs are not compacted yet"),
     ("log.flush.", "write flush.policy=durable or flush.policy=system"),

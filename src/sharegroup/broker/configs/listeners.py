@@ -59,6 +59,21 @@ def parse_protocols(texts: Iterable[str]) -> dict[str, str]:
     return protocols
 
 
+def parse_counts(setting: str, texts: Iterable[str]) -> dict[str, int]:
+    """Count by host, from ``HOST:COUNT`` texts.
+
+    Raises:
+        InvalidConfig: one cannot be read.
+    """
+    counts: dict[str, int] = {}
+    for text in texts:
+        host, colon, count = text.rpartition(":")
+        if not (host and colon and count.isascii() and count.isdigit()):
+            raise InvalidConfig(f"{setting}: {text!r} is not HOST:COUNT")
+        counts[host.strip().strip("[]")] = int(count)
+    return counts
+
+
 def check_plaintext(listeners: Iterable[Listener], protocols: Mapping[str, str]) -> None:
     """Refuse to open a listener that is meant to be secure and would not be.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import choice, flag, integer, long, names
+from sharegroup.broker.configs.define import choice, flag, integer, long, names, text
 
 _ONE_NODE: Final = "one embedded node holds one copy (Kafka: {kafka})"
 
@@ -105,12 +105,38 @@ NODE_CONFIGS: Final = (
         "The largest request accepted, in bytes; a larger one closes the connection.",
     ),
     integer("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
-    integer("max.connections", 2**31 - 1, 0, "Connections open at once."),
+    integer(
+        "max.connections",
+        2**31 - 1,
+        0,
+        "Connections open at once; one more is closed as soon as it is made.",
+        dynamic=True,
+    ),
+    integer(
+        "max.connections.per.ip",
+        2**31 - 1,
+        0,
+        "Connections open at once from one address; one more is closed as soon as it is made.",
+        dynamic=True,
+    ),
+    names(
+        "max.connections.per.ip.overrides",
+        (),
+        "max.connections.per.ip of single addresses, as HOST:COUNT.",
+        dynamic=True,
+    ),
     long(
         "connections.max.idle.ms",
         600_000,
         None,
-        "A connection without a request for this long is closed; 0 or less never closes one.",
+        "A connection without a request for this long is closed, and so is one whose peer reads "
+        "nothing of its answers for this long; 0 or less never closes one.",
+    ),
+    text(
+        "metrics.address",
+        None,
+        "Where Prometheus may fetch metrics, as HOST:PORT; nowhere when not set. Not a Kafka "
+        "setting.",
     ),
     integer(
         "producer.id.expiration.ms",

@@ -24,7 +24,7 @@ async def describe_cluster(
     """Answer for the brokers' endpoint; there are no controllers to list."""
     if context.version >= 1 and request.endpoint_type != BROKERS:
         raise InvalidRequest("only brokers (endpoint type 1) can be described here")
-    host, port = broker.advertised
+    host, port = context.advertised
     return DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=broker.topics.cluster_id,

@@ -55,7 +55,7 @@ def _find(broker: Broker, key_type: int, key: str, context: RequestContext) -> C
         return Coordinator(
             key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message
         )
-    host, port = broker.advertised
+    host, port = context.advertised
     return Coordinator(key=key, node_id=broker.node_id, host=host, port=port)
 
 

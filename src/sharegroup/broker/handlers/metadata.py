@@ -32,7 +32,7 @@ async def metadata(
             await _wanted(broker, wanted, request.allow_auto_topic_creation)
             for wanted in request.topics or ()
         ]
-    host, port = broker.advertised
+    host, port = context.advertised
     return MetadataResponse(
         brokers=[MetadataResponseBroker(broker.node_id, host, port)],
         cluster_id=broker.topics.cluster_id,

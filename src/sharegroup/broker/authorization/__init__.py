@@ -1,0 +1,1 @@
+"""Who may do what: the one seam that every request passes (Kafka's interface Authorizer)."""

@@ -1,0 +1,74 @@
+"""What one client may do: asked by every handler, answered by the broker's authorizer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
+from sharegroup.broker.authorization.resources import (
+    ANONYMOUS,
+    REFUSALS,
+    SUPPORTED,
+    Operation,
+    Resource,
+    ResourceType,
+)
+
+KEPT_MAX: Final = 10_000
+"""Answers kept for one connection; beyond it we ask anew, so that a client that names ever new
+topics costs time and not memory."""
+
+
+class Access:
+    """One connection's principal and host before an authorizer.
+
+    Answers are kept, so that a request on the hot path pays a dictionary look-up, and nothing at
+    all under :class:`AllowAll`.
+    """
+
+    __slots__ = ("_authorizer", "_free", "_kept", "host", "principal")
+
+    def __init__(
+        self, authorizer: Authorizer | None = None, principal: str = ANONYMOUS, host: str = ""
+    ) -> None:
+        self._authorizer = authorizer or AllowAll()
+        self._free = isinstance(self._authorizer, AllowAll)
+        self._kept: dict[tuple[Operation, Resource], bool] = {}
+        self.principal = principal
+        self.host = host
+
+    def allows(self, operation: Operation, resource: Resource) -> bool:
+        """Whether this client may do ``operation`` on ``resource``."""
+        if self._free:
+            return True
+        answer = self._kept.get((operation, resource))
+        if answer is None:
+            answer = self._authorizer.authorize(self.principal, self.host, operation, resource)
+            if len(self._kept) >= KEPT_MAX:
+                self._kept.clear()
+            self._kept[operation, resource] = answer
+        return answer
+
+    def allows_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether this client may do ``operation`` on some resource of the type."""
+        return self._free or self._authorizer.authorize_any(
+            self.principal, self.host, operation, resource_type
+        )
+
+    def require(self, operation: Operation, resource: Resource) -> None:
+        """Return when it may.
+
+        Raises:
+            TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed,
+            TransactionalIdAuthorizationFailed: it may not; by the resource's type.
+        """
+        if not (self._free or self.allows(operation, resource)):
+            raise REFUSALS[resource.type]
+
+    def operations(self, resource: Resource) -> int:
+        """AuthorizedOperations of a response: a bit for each operation that it may do."""
+        return sum(
+            1 << operation
+            for operation in SUPPORTED[resource.type]
+            if self.allows(operation, resource)
+        )

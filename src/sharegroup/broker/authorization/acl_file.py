@@ -1,0 +1,113 @@
+"""A file of ACLs: a CSV table in Kafka's words.
+
+::
+
+    permission,principal,host,operation,resource_type,name,pattern
+    # workers may take jobs from this one machine
+    ALLOW,User:worker,10.0.0.7,READ,GROUP,workers,LITERAL
+    ALLOW,User:worker,10.0.0.7,READ,TOPIC,jobs-,PREFIXED
+    DENY,User:*,*,ALL,TOPIC,jobs-secret,LITERAL
+
+Lines that begin with ``#`` and empty ones are passed over. Words are read without regard to case,
+names with it.
+"""
+
+from __future__ import annotations
+
+import csv
+from enum import IntEnum
+from typing import Final, TypeVar
+
+from sharegroup.broker.authorization.acls import Acl
+from sharegroup.broker.authorization.resources import (
+    CLUSTER,
+    SUPPORTED,
+    Operation,
+    Resource,
+    ResourceType,
+)
+from sharegroup.model.errors import ConfigError
+
+COLUMNS: Final = (
+    "permission",
+    "principal",
+    "host",
+    "operation",
+    "resource_type",
+    "name",
+    "pattern",
+)
+
+_Word = TypeVar("_Word", bound=IntEnum)
+
+
+def parse_acls(text: str, source: str) -> list[Acl]:
+    """The ACLs of a file; ``source`` names it in errors.
+
+    Raises:
+        ConfigError: one sentence with the line's number.
+    """
+    acls = []
+    header_seen = False
+    reader = csv.reader(text.splitlines(), skipinitialspace=True)
+    for row in reader:
+        cells = [cell.strip() for cell in row]
+        if not any(cells) or cells[0].startswith("#"):
+            continue
+        if not header_seen:
+            if tuple(cell.lower() for cell in cells) != COLUMNS:
+                raise ConfigError(f"{source}: the first line must be {','.join(COLUMNS)}")
+            header_seen = True
+            continue
+        try:
+            acls.append(_acl(cells))
+        except ValueError as error:
+            raise ConfigError(f"{source}, line {reader.line_num}: {error}") from None
+    return acls
+
+
+def _acl(cells: list[str]) -> Acl:
+    if len(cells) != len(COLUMNS):
+        raise ValueError(f"{len(COLUMNS)} columns are needed, there are {len(cells)}")
+    permission, principal, host, operation, resource_type, name, pattern = cells
+    if permission.upper() not in ("ALLOW", "DENY"):
+        raise ValueError(f"permission {permission!r} is neither ALLOW nor DENY")
+    check_principal(principal)
+    if pattern.upper() not in ("LITERAL", "PREFIXED"):
+        raise ValueError(f"pattern {pattern!r} is neither LITERAL nor PREFIXED")
+    acl = Acl(
+        allow=permission.upper() == "ALLOW",
+        principal=principal,
+        host=host,
+        operation=_word(Operation, operation, "operation"),
+        resource=Resource(_word(ResourceType, resource_type, "resource type"), name),
+        prefixed=pattern.upper() == "PREFIXED",
+    )
+    _check_sense(acl)
+    return acl
+
+
+def _check_sense(acl: Acl) -> None:
+    kind = acl.resource.type
+    if not acl.host:
+        raise ValueError("the host is empty; write * for every host")
+    if not acl.resource.name:
+        raise ValueError("the name is empty; write * with LITERAL for every resource")
+    if kind is ResourceType.CLUSTER and acl.resource != CLUSTER:
+        raise ValueError(f"the cluster's name is {CLUSTER.name}")
+    if acl.operation is not Operation.ALL and acl.operation not in SUPPORTED[kind]:
+        raise ValueError(f"a {kind.name} has no operation {acl.operation.name}")
+
+
+def check_principal(text: str) -> None:
+    """Raises ValueError when ``text`` is no ``Type:name``."""
+    kind, colon, name = text.partition(":")
+    if not (kind and colon and name):
+        raise ValueError(f"principal {text!r} is not Type:name, such as User:alice")
+
+
+def _word(words: type[_Word], text: str, what: str) -> _Word:
+    found = words.__members__.get(text.upper().replace("-", "_"))
+    if found is None:
+        raise ValueError(f"{what} {text!r} is none of {', '.join(words.__members__)}")
+    return found

@@ -1,0 +1,104 @@
+"""Kafka's words for authorisation: operations, types of resource, and the error of each type.
+
+The numbers are the protocol's (Kafka classes AclOperation, ResourceType, AclEntry).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from sharegroup.model.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    KafkaError,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a connection that nobody has authenticated."""
+
+
+class Operation(IntEnum):
+    """What somebody wants to do with a resource. ALL stands in ACLs only."""
+
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class ResourceType(IntEnum):
+    """What kind of thing it is."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Resource(NamedTuple):
+    """One thing by its type and name."""
+
+    type: ResourceType
+    name: str
+
+
+CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
+
+
+def topic(name: str) -> Resource:
+    """A topic."""
+    return Resource(ResourceType.TOPIC, name)
+
+
+def group(group_id: str) -> Resource:
+    """A group, of whichever kind."""
+    return Resource(ResourceType.GROUP, group_id)
+
+
+SUPPORTED: Final = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE),
+}
+"""The operations that each type of resource has."""
+
+REFUSALS: Final[dict[ResourceType, type[KafkaError]]] = {
+    ResourceType.TOPIC: TopicAuthorizationFailed,
+    ResourceType.GROUP: GroupAuthorizationFailed,
+    ResourceType.CLUSTER: ClusterAuthorizationFailed,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
+}

@@ -1,0 +1,68 @@
+"""Broker settings of authorisation: who a client is taken for, and what it may do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.broker.authorization.acl_file import check_principal
+from sharegroup.broker.configs.define import flag, names, text
+from sharegroup.model.errors import InvalidConfig
+
+ACCESS_CONFIGS: Final = (
+    text(
+        "authorizer.acl.file",
+        None,
+        "A CSV file of ACLs, read at the start; what it does not allow is denied. Nothing is "
+        "forbidden when not set. See the page on authorisation. Not a Kafka setting.",
+    ),
+    text(
+        "super.users",
+        "",
+        "Principals that may do everything, separated by ';', such as User:admin;User:ops.",
+    ),
+    flag(
+        "allow.everyone.if.no.acl.found",
+        False,
+        "With an ACL file: allow what no ACL of a matching resource speaks of.",
+    ),
+    names(
+        "listener.principal.map",
+        (),
+        "Who comes in by a listener, as NAME:Type:name, such as INTERNAL:User:spark; "
+        "User:ANONYMOUS where it is not said. The network that reaches the listener is what "
+        "vouches for them. Not a Kafka setting.",
+    ),
+)
+
+
+def parse_super_users(value: str) -> tuple[str, ...]:
+    """The principals of ``super.users``.
+
+    Raises:
+        InvalidConfig: one is no principal.
+    """
+    users = tuple(user.strip() for user in value.split(";") if user.strip())
+    for user in users:
+        _check("super.users", user)
+    return users
+
+
+def parse_principals(texts: tuple[str, ...]) -> dict[str, str]:
+    """Principal by listener name.
+
+    Raises:
+        InvalidConfig: one cannot be read.
+    """
+    principals: dict[str, str] = {}
+    for entry in texts:
+        listener, _, principal = entry.partition(":")
+        _check("listener.principal.map", principal)
+        principals[listener.strip().upper()] = principal.strip()
+    return principals
+
+
+def _check(setting: str, principal: str) -> None:
+    try:
+        check_principal(principal)
+    except ValueError as error:
+        raise InvalidConfig(f"{setting}: {error}") from None

@@ -1,0 +1,113 @@
+"""The open connections of one broker: how many there may be, and for how long they may be idle.
+
+A connection over ``max.connections`` or ``max.connections.per.ip`` is closed as soon as it is made.
+(Kafka does so by address; at ``max.connections`` it stops accepting until one has gone. A client
+that is refused knows it at once, one that is not accepted waits for its time-out.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.counters import Counters
+
+if TYPE_CHECKING:
+    from sharegroup.broker.connection import BrokerConnection
+
+logger = logging.getLogger("sharegroup.broker")
+
+LOOKS_PER_IDLE_TIME: Final = 8
+"""How often we look for idle connections within their time: one is closed at most an eighth late.
+"""
+
+
+class Connections:
+    """All connections that are open.
+
+    Args:
+        config: the settings in force.
+        lost: called with each connection that is gone.
+    """
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        counters: Counters,
+        lost: Callable[[BrokerConnection], None],
+    ) -> None:
+        self._config = config
+        self._counters = counters
+        self._lost = lost
+        self._open: set[BrokerConnection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._open
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def all(self) -> list[BrokerConnection]:
+        """Those open now."""
+        return list(self._open)
+
+    def admit(self, connection: BrokerConnection) -> bool:
+        """Take a new connection in; False when there are too many, then it must be closed."""
+        host = connection.host
+        reason = self._too_many(host)
+        if reason:
+            self._counters.trouble("connections_refused", reason, f"from {host}")
+            return False
+        self._open.add(connection)
+        self._by_host[host] += 1
+        self._counters.add("connections")
+        self._watch()
+        return True
+
+    def gone(self, connection: BrokerConnection) -> None:
+        """A connection is closed, admitted or not."""
+        if connection not in self._open:
+            return
+        self._open.remove(connection)
+        self._by_host[connection.host] -= 1
+        if not self._by_host[connection.host]:
+            del self._by_host[connection.host]
+        self._lost(connection)
+
+    def close(self) -> None:
+        """Close them all, and look no more for idle ones."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for connection in self.all():
+            connection.close()
+
+    def _too_many(self, host: str) -> str | None:
+        config = self._config()
+        if len(self._open) >= config.integer("max.connections"):
+            return "max.connections"
+        most = config.connections_per_ip.get(host, config.integer("max.connections.per.ip"))
+        return "max.connections.per.ip" if self._by_host[host] >= most else None
+
+    def _watch(self) -> None:
+        """See to it that somebody looks for idle connections while there are any."""
+        idle_s = self._config().integer("connections.max.idle.ms") / 1000
+        if idle_s > 0 and self._open and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(idle_s / LOOKS_PER_IDLE_TIME, self._close_idle, idle_s)
+
+    def _close_idle(self, idle_s: float) -> None:
+        self._timer = None
+        before = asyncio.get_running_loop().time() - idle_s
+        for connection in self.all():
+            if connection.idle_since(before):
+                self._counters.add("connections_idle_closed")
+                logger.info("closing the idle connection from %s", connection.host)
+                connection.abort()
+        self._watch()
