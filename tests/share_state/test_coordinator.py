@@ -76,12 +76,12 @@ def test_lag_is_unknown_until_a_start_is_known() -> None:
 
 def test_initialize_again_empties_the_state_and_forgets_the_leader() -> None:
     coordinator = initialized()
-    coordinator.read(KEY, 2)
+    coordinator.read(KEY, 2, 2_000)
     write(coordinator, BATCH)
     (record,) = coordinator.initialize(KEY, 6, 50, 3_000)
     assert isinstance(record.value, ShareSnapshot)
     assert record.value.snapshot_epoch == 1
-    assert coordinator.read(KEY, -1)[0] == ReadResult(6, 50, ())
+    assert coordinator.read(KEY, -1, 2_000)[0] == ReadResult(6, 50, ())
     assert coordinator.summary(KEY).leader_epoch == -1
 
 
@@ -108,7 +108,7 @@ def test_initialize_with_impossible_numbers(state_epoch: int, start: int) -> Non
 
 def test_a_new_leader_is_recorded_and_fences_the_old_one() -> None:
     coordinator = initialized(7)
-    result, records = coordinator.read(KEY, 2)
+    result, records = coordinator.read(KEY, 2, 2_000)
     assert result == ReadResult(5, 7, ())
     assert records == [
         KeyedRecord(
@@ -122,10 +122,10 @@ def test_a_new_leader_is_recorded_and_fences_the_old_one() -> None:
             ),
         )
     ]
-    assert coordinator.read(KEY, 2)[1] == []
-    assert coordinator.read(KEY, -1)[1] == []
+    assert coordinator.read(KEY, 2, 2_000)[1] == []
+    assert coordinator.read(KEY, -1, 2_000)[1] == []
     with pytest.raises(FencedLeaderEpoch):
-        coordinator.read(KEY, 1)
+        coordinator.read(KEY, 1, 2_000)
     with pytest.raises(FencedLeaderEpoch):
         write(coordinator, BATCH, leader_epoch=1)
 
@@ -133,7 +133,7 @@ def test_a_new_leader_is_recorded_and_fences_the_old_one() -> None:
 def test_a_key_that_was_never_initialised() -> None:
     coordinator = ShareCoordinator()
     with pytest.raises(InvalidRequest):
-        coordinator.read(KEY, 0)
+        coordinator.read(KEY, 0, 2_000)
     with pytest.raises(InvalidRequest):
         write(coordinator, BATCH)
     assert coordinator.summary(KEY) == StateSummary(0, 0, -1, -1)
@@ -141,7 +141,7 @@ def test_a_key_that_was_never_initialised() -> None:
 
 def test_a_leader_epoch_below_the_sentinel() -> None:
     with pytest.raises(InvalidRequest):
-        initialized().read(KEY, -2)
+        initialized().read(KEY, -2, 2_000)
 
 
 # -- write
@@ -149,7 +149,7 @@ def test_a_leader_epoch_below_the_sentinel() -> None:
 
 def test_a_write_is_an_update_with_its_own_batches() -> None:
     coordinator = initialized()
-    coordinator.read(KEY, 2)
+    coordinator.read(KEY, 2, 2_000)
     write(coordinator, StateBatch(30, 39, 0, 1))
     record = write(coordinator, BATCH, start_offset=5, complete=10, leader_epoch=9)
     assert record.value == ShareUpdate(
@@ -159,7 +159,17 @@ def test_a_write_is_an_update_with_its_own_batches() -> None:
         delivery_complete_count=10,
         state_batches=(BATCH,),
     )
-    assert coordinator.read(KEY, -1)[0] == ReadResult(5, 5, (BATCH, StateBatch(30, 39, 0, 1)))
+    assert coordinator.read(KEY, -1, 2_000)[0] == ReadResult(
+        5, 5, (BATCH, StateBatch(30, 39, 0, 1))
+    )
+
+
+def test_epochs_of_minus_one_are_not_checked() -> None:
+    coordinator = initialized()
+    coordinator.read(KEY, 7, 2_000)
+    record = write(coordinator, BATCH, state_epoch=-1, leader_epoch=-1)
+    assert isinstance(record.value, ShareUpdate)
+    assert record.value.leader_epoch == 7
 
 
 def test_a_write_of_an_old_state_epoch_is_fenced() -> None:
@@ -183,12 +193,30 @@ def test_the_start_never_goes_back() -> None:
     assert coordinator.summary(KEY) == StateSummary(5, -1, 8, 4)
 
 
-@pytest.mark.parametrize("batch", [StateBatch(5, 4, 0, 1), StateBatch(-1, 4, 0, 1)])
-def test_a_batch_that_is_no_range_changes_nothing(batch: StateBatch) -> None:
+def test_the_count_never_goes_back_at_the_same_start() -> None:
+    coordinator = initialized(3)
+    write(coordinator, start_offset=8, complete=4)
+    write(coordinator, start_offset=8, complete=1)
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 8, 4)
+    write(coordinator, start_offset=12, complete=0)
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 12, 0)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        StateBatch(5, 4, 0, 1),
+        StateBatch(-1, 4, 0, 1),
+        StateBatch(0, 4, 1, 1),
+        StateBatch(0, 4, 9, 1),
+        StateBatch(0, 4, 0, -1),
+    ],
+)
+def test_a_batch_that_is_no_durable_state_changes_nothing(batch: StateBatch) -> None:
     coordinator = initialized()
     with pytest.raises(InvalidRequest):
         write(coordinator, BATCH, batch)
-    assert coordinator.read(KEY, -1)[0].batches == ()
+    assert coordinator.read(KEY, -1, 2_000)[0].batches == ()
 
 
 def test_after_enough_updates_a_write_is_a_snapshot() -> None:
@@ -203,7 +231,7 @@ def test_after_enough_updates_a_write_is_a_snapshot() -> None:
     ]
     assert isinstance(record.value, ShareUpdate)
     assert record.value.snapshot_epoch == 2
-    assert coordinator.read(KEY, -1)[0].batches == (StateBatch(0, 8, 2, 1),)
+    assert coordinator.read(KEY, -1, 2_000)[0].batches == (StateBatch(0, 8, 2, 1),)
 
 
 def test_a_long_pile_is_merged() -> None:
@@ -221,7 +249,7 @@ def test_a_long_pile_is_merged() -> None:
 def test_delete_is_idempotent() -> None:
     coordinator = initialized()
     assert coordinator.delete(KEY) == [KeyedRecord(KEY, None)]
-    assert coordinator.delete(KEY) == [KeyedRecord(KEY, None)]
+    assert coordinator.delete(KEY) == []
     assert KEY not in coordinator
 
 
@@ -245,7 +273,7 @@ def test_replaying_the_records_gives_the_same_state(commands: list[tuple[str, in
             if name == "initialize":
                 records += live.initialize(KEY, one, two, 1_000)
             elif name == "read":
-                records += live.read(KEY, one)[1]
+                records += live.read(KEY, one, 2_000)[1]
             elif name == "write":
                 batch = StateBatch(two, two + 3, 2, 1 + two % 3)
                 records.append(live.write(KEY, 9, -1, one, one, (batch,), 2_000))
@@ -261,7 +289,7 @@ def test_replaying_the_records_gives_the_same_state(commands: list[tuple[str, in
     assert live.summary(KEY) == replayed.summary(KEY)
     assert (KEY in live) == (KEY in replayed)
     if KEY in live:
-        assert live.read(KEY, -1) == replayed.read(KEY, -1)
+        assert live.read(KEY, -1, 2_000) == replayed.read(KEY, -1, 2_000)
         assert live.write(KEY, 9, -1, -1, -1, (), 3) == replayed.write(
             KEY, 9, -1, -1, -1, (), 3
         )  # the same number of updates since the snapshot, too
@@ -276,7 +304,7 @@ def test_an_update_without_its_snapshot_is_left_out() -> None:
     (snapshot,) = source.initialize(KEY, 6, 0, 3_000)
     coordinator.replay(*snapshot, 11)
     coordinator.replay(*update, 12)  # of the epoch before
-    assert coordinator.read(KEY, -1)[0].batches == ()
+    assert coordinator.read(KEY, -1, 2_000)[0].batches == ()
 
 
 # -- pruning
@@ -284,32 +312,44 @@ def test_an_update_without_its_snapshot_is_left_out() -> None:
 
 def test_the_oldest_snapshot_in_use_bounds_pruning() -> None:
     coordinator = ShareCoordinator()
-    assert coordinator.lowest_needed() is None
+    assert coordinator.lowest_needed(7) == 7, "without a key nothing is needed"
     for offset, key in enumerate((KEY, OTHER)):
         (record,) = coordinator.initialize(key, 5, 0, 1_000)
-        assert coordinator.lowest_needed() is None
+        assert coordinator.lowest_needed(9) is None, "not known until it is durable"
         coordinator.appended(*record, offset)
-        assert coordinator.lowest_needed() == 0
+        assert coordinator.lowest_needed(9) == 0
     coordinator.appended(KEY, write(coordinator, BATCH).value, 2)
-    assert coordinator.lowest_needed() == 0
-    due = coordinator.snapshots_due(100_000, 50)
-    assert coordinator.lowest_needed() == 0, "not before they are durable"
+    assert coordinator.lowest_needed(9) == 0, "an update replaces nothing"
+    due = coordinator.cold_snapshots([KEY, OTHER], 100_000)
+    assert coordinator.lowest_needed(9) == 0, "not before they are durable"
+    assert coordinator.keys_held_below(1) == [KEY]
     for offset, keyed in enumerate(due, start=3):
         coordinator.appended(*keyed, offset)
-    assert coordinator.lowest_needed() == 3
+    assert coordinator.lowest_needed(9) == 3
+    assert coordinator.keys_held_below(4) == [KEY]
     coordinator.delete(KEY)
-    assert coordinator.lowest_needed() == 4
+    assert coordinator.lowest_needed(9) == 4
+
+
+def test_news_of_an_older_snapshot_moves_nothing_back() -> None:
+    coordinator = ShareCoordinator()
+    (first,) = coordinator.initialize(KEY, 5, 0, 1_000)
+    (second,) = coordinator.initialize(KEY, 6, 0, 1_000)
+    coordinator.appended(*second, 8)
+    coordinator.appended(*first, 7)
+    assert coordinator.lowest_needed(9) == 8
 
 
 def test_cold_keys_get_a_snapshot_that_keeps_its_creation_time() -> None:
     coordinator = initialized()
     write(coordinator, BATCH)
-    assert coordinator.snapshots_due(1_040, 50) == []
-    (record,) = coordinator.snapshots_due(1_050, 50)
+    assert coordinator.cold_keys(1_040, 50) == []
+    assert coordinator.cold_keys(1_050, 50) == [KEY]
+    (record,) = coordinator.cold_snapshots([KEY, OTHER], 1_050)
     assert isinstance(record.value, ShareSnapshot)
     assert record.value.snapshot_epoch == 1
     assert (record.value.create_timestamp_ms, record.value.write_timestamp_ms) == (1_000, 1_050)
     assert record.value.state_batches == (BATCH,)
-    assert coordinator.snapshots_due(9_000, 50) == [], "all are cold: nothing moved since"
+    assert coordinator.cold_keys(9_000, 50) == [], "all are cold: nothing moved since"
     coordinator.initialize(OTHER, 5, 0, 9_000)
-    assert [keyed.key for keyed in coordinator.snapshots_due(9_000, 50)] == [KEY]
+    assert coordinator.cold_keys(9_000, 50) == [KEY]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.model.log import PartitionLog
 from sharegroup.wire.batch import decode_batch, encode_batch, parse_headers
 
 if TYPE_CHECKING:
     from sharegroup.broker.topics import Topics
     from sharegroup.model.environment import Clock
+    from sharegroup.storage.partition_log import LocalPartitionLog
 
 SHARE_GROUP_STATE: Final = "__share_group_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
@@ -58,31 +58,52 @@ class InternalTopic:
         topic = self._topics.find(self.name)
         return self._partitions_wanted if topic is None else topic.partition_count
 
-    async def append(self, partition: int, records: Sequence[KeyValue]) -> tuple[PartitionLog, int]:
-        """Write records as one batch; (log, end offset to wait for with ``wait_durable``).
+    async def ensure(self) -> None:
+        """Make the topic unless it is there.
 
         Raises:
             KafkaStorageError: the disk failed.
         """
         if not self.exists:
             await self._topics.create_internal(self.name, self._partitions_wanted)
-        log = self._topics.log(self.name, partition)
+
+    def write(self, partition: int, records: Sequence[KeyValue]) -> int:
+        """Write records as one batch to the topic, which must exist; the end offset to wait for
+        with :meth:`wait_durable`. A batch of ours may be larger than a client's.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
         batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
-        appended = await log.append(batch)
-        return log, appended.last_offset + 1
+        return self.log(partition).append_trusted(batch).last_offset + 1
 
-    async def append_durable(self, partition: int, records: Sequence[KeyValue]) -> None:
-        """Write records as one batch and return when they are durable."""
-        log, end_offset = await self.append(partition, records)
-        await log.wait_durable(end_offset)
-
-    async def settle(self) -> None:
-        """Return when everything appended is durable, and so is part of a replay that begins now.
+    async def wait_durable(self, partition: int, end_offset: int) -> None:
+        """Return when all below ``end_offset`` is durable.
 
         Raises:
             KafkaStorageError: it never will be.
         """
-        logs = [self._topics.log(self.name, p) for p in range(self.partition_count)]
+        await self.log(partition).wait_durable(end_offset)
+
+    def log(self, partition: int) -> LocalPartitionLog:
+        """The log of one partition of the topic, which must exist."""
+        return self._topics.log(self.name, partition)
+
+    async def append_durable(self, partition: int, records: Sequence[KeyValue]) -> None:
+        """Write records as one batch, to a topic made when need be, and return when they are
+        durable."""
+        await self.ensure()
+        await self.wait_durable(partition, self.write(partition, records))
+
+    async def settle(self, partition: int | None = None) -> None:
+        """Return when everything appended (to one partition) is durable, and so is part of a
+        replay that begins now.
+
+        Raises:
+            KafkaStorageError: it never will be.
+        """
+        wanted = range(self.partition_count) if partition is None else (partition,)
+        logs = [self.log(index) for index in wanted]
         while any(log.high_watermark < log.log_end_offset for log in logs):
             for log in logs:
                 await log.wait_durable(log.log_end_offset)
@@ -91,7 +112,7 @@ class InternalTopic:
         """Every (offset, key, value) of a partition, in order."""
         if not self.exists:
             return
-        log = self._topics.log(self.name, partition)
+        log = self.log(partition)
         offset = log.log_start_offset
         while offset < log.high_watermark:
             read = await log.read(offset, READ_BYTES)

@@ -32,6 +32,7 @@ from sharegroup.broker.share_fetching import ShareFetching
 from sharegroup.broker.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.share_partitions import SharePartitions
 from sharegroup.broker.share_state_log import ShareStateLog
+from sharegroup.broker.share_state_shard import StateSettings
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.share import ShareGroups
@@ -69,7 +70,11 @@ class Broker:
         )
         self.state = ShareStateLog(
             self._internal_topic(SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),
-            config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
+            StateSettings(
+                config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
+                config.integer("share.coordinator.state.topic.prune.interval.ms"),
+                config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
+            ),
             self.clock,
         )
         self.share_partitions = SharePartitions(
@@ -87,6 +92,9 @@ class Broker:
             state=self.state,
             clock=self.clock,
             image=lambda: self.topics.image,
+            records_per_round=lambda: self.configs.broker.integer(
+                "group.share.records.per.rewrite"
+            ),
             spawn=self.spawn,
         )
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
@@ -156,6 +164,7 @@ class Broker:
             (told.host or host, told.port or bound) if told else (host or "127.0.0.1", bound)
         )
         if not self._servers:
+            self.state.start(self.spawn)
             self._housekeep()
         self._servers.append(server)
         return endpoint.advertised
@@ -170,6 +179,7 @@ class Broker:
         self.connections.close()
         self.groups.close()
         self.share_partitions.close()
+        self.state.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -2,12 +2,9 @@
 
 Kafka's counterpart is class ShareCoordinatorShard. One object holds the keys of one partition of
 the state topic. A request is checked, **applied at once**, and the records that stand for it are
-returned; the caller must append them, in the order of the calls, and answer when they are durable.
-When an append fails the caller must throw the object away and replay the log into a new one.
-
-Merging is deferred: a write adds its batches to a pile, which is merged when it has outgrown what
-it is added to, or when the whole is wanted. So a write costs its own batches, amortised. Merging
-is order-free (:mod:`sharegroup.share_state.merge`), so nothing is lost by waiting.
+returned; the caller must append them, in the order of the calls, answer when they are durable, and
+then tell :meth:`ShareCoordinator.appended`. When an append fails the caller must throw the object
+away and replay the log into a new one.
 """
 
 from __future__ import annotations
@@ -18,15 +15,16 @@ from typing import Final, NamedTuple
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share_state.merge import merged
-from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate, StateRecord
+from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
+from sharegroup.share_state.state import (
+    NO_EPOCH,
+    UNINITIALIZED_OFFSET,
+    UNKNOWN_COUNT,
+    DurableState,
+)
 
-NO_EPOCH: Final = -1
-"""Leader epoch in a request: do not check; stored: no leader has read the state yet."""
-UNINITIALIZED_OFFSET: Final = -1
-"""Start offset: the leader is to choose it by ``share.auto.offset.reset``."""
-UNKNOWN_COUNT: Final = -1
-_PILE_MIN: Final = 256
+DURABLE_STATES: Final = frozenset({0, 2, 4})
+"""Available, acknowledged, archived. Acquired (1) is never durable; a leader could not load it."""
 
 
 class ReadResult(NamedTuple):
@@ -46,77 +44,6 @@ class StateSummary(NamedTuple):
     delivery_complete_count: int
 
 
-class _State:
-    """One share partition's state in memory."""
-
-    __slots__ = (
-        "batches",
-        "create_ms",
-        "delivery_complete_count",
-        "leader_epoch",
-        "pile",
-        "snapshot_epoch",
-        "snapshot_offset",
-        "start_offset",
-        "state_epoch",
-        "updates",
-        "write_ms",
-    )
-
-    def __init__(self, snapshot: ShareSnapshot) -> None:
-        self.snapshot_epoch = snapshot.snapshot_epoch
-        self.state_epoch = snapshot.state_epoch
-        self.leader_epoch = snapshot.leader_epoch
-        self.start_offset = snapshot.start_offset
-        self.delivery_complete_count = snapshot.delivery_complete_count
-        self.create_ms = snapshot.create_timestamp_ms
-        self.write_ms = snapshot.write_timestamp_ms
-        self.batches = list(snapshot.state_batches)
-        self.pile: list[StateBatch] = []
-        self.updates = 0
-        self.snapshot_offset: int | None = None
-
-    def add(self, start_offset: int, complete: int, batches: Iterable[StateBatch]) -> None:
-        """Take in a write. A start offset behind the stored one is late news and moves nothing."""
-        if start_offset == UNINITIALIZED_OFFSET or start_offset >= self.start_offset:
-            self.start_offset = max(self.start_offset, start_offset)
-            if complete != UNKNOWN_COUNT:
-                self.delivery_complete_count = complete
-        self.pile += batches
-        self.updates += 1
-        if len(self.pile) > len(self.batches) + _PILE_MIN:
-            self.merge()
-
-    def merge(self) -> None:
-        """Work the pile in, and drop what lies below the start."""
-        self.batches = merged(self.batches + self.pile, self.start_offset)
-        self.pile = []
-
-    def snapshot(self, now_ms: int, *, cold: bool = False) -> ShareSnapshot:
-        """The whole state as the next snapshot."""
-        self.merge()
-        return ShareSnapshot(
-            snapshot_epoch=self.snapshot_epoch + 1,
-            state_epoch=self.state_epoch,
-            leader_epoch=self.leader_epoch,
-            start_offset=self.start_offset,
-            delivery_complete_count=self.delivery_complete_count,
-            create_timestamp_ms=self.create_ms if cold else now_ms,
-            write_timestamp_ms=now_ms,
-            state_batches=tuple(self.batches),
-        )
-
-    def update(self, batches: tuple[StateBatch, ...] = ()) -> ShareUpdate:
-        """An amendment that carries ``batches``."""
-        return ShareUpdate(
-            snapshot_epoch=self.snapshot_epoch,
-            leader_epoch=self.leader_epoch,
-            start_offset=self.start_offset,
-            delivery_complete_count=self.delivery_complete_count,
-            state_batches=batches,
-        )
-
-
 class ShareCoordinator:
     """Durable state of the share partitions of one state-topic partition.
 
@@ -126,7 +53,7 @@ class ShareCoordinator:
 
     def __init__(self, updates_per_snapshot: int = 500) -> None:
         self.updates_per_snapshot = updates_per_snapshot
-        self._states: dict[SharePartitionKey, _State] = {}
+        self._states: dict[SharePartitionKey, DurableState] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -169,7 +96,7 @@ class ShareCoordinator:
         return [self._snapshotted(key, snapshot)]
 
     def read(
-        self, key: SharePartitionKey, leader_epoch: int
+        self, key: SharePartitionKey, leader_epoch: int, now_ms: int
     ) -> tuple[ReadResult, list[KeyedRecord]]:
         """The state for a leader that loads it, and the record that fences its predecessors.
 
@@ -177,16 +104,15 @@ class ShareCoordinator:
             InvalidRequest: the key was never initialised.
             FencedLeaderEpoch: a later leader has read the state.
         """
-        state = self._existing(key)
+        state = self._existing(key, "Read")
         self._check_leader_epoch(state, leader_epoch)
-        records = []
-        if leader_epoch > state.leader_epoch:
-            state.leader_epoch = leader_epoch
-            state.updates += 1
-            records.append(KeyedRecord(key, state.update()))
         state.merge()
         result = ReadResult(state.state_epoch, state.start_offset, tuple(state.batches))
-        return result, records
+        if leader_epoch <= state.leader_epoch:
+            return result, []
+        state.leader_epoch = leader_epoch
+        state.updates += 1
+        return result, [self._recorded(key, state, (), now_ms)]
 
     def write(
         self,
@@ -200,29 +126,31 @@ class ShareCoordinator:
     ) -> KeyedRecord:
         """Take in what a leader changed; the record to append.
 
-        ``start_offset`` and ``delivery_complete_count`` -1 leave the stored ones. The stored
-        leader epoch is not raised.
+        ``start_offset`` and ``delivery_complete_count`` -1 leave the stored ones, epochs of -1 are
+        not checked. The stored leader epoch is not raised.
 
         Raises:
-            InvalidRequest: the key was never initialised, or a batch is no range.
-            FencedStateEpoch: the state was initialised anew since.
+            InvalidRequest: the key was never initialised, or a batch is no range in a durable
+                state.
             FencedLeaderEpoch: a later leader has read the state.
+            FencedStateEpoch: the state was initialised anew since.
         """
-        state = self._existing(key)
-        self._check_state_epoch(state, state_epoch)
+        state = self._existing(key, "Write")
         self._check_leader_epoch(state, leader_epoch)
-        for first, last, _, _ in batches:
-            if first < 0 or last < first:
-                raise InvalidRequest(f"State batch {first}-{last} is no range.")
+        if state_epoch != NO_EPOCH:
+            self._check_state_epoch(state, state_epoch)
+        for first, last, delivery_state, count in batches:
+            if first < 0 or last < first or count < 0 or delivery_state not in DURABLE_STATES:
+                raise InvalidRequest(
+                    f"State batch {first}-{last} in state {delivery_state}, delivered {count} "
+                    "times, is no durable state."
+                )
         state.add(start_offset, delivery_complete_count, batches)
-        if state.updates > self.updates_per_snapshot:
-            return self._snapshotted(key, state.snapshot(now_ms))
-        return KeyedRecord(key, state.update(batches))
+        return self._recorded(key, state, batches, now_ms)
 
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
         """Forget a share partition; a key that is not known is no error."""
-        self._states.pop(key, None)
-        return [KeyedRecord(key, None)]
+        return [] if self._states.pop(key, None) is None else [KeyedRecord(key, None)]
 
     def summary(self, key: SharePartitionKey) -> StateSummary:
         """State epoch, leader epoch, start and count; of an unknown key (0, 0, -1, -1)."""
@@ -237,9 +165,9 @@ class ShareCoordinator:
         )
 
     def replay(
-        self, key: SharePartitionKey, record: StateRecord | None, record_offset: int | None = None
+        self, key: SharePartitionKey, record: StateRecord | None, record_offset: int
     ) -> None:
-        """Take in a record read from the log, in log order.
+        """Take in a record read from the log, in log order for each key.
 
         An update without its snapshot is left out: pruning took the snapshot, so a newer one
         follows.
@@ -247,54 +175,76 @@ class ShareCoordinator:
         if record is None:
             self._states.pop(key, None)
         elif isinstance(record, ShareSnapshot):
-            self._states[key] = _State(record)
+            self._states[key] = DurableState(record)
             self.appended(key, record, record_offset)
         else:
             state = self._states.get(key)
             if state is not None and state.snapshot_epoch == record.snapshot_epoch:
-                state.leader_epoch = record.leader_epoch
+                state.leader_epoch = max(state.leader_epoch, record.leader_epoch)
                 state.add(record.start_offset, record.delivery_complete_count, record.state_batches)
 
+    # -- snapshots for their age, and what the log may lose --------------------------------
+
     def appended(
-        self, key: SharePartitionKey, record: StateRecord | None, record_offset: int | None
+        self, key: SharePartitionKey, record: StateRecord | None, record_offset: int
     ) -> None:
-        """Say that ``record`` is durable at ``record_offset``, for :meth:`lowest_needed`."""
+        """Say that ``record`` is **durable** at ``record_offset``, for :meth:`lowest_needed`."""
         state = self._states.get(key)
         if state is not None and isinstance(record, ShareSnapshot):
-            state.snapshot_offset = record_offset
+            state.snapshot_offset = max(record_offset, state.snapshot_offset or 0)
 
-    def lowest_needed(self) -> int | None:
+    def lowest_needed(self, end_offset: int) -> int | None:
         """The offset of the oldest snapshot in use: what lies below it in the log may go.
 
-        None when that is not known: no key, or one whose snapshot is not durable yet.
+        ``end_offset``, where the log ends, when there is no key; None while that is not known,
+        since a key's first snapshot is not durable yet.
         """
-        offsets: list[int] = []
-        for state in self._states.values():
-            if state.snapshot_offset is None:
-                return None
-            offsets.append(state.snapshot_offset)
-        return min(offsets, default=None)
+        offsets = [state.snapshot_offset for state in self._states.values()]
+        known = [offset for offset in offsets if offset is not None]
+        return min(known, default=end_offset) if len(known) == len(offsets) else None
 
-    def snapshots_due(self, now_ms: int, interval_ms: int) -> list[KeyedRecord]:
-        """New snapshots of keys that had none for ``interval_ms``, so that old segments can go.
-
-        A round in which every key is cold already gives none.
-        """
+    def cold_keys(self, now_ms: int, interval_ms: int) -> list[SharePartitionKey]:
+        """Keys that had no snapshot for ``interval_ms``; none when every key is cold already."""
         states = self._states
-        if all(state.create_ms != state.write_ms for state in states.values()):
+        if all(state.cold for state in states.values()):
             return []
-        due = [key for key, state in states.items() if state.write_ms + interval_ms <= now_ms]
-        return [self._snapshotted(key, states[key].snapshot(now_ms, cold=True)) for key in due]
+        return [key for key, state in states.items() if state.write_ms + interval_ms <= now_ms]
+
+    def keys_held_below(self, offset: int) -> list[SharePartitionKey]:
+        """Keys whose snapshot in use lies below ``offset`` in the log."""
+        return [
+            key
+            for key, state in self._states.items()
+            if state.snapshot_offset is not None and state.snapshot_offset < offset
+        ]
+
+    def cold_snapshots(self, keys: Iterable[SharePartitionKey], now_ms: int) -> list[KeyedRecord]:
+        """New snapshots of ``keys`` as they are; keys that are gone are left out."""
+        return [
+            self._snapshotted(key, state.snapshot(now_ms, cold=True))
+            for key in keys
+            if (state := self._states.get(key)) is not None
+        ]
 
     def check_invariants(self) -> None:
-        """Assert that merged batches are sorted, disjoint ranges, and that piles are bounded."""
-        for key, state in self._states.items():
-            previous_last = -1
-            for batch in state.batches:
-                assert previous_last < batch.first <= batch.last, f"{key}: {batch} out of order"
-                previous_last = batch.last
-            assert state.start_offset >= UNINITIALIZED_OFFSET, f"{key}: start below -1"
-            assert len(state.pile) <= len(state.batches) + _PILE_MIN, f"{key}: pile not merged"
+        """Assert what each state asserts of itself."""
+        for state in self._states.values():
+            state.check_invariants()
+
+    # ---------------------------------------------------------------------------------------
+
+    def _recorded(
+        self,
+        key: SharePartitionKey,
+        state: DurableState,
+        batches: tuple[StateBatch, ...],
+        now_ms: int,
+    ) -> KeyedRecord:
+        """What the change just made to ``state`` is written as: an update, or at times a
+        snapshot."""
+        if state.updates > self.updates_per_snapshot:
+            return self._snapshotted(key, state.snapshot(now_ms))
+        return KeyedRecord(key, state.update(batches))
 
     def _snapshotted(self, key: SharePartitionKey, snapshot: ShareSnapshot) -> KeyedRecord:
         """Let ``snapshot`` be the state of ``key``; its record.
@@ -302,24 +252,24 @@ class ShareCoordinator:
         The former snapshot stays the one that is needed until :meth:`appended` is told of this.
         """
         before = self._states.get(key)
-        state = self._states[key] = _State(snapshot)
+        state = self._states[key] = DurableState(snapshot)
         if before is not None:
             state.snapshot_offset = before.snapshot_offset
         return KeyedRecord(key, snapshot)
 
-    def _existing(self, key: SharePartitionKey) -> _State:
+    def _existing(self, key: SharePartitionKey, operation: str) -> DurableState:
         state = self._states.get(key)
         if state is None:
-            raise InvalidRequest(f"Share partition {key} was never initialised.")
+            raise InvalidRequest(f"{operation} operation on uninitialized share partition {key}.")
         return state
 
     @staticmethod
-    def _check_state_epoch(state: _State, state_epoch: int) -> None:
+    def _check_state_epoch(state: DurableState, state_epoch: int) -> None:
         if state_epoch < state.state_epoch:
             raise FencedStateEpoch
 
     @staticmethod
-    def _check_leader_epoch(state: _State, leader_epoch: int) -> None:
+    def _check_leader_epoch(state: DurableState, leader_epoch: int) -> None:
         if leader_epoch < NO_EPOCH:
             raise InvalidRequest(f"Leader epoch {leader_epoch} is negative.")
         if leader_epoch != NO_EPOCH and leader_epoch < state.leader_epoch:

@@ -30,7 +30,9 @@ async def describe_share_group_offsets(
     broker: Broker, request: DescribeShareGroupOffsetsRequest, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponse:
     """Each group on its own; null topics are all topics that the group has state of."""
-    return DescribeShareGroupOffsetsResponse(groups=[_group(broker, g) for g in request.groups])
+    return DescribeShareGroupOffsetsResponse(
+        groups=[await _group(broker, g) for g in request.groups]
+    )
 
 
 def failure(
@@ -48,7 +50,7 @@ def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRespo
     )
 
 
-def _group(
+async def _group(
     broker: Broker, wanted: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
     group_id = wanted.group_id
@@ -72,14 +74,14 @@ def _group(
             DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 **({} if topic is None else {"topic_id": topic.topic_id}),
-                partitions=[_partition(broker, group_id, topic, p) for p in partitions],
+                partitions=[await _partition(broker, group_id, topic, p) for p in partitions],
             )
         )
     response.topics = topics
     return response
 
 
-def _partition(
+async def _partition(
     broker: Broker, group_id: str, topic: Topic | None, partition: int
 ) -> DescribeShareGroupOffsetsResponsePartition:
     """Unknown or not yet begun: start offset -1, which is no error."""
@@ -89,7 +91,7 @@ def _partition(
     if topic is None or partition >= topic.partition_count:
         return described
     key = SharePartitionKey(group_id, topic.topic_id, partition)
-    summary = broker.state.coordinator.summary(key)
+    summary = await broker.state.read_summary(key)
     described.start_offset = summary.start_offset
     described.leader_epoch = max(0, summary.leader_epoch)
     if summary.start_offset != UNKNOWN_OFFSET and summary.delivery_complete_count >= 0:

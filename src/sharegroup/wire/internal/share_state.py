@@ -19,6 +19,8 @@ from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uu
 SNAPSHOT_KEY = 0
 UPDATE_KEY = 1
 NOT_FLEXIBLE = 32_768
+SNAPSHOT_PREFIX = SNAPSHOT_KEY.to_bytes(2, "big")
+"""How the key of a snapshot begins; the rest is the share partition, in either key type."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,114 @@
+"""One share partition's durable state in memory (Kafka class ShareGroupOffset).
+
+Merging is deferred: a write adds its batches to a pile, which is merged when it has outgrown what
+it is added to, or when the whole is wanted. So a write costs its own batches, amortised. Merging
+is order-free (:mod:`sharegroup.share_state.merge`), so nothing is lost by waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share_state.merge import merged
+from sharegroup.share_state.records import ShareSnapshot, ShareUpdate
+
+NO_EPOCH: Final = -1
+"""Leader or state epoch in a request: do not check; leader epoch stored: nobody has read yet."""
+UNINITIALIZED_OFFSET: Final = -1
+"""Start offset: the leader is to choose it by ``share.auto.offset.reset``."""
+UNKNOWN_COUNT: Final = -1
+_PILE_MIN: Final = 256
+
+
+class DurableState:
+    """What a snapshot and the updates since make."""
+
+    __slots__ = (
+        "batches",
+        "create_ms",
+        "delivery_complete_count",
+        "leader_epoch",
+        "pile",
+        "snapshot_epoch",
+        "snapshot_offset",
+        "start_offset",
+        "state_epoch",
+        "updates",
+        "write_ms",
+    )
+
+    def __init__(self, snapshot: ShareSnapshot) -> None:
+        self.snapshot_epoch = snapshot.snapshot_epoch
+        self.state_epoch = snapshot.state_epoch
+        self.leader_epoch = snapshot.leader_epoch
+        self.start_offset = snapshot.start_offset
+        self.delivery_complete_count = snapshot.delivery_complete_count
+        self.create_ms = snapshot.create_timestamp_ms
+        self.write_ms = snapshot.write_timestamp_ms
+        self.batches = list(snapshot.state_batches)
+        self.pile: list[StateBatch] = []
+        self.updates = 0
+        self.snapshot_offset: int | None = None
+        """Where in the log the latest durable snapshot is; None while there is none."""
+
+    @property
+    def cold(self) -> bool:
+        """Whether the last snapshot was made for its age, not for writes."""
+        return self.create_ms != self.write_ms
+
+    def add(self, start_offset: int, complete: int, batches: tuple[StateBatch, ...]) -> None:
+        """Take in a write; -1 leaves start offset or count.
+
+        Neither moves back: a start behind the stored one is late news, and its count is of another
+        window (KAFKA-20694).
+        """
+        if start_offset > self.start_offset:
+            self.start_offset = start_offset
+            if complete != UNKNOWN_COUNT:
+                self.delivery_complete_count = complete
+        elif start_offset in (self.start_offset, UNINITIALIZED_OFFSET):
+            self.delivery_complete_count = max(self.delivery_complete_count, complete)
+        self.pile += batches
+        self.updates += 1
+        if len(self.pile) > len(self.batches) + _PILE_MIN:
+            self.merge()
+
+    def merge(self) -> None:
+        """Work the pile in, and drop what lies below the start."""
+        if self.pile or (self.batches and self.batches[0].first < self.start_offset):
+            self.batches = merged(self.batches + self.pile, self.start_offset)
+            self.pile = []
+
+    def snapshot(self, now_ms: int, *, cold: bool = False) -> ShareSnapshot:
+        """The whole state as the next snapshot; a cold one keeps the time of the one before."""
+        self.merge()
+        return ShareSnapshot(
+            snapshot_epoch=self.snapshot_epoch + 1,
+            state_epoch=self.state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.start_offset,
+            delivery_complete_count=self.delivery_complete_count,
+            create_timestamp_ms=self.create_ms if cold else now_ms,
+            write_timestamp_ms=now_ms,
+            state_batches=tuple(self.batches),
+        )
+
+    def update(self, batches: tuple[StateBatch, ...] = ()) -> ShareUpdate:
+        """An amendment that carries ``batches``."""
+        return ShareUpdate(
+            snapshot_epoch=self.snapshot_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.start_offset,
+            delivery_complete_count=self.delivery_complete_count,
+            state_batches=batches,
+        )
+
+    def check_invariants(self) -> None:
+        """Assert that merged batches are sorted, disjoint ranges, and that the pile is bounded."""
+        previous_last = -1
+        for batch in self.batches:
+            assert previous_last < batch.first <= batch.last, f"{batch} out of order"
+            previous_last = batch.last
+        assert self.start_offset >= UNINITIALIZED_OFFSET, "start below -1"
+        assert len(self.pile) <= len(self.batches) + _PILE_MIN, "pile not merged"
