@@ -460,17 +460,35 @@ class Admin(_Front):
         """See ``Admin.begin_group_at``."""
         return self._run(self._inner.begin_group_at(group, offset_reset))
 
-    def list_groups(self, *types: str) -> list[GroupListing]:
-        """All groups, or those of these types, by group id."""
-        return self._run(self._inner.list_groups(*types))
+    def list_groups(self, *types: str, states: Iterable[str] = ()) -> list[GroupListing]:
+        """All groups, or those of these types and states, by group id."""
+        return self._run(self._inner.list_groups(*types, states=states))
 
     def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
         """Share groups by id, with their members."""
         return self._run(self._inner.describe_share_groups(groups))
 
-    def list_share_group_offsets(self, group_id: str) -> dict[TopicPartition, ShareGroupOffset]:
+    def list_share_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, ShareGroupOffset]:
         """Where the group is in each partition."""
-        return self._run(self._inner.list_share_group_offsets(group_id))
+        return self._run(self._inner.list_share_group_offsets(group_id, partitions))
+
+    def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Move a share group that has no members; each partition with its error."""
+        return self._run(self._inner.alter_share_group_offsets(group_id, offsets))
+
+    def delete_share_group_offsets(
+        self, group_id: str, *topics: str
+    ) -> dict[str, KafkaError | None]:
+        """Let a share group that has no members forget topics; each with its error."""
+        return self._run(self._inner.delete_share_group_offsets(group_id, *topics))
+
+    def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
+        """Delete share groups that have no members; each with its error."""
+        return self._run(self._inner.delete_share_groups(*groups))
 
     def delete_groups(self, *groups: str) -> None:
         """Delete groups that have no members."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,18 @@ from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
+# Apache Kafka assigns a new member its partitions at its second heartbeat: after five seconds.
+QUICK = ("group.share.min.heartbeat.interval.ms=500", "group.share.heartbeat.interval.ms=500")
+
+
+def quick_kafka(folder: Path) -> KafkaBroker:
+    """Apache Kafka where a consumer's first record comes soon."""
+    return KafkaBroker(folder, *QUICK)
+
+
 BROKERS = [
     pytest.param(SharegroupServer, marks=pytest.mark.process, id="ours"),
-    pytest.param(KafkaBroker, marks=pytest.mark.kafka, id="kafka"),
+    pytest.param(quick_kafka, marks=pytest.mark.kafka, id="kafka"),
 ]
 
 

@@ -6,7 +6,8 @@
         await admin.create_topics("orders", partitions=4)
         await admin.alter_configs("group", "billing", {"share.auto.offset.reset": "earliest"})
 
-A method that was asked about several things raises the first error that one of them has.
+A method that was asked about several things raises the first error that one of them has, unless it
+says that each comes with its own.
 """
 
 from __future__ import annotations
@@ -213,9 +214,12 @@ class Admin:
             return True
         return False
 
-    async def list_groups(self, *types: str) -> list[GroupListing]:
-        """All groups, or those of these types (``share``), by group id."""
-        return await self._trying(lambda: admin_groups.list_groups(self._cluster, types))
+    async def list_groups(self, *types: str, states: Iterable[str] = ()) -> list[GroupListing]:
+        """All groups, or those of these types (``share``) and states (``Empty``, ``Stable``), by
+        group id.
+        """
+        wanted = list(states)
+        return await self._trying(lambda: admin_groups.list_groups(self._cluster, types, wanted))
 
     async def describe_share_groups(
         self, groups: Iterable[str]
@@ -225,18 +229,62 @@ class Admin:
         Raises:
             GroupIdNotFound: there is no such group, or it is of another type.
         """
-        wanted = list(groups)
-        return await self._trying(lambda: admin_groups.describe_share_groups(self._cluster, wanted))
+
+        async def describe(group_id: str) -> ShareGroupDescription:
+            return await self._trying(
+                lambda: admin_groups.describe_share_group(self._cluster, group_id)
+            )
+
+        return _or_first_error(await _of_each(groups, describe))
 
     async def list_share_group_offsets(
-        self, group_id: str
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where the group is in each partition that it has state for. Of a group that does not
-        exist Apache Kafka says that it has none.
+        """Where the group is in these partitions, by default in each one that it has state for. Of
+        a group that does not exist Apache Kafka says that it has none.
+        """
+        wanted = None if partitions is None else list(partitions)
+        return await self._trying(
+            lambda: admin_groups.list_share_group_offsets(self._cluster, group_id, wanted)
+        )
+
+    async def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Move a share group that has no members to these offsets; what was in flight is
+        forgotten. A group that does not exist is made. Each partition comes with its error, None
+        where it was moved.
+
+        Raises:
+            NonEmptyGroup: it has members; nothing was moved.
         """
         return await self._trying(
-            lambda: admin_groups.list_share_group_offsets(self._cluster, group_id)
+            lambda: admin_groups.alter_share_group_offsets(self._cluster, group_id, offsets)
         )
+
+    async def delete_share_group_offsets(
+        self, group_id: str, *topics: str
+    ) -> dict[str, KafkaError | None]:
+        """Let a share group that has no members forget topics: it begins there as a new group does.
+        Each topic comes with its error, None where it was forgotten.
+
+        Raises:
+            NonEmptyGroup: it has members; nothing was forgotten.
+            GroupIdNotFound: there is no such group.
+        """
+        return await self._trying(
+            lambda: admin_groups.delete_share_group_offsets(self._cluster, group_id, topics)
+        )
+
+    async def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
+        """Delete share groups that have no members. Each comes with its error (NonEmptyGroup,
+        GroupIdNotFound …), None where it was deleted.
+        """
+
+        async def delete(group_id: str) -> None:
+            await self._trying(lambda: admin_groups.delete_group(self._cluster, group_id))
+
+        return await _of_each(groups, delete)
 
     async def delete_groups(self, *groups: str) -> None:
         """Delete groups that have no members.
@@ -244,7 +292,7 @@ class Admin:
         Raises:
             NonEmptyGroup, GroupIdNotFound: of the first that failed.
         """
-        await self._trying(lambda: admin_groups.delete_groups(self._cluster, groups))
+        _or_first_error(await self.delete_share_groups(*groups))
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -262,6 +310,32 @@ class Admin:
                 if not _worth_another_try(error) or loop.time() + pause_s > deadline:
                     raise
                 await asyncio.sleep(pause_s)
+
+
+async def _of_each(
+    groups: Iterable[str], ask: Callable[[str], Awaitable[T]]
+) -> dict[str, T | KafkaError]:
+    """What ``ask`` gives for each group, all asked at once: each has its own coordinator, and one
+    that has to be tried again does not repeat the others.
+    """
+
+    async def outcome(group_id: str) -> T | KafkaError:
+        try:
+            return await ask(group_id)
+        except KafkaError as error:
+            return error
+
+    wanted = list(dict.fromkeys(groups))
+    return dict(zip(wanted, await asyncio.gather(*map(outcome, wanted)), strict=True))
+
+
+def _or_first_error(outcomes: dict[str, T | KafkaError]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for group_id, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        found[group_id] = outcome
+    return found
 
 
 def _worth_another_try(error: KafkaError) -> bool:

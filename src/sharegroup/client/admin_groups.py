@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sharegroup.client.admin_topics import by_topic
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.descriptions import (
     GroupListing,
@@ -21,10 +22,20 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
+from sharegroup.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from sharegroup.wire.messages.delete_groups import DeleteGroupsRequest
+from sharegroup.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
     DescribeShareGroupOffsetsResponsePartition,
 )
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
@@ -35,9 +46,13 @@ from sharegroup.wire.messages.share_group_describe import (
 )
 
 
-async def list_groups(cluster: Cluster, types: Sequence[str]) -> list[GroupListing]:
-    """ListGroups of every broker."""
-    request = ListGroupsRequest(types_filter=list(types))
+async def list_groups(
+    cluster: Cluster, types: Sequence[str], states: Sequence[str]
+) -> list[GroupListing]:
+    """ListGroups of every broker. The types are looked at here once more: brokers that serve no
+    version with that filter answer with all groups.
+    """
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     nodes = list(cluster.metadata.nodes)
     responses = await asyncio.gather(
         *(cluster.send(node_id, apis.LIST_GROUPS, request) for node_id in nodes)
@@ -59,18 +74,13 @@ async def list_groups(cluster: Cluster, types: Sequence[str]) -> list[GroupListi
     return sorted(groups, key=lambda group: group.group_id)
 
 
-async def describe_share_groups(
-    cluster: Cluster, groups: Sequence[str]
-) -> dict[str, ShareGroupDescription]:
-    """ShareGroupDescribe, at each group's coordinator."""
-    described = {}
-    for group_id in groups:
-        request = ShareGroupDescribeRequest(group_ids=[group_id])
-        response = await cluster.send_to_coordinator(group_id, apis.SHARE_GROUP_DESCRIBE, request)
-        [group] = response.groups
-        _check(cluster, group_id, group)
-        described[group_id] = _described(group, await cluster.coordinator(group_id))
-    return described
+async def describe_share_group(cluster: Cluster, group_id: str) -> ShareGroupDescription:
+    """ShareGroupDescribe of one group."""
+    request = ShareGroupDescribeRequest(group_ids=[group_id])
+    response = await cluster.send_to_coordinator(group_id, apis.SHARE_GROUP_DESCRIBE, request)
+    [group] = response.groups
+    _check(cluster, group_id, group)
+    return _described(group, await cluster.coordinator(group_id))
 
 
 def _described(group: DescribedGroup, coordinator: int) -> ShareGroupDescription:
@@ -100,11 +110,17 @@ def _member(member: Member) -> MemberDescription:
 
 
 async def list_share_group_offsets(
-    cluster: Cluster, group_id: str
+    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, ShareGroupOffset]:
-    """DescribeShareGroupOffsets of all partitions."""
+    """DescribeShareGroupOffsets of these partitions, of all that the group has when None."""
+    topics = None
+    if partitions is not None:
+        topics = [
+            DescribeShareGroupOffsetsRequestTopic(name, indexes)
+            for name, indexes in by_topic(partitions).items()
+        ]
     request = DescribeShareGroupOffsetsRequest(
-        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, None)]
+        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, topics)]
     )
     response = await cluster.send_to_coordinator(
         group_id, apis.DESCRIBE_SHARE_GROUP_OFFSETS, request
@@ -124,9 +140,7 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
         leader_epoch=partition.leader_epoch,
         lag=_known(partition.lag),
         in_flight=_known(partition.in_flight_count),
-        error=error_from_code(partition.error_code, partition.error_message)
-        if partition.error_code
-        else None,
+        error=_error(partition),
     )
 
 
@@ -134,21 +148,63 @@ def _known(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-async def delete_groups(cluster: Cluster, groups: Sequence[str]) -> None:
-    """DeleteGroups, at each group's coordinator."""
-    for group_id in groups:
-        request = DeleteGroupsRequest(groups_names=[group_id])
-        response = await cluster.send_to_coordinator(group_id, apis.DELETE_GROUPS, request)
-        [result] = response.results
-        _check(cluster, group_id, result)
+async def alter_share_group_offsets(
+    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, KafkaError | None]:
+    """AlterShareGroupOffsets; each partition with its error."""
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=[
+            AlterShareGroupOffsetsRequestTopic(
+                name,
+                [
+                    AlterShareGroupOffsetsRequestPartition(i, offsets[TopicPartition(name, i)])
+                    for i in indexes
+                ],
+            )
+            for name, indexes in by_topic(offsets).items()
+        ],
+    )
+    response = await cluster.send_to_coordinator(group_id, apis.ALTER_SHARE_GROUP_OFFSETS, request)
+    _check(cluster, group_id, response)
+    return {
+        TopicPartition(topic.topic_name, partition.partition_index): _error(partition)
+        for topic in response.responses
+        for partition in topic.partitions
+    }
+
+
+async def delete_share_group_offsets(
+    cluster: Cluster, group_id: str, topics: Sequence[str]
+) -> dict[str, KafkaError | None]:
+    """DeleteShareGroupOffsets; each topic with its error."""
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
+    )
+    response = await cluster.send_to_coordinator(group_id, apis.DELETE_SHARE_GROUP_OFFSETS, request)
+    _check(cluster, group_id, response)
+    return {topic.topic_name: _error(topic) for topic in response.responses}
+
+
+async def delete_group(cluster: Cluster, group_id: str) -> None:
+    """DeleteGroups of one group."""
+    request = DeleteGroupsRequest(groups_names=[group_id])
+    response = await cluster.send_to_coordinator(group_id, apis.DELETE_GROUPS, request)
+    [result] = response.results
+    _check(cluster, group_id, result)
+
+
+def _error(answer: Any) -> KafkaError | None:
+    if not answer.error_code:
+        return None
+    return error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
 
 
 def _check(cluster: Cluster, group_id: str, answer: Any) -> None:
-    if not answer.error_code:
+    """Raise the answer's error; who does not coordinate the group is not asked again."""
+    error = _error(answer)
+    if error is None:
         return
-    error: KafkaError = error_from_code(
-        answer.error_code, getattr(answer, "error_message", None) or None
-    )
     if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
         cluster.forget_coordinator(group_id)
     raise error

@@ -200,7 +200,7 @@ async def list_offsets(
             ListOffsetsTopic(
                 name, [ListOffsetsPartition(index, timestamp=timestamp) for index in indexes]
             )
-            for name, indexes in _by_topic(mine).items()
+            for name, indexes in by_topic(mine).items()
         ]
         request = ListOffsetsRequest(
             replica_id=CONSUMER, topics=topics, timeout_ms=cluster.request_timeout_ms
@@ -232,7 +232,7 @@ async def delete_records(
                 name,
                 [DeleteRecordsPartition(i, before[TopicPartition(name, i)]) for i in indexes],
             )
-            for name, indexes in _by_topic(mine).items()
+            for name, indexes in by_topic(mine).items()
         ]
         request = DeleteRecordsRequest(topics=topics, timeout_ms=cluster.request_timeout_ms)
         return await cluster.send(node_id, apis.DELETE_RECORDS, request)
@@ -266,7 +266,8 @@ async def _check_leaders(cluster: Cluster, answers: Sequence[Any]) -> None:
     _raise_first(answers)
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The partitions' numbers by their topics' names."""
     topics: dict[str, list[int]] = {}
     for partition in partitions:
         topics.setdefault(partition.topic, []).append(partition.partition)

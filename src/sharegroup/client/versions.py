@@ -32,4 +32,6 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.SHARE_FETCH: (1, 2),
     apis.SHARE_ACKNOWLEDGE: (1, 2),
     apis.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
+    apis.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
+    apis.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
 }

@@ -68,5 +68,7 @@ SHARE_GROUP_DESCRIBE = Api(77, "ShareGroupDescribe", "share_group_describe")
 SHARE_FETCH = Api(78, "ShareFetch", "share_fetch")
 SHARE_ACKNOWLEDGE = Api(79, "ShareAcknowledge", "share_acknowledge")
 DESCRIBE_SHARE_GROUP_OFFSETS = Api(90, "DescribeShareGroupOffsets", "describe_share_group_offsets")
+ALTER_SHARE_GROUP_OFFSETS = Api(91, "AlterShareGroupOffsets", "alter_share_group_offsets")
+DELETE_SHARE_GROUP_OFFSETS = Api(92, "DeleteShareGroupOffsets", "delete_share_group_offsets")
 
 APIS: dict[int, Api] = {api.key: api for api in list(globals().values()) if isinstance(api, Api)}

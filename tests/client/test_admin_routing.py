@@ -1,0 +1,166 @@
+"""Each group's request goes to its own coordinator, and again when the coordinator moves."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from sharegroup.client import Admin
+from sharegroup.model.errors import NonEmptyGroup
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire import apis
+from sharegroup.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from sharegroup.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from sharegroup.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsResponse
+from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
+from sharegroup.wire.schema import Message
+from tests.client.scripted_server import ScriptedServer
+
+NOT_COORDINATOR = 16
+NON_EMPTY_GROUP = 68
+WHERE = TopicPartition("t", 0)
+
+
+@dataclass
+class TwoNodes:
+    """Nodes 1 and 2; ``home`` says which coordinates a group, ``told`` what clients are told."""
+
+    home: dict[str, int]
+    told: dict[str, int]
+    busy: set[str] = field(default_factory=set)
+    asked: list[tuple[int, str]] = field(default_factory=list)
+    servers: dict[int, ScriptedServer] = field(default_factory=dict)
+
+    async def __aenter__(self) -> TwoNodes:
+        for node in (1, 2):
+            server = self.servers[node] = ScriptedServer()
+            server.handle(apis.METADATA, self._metadata, (1, 12))
+            server.handle(apis.FIND_COORDINATOR, self._find_coordinator, (0, 6))
+            self._serve_groups(server, node)
+            await server.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for server in self.servers.values():
+            await server.__aexit__(None, None, None)
+
+    def _serve_groups(self, server: ScriptedServer, node: int) -> None:
+        async def delete(request: Message, version: int) -> Message:
+            assert isinstance(request, DeleteGroupsRequest)
+            results = [
+                DeletableGroupResult(group, self._error(node, group))
+                for group in request.groups_names
+            ]
+            return DeleteGroupsResponse(results=results)
+
+        async def alter(request: Message, version: int) -> Message:
+            assert isinstance(request, AlterShareGroupOffsetsRequest)
+            error = self._error(node, request.group_id)
+            moved = AlterShareGroupOffsetsResponseTopic(
+                "t", partitions=[AlterShareGroupOffsetsResponsePartition(0)]
+            )
+            return AlterShareGroupOffsetsResponse(
+                error_code=error, responses=[] if error else [moved]
+            )
+
+        async def list_groups(request: Message, version: int) -> Message:
+            mine = [group for group, home in self.home.items() if home == node]
+            return ListGroupsResponse(
+                groups=[ListedGroup(group, "share", "Empty", "share") for group in mine]
+            )
+
+        server.handle(apis.DELETE_GROUPS, delete, (0, 2))
+        server.handle(apis.ALTER_SHARE_GROUP_OFFSETS, alter, (0, 0))
+        server.handle(apis.LIST_GROUPS, list_groups, (0, 5))
+
+    def _error(self, node: int, group: str) -> int:
+        self.asked.append((node, group))
+        if self.home[group] != node:
+            self.told[group] = self.home[group]  # word of the move has got round
+            return NOT_COORDINATOR
+        return NON_EMPTY_GROUP if group in self.busy else 0
+
+    async def _metadata(self, request: Message, version: int) -> Message:
+        brokers = [
+            MetadataResponseBroker(node, "127.0.0.1", server.port)
+            for node, server in self.servers.items()
+        ]
+        return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1)
+
+    async def _find_coordinator(self, request: Message, version: int) -> Message:
+        assert isinstance(request, FindCoordinatorRequest)
+        found = [
+            Coordinator(key, node, "127.0.0.1", self.servers[node].port)
+            for key in request.coordinator_keys
+            for node in [self.told[key]]
+        ]
+        return FindCoordinatorResponse(coordinators=found)
+
+
+def test_each_group_at_its_own_coordinator() -> None:
+    async def scenario() -> None:
+        homes = {"a": 1, "b": 2, "c": 1}
+        async with (
+            TwoNodes(home=homes, told=dict(homes), busy={"c"}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            outcome = await admin.delete_share_groups("a", "b", "c")
+            assert (outcome["a"], outcome["b"]) == (None, None)
+            assert isinstance(outcome["c"], NonEmptyGroup)
+            assert sorted(nodes.asked) == [(1, "a"), (1, "c"), (2, "b")]
+
+    asyncio.run(scenario())
+
+
+def test_groups_of_all_nodes_are_listed() -> None:
+    async def scenario() -> None:
+        homes = {"a": 2, "b": 1}
+        async with (
+            TwoNodes(home=homes, told=dict(homes)) as nodes,
+            Admin(nodes.servers[2].address) as admin,
+        ):
+            assert [one.group_id for one in await admin.list_groups("share")] == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_a_coordinator_that_moved_is_found_again() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 2}, told={"g": 1}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            assert await admin.alter_share_group_offsets("g", {WHERE: 7}) == {WHERE: None}
+            assert nodes.asked == [(1, "g"), (2, "g")]
+            await admin.alter_share_group_offsets("g", {WHERE: 8})
+            assert nodes.asked[2:] == [(2, "g")]
+
+    asyncio.run(scenario())
+
+
+def test_an_error_of_the_group_is_raised() -> None:
+    async def scenario() -> None:
+        async with (
+            TwoNodes(home={"g": 1}, told={"g": 1}, busy={"g"}) as nodes,
+            Admin(nodes.servers[1].address) as admin,
+        ):
+            with pytest.raises(NonEmptyGroup):
+                await admin.alter_share_group_offsets("g", {WHERE: 7})
+
+    asyncio.run(scenario())
