@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from benchmarks import (
+    acknowledgement_patterns,
     assign,
     first_record,
+    groups_at_rest,
     latency,
+    lock_expiry,
     memory,
     produce,
+    redelivery,
     share_drain_confluent,
     share_drain_java,
+    share_drain_members,
+    small_batches,
     spark_source,
     start,
 )
@@ -20,9 +26,15 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     memory.BENCHMARK,
     produce.BENCHMARK,
     share_drain_java.BENCHMARK,
+    share_drain_members.BENCHMARK,
+    small_batches.BENCHMARK,
     share_drain_confluent.BENCHMARK,
+    acknowledgement_patterns.BENCHMARK,
     assign.BENCHMARK,
     first_record.BENCHMARK,
     latency.BENCHMARK,
+    redelivery.BENCHMARK,
+    lock_expiry.BENCHMARK,
+    groups_at_rest.BENCHMARK,
     spark_source.BENCHMARK,
 )

@@ -10,21 +10,22 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 PEER = "Apache Kafka 4.3.1"
+SHORT_LOCKS = "group.share.min.record.lock.duration.ms=1000"  # a group may then ask for them
 
 
 def ours_durable(folder: Path) -> RunningServer:
     """The default: an answer after the fsync that covers it."""
-    return SharegroupServer(folder)
+    return SharegroupServer(folder, SHORT_LOCKS)
 
 
 def ours_system_flush(folder: Path) -> RunningServer:
     """Flushing left to the system, as Apache Kafka does by default."""
-    return SharegroupServer(folder, "flush.policy=system")
+    return SharegroupServer(folder, SHORT_LOCKS, "flush.policy=system")
 
 
 def apache_kafka(folder: Path) -> RunningServer:
     """One node, KRaft, with the heap and JVM options of Kafka's own start script."""
-    return KafkaBroker(folder)
+    return KafkaBroker(folder, SHORT_LOCKS)
 
 
 SYSTEMS: dict[str, Callable[[Path], RunningServer]] = {

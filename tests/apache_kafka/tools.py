@@ -84,13 +84,19 @@ class KafkaTools:
         )
         return parse_producer_rate(output)
 
-    def share_drain(self, topic: str, group: str, records: int, *properties: str) -> ConsumerRate:
-        """kafka-share-consumer-perf-test until it has seen `records`; implicit acknowledgement."""
+    def share_drain(
+        self, topic: str, group: str, records: int, *properties: str, members: int = 1
+    ) -> ConsumerRate:
+        """kafka-share-consumer-perf-test until it has seen `records`; implicit acknowledgement.
+
+        Every member has a thread of its own.
+        """
         output = run_tool(
             "org.apache.kafka.tools.ShareConsumerPerformance",
             *("--bootstrap-server", self.bootstrap, "--topic", topic, "--group", group),
             *("--num-records", str(records), "--timeout", str(PERFORMANCE_SECONDS * 1000)),
             *("--show-detailed-stats", "--reporting-interval", "100"),
+            *("--threads", str(members)),
             *_properties(properties),
             timeout_s=PERFORMANCE_SECONDS,
             jvm=LONG_RUN,

@@ -1,0 +1,171 @@
+"""A member of a share group that speaks the wire protocol and nothing else.
+
+For measurements in which a client's own buffers, retries and threads would be in the way: what is
+timed is one request and its answer. One topic, one node, one connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from sharegroup.client.connection import Connection
+from sharegroup.model.errors import error_from_code
+from sharegroup.wire import apis
+from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from sharegroup.wire.messages.share_acknowledge import (
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+)
+from sharegroup.wire.messages.share_fetch import (
+    FetchPartition,
+    FetchTopic,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+)
+from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+TIMEOUT_MS = 60_000
+JOIN_SECONDS = 60
+ACCEPT, RELEASE = 1, 2
+RECORD_LIMIT = 1
+
+
+class Held(NamedTuple):
+    """A range of records that this member has acquired."""
+
+    partition: int
+    first: int
+    last: int
+    delivery_count: int
+
+
+class WireMember:
+    """Made by :meth:`join`."""
+
+    def __init__(self, connection: Connection, group: str, topic_id: UUID, partitions: int) -> None:
+        self._connection = connection
+        self._group = group
+        self._member = str(uuid4())
+        self._topic_id = topic_id
+        self._partitions = partitions
+        self._epoch = 0
+
+    @classmethod
+    async def join(cls, bootstrap: str, group: str, topic: str) -> WireMember:
+        """Join and return when the group has assigned something to this member."""
+        host, port = bootstrap.split(":")
+        connection = await Connection.open(
+            host, int(port), client_id="bench", timeout_ms=TIMEOUT_MS
+        )
+        found = await connection.send(
+            apis.METADATA,
+            MetadataRequest(topics=[MetadataRequestTopic(name=topic)]),
+            timeout_ms=TIMEOUT_MS,
+        )
+        about = found.topics[0]
+        member = cls(connection, group, about.topic_id, len(about.partitions))
+        async with asyncio.timeout(JOIN_SECONDS):
+            await member._until_assigned(topic)
+        return member
+
+    async def _until_assigned(self, topic: str) -> None:
+        epoch, names = 0, [topic]
+        while True:
+            answer = await self._connection.send(
+                apis.SHARE_GROUP_HEARTBEAT,
+                ShareGroupHeartbeatRequest(
+                    group_id=self._group,
+                    member_id=self._member,
+                    member_epoch=epoch,
+                    subscribed_topic_names=names,
+                ),
+                timeout_ms=TIMEOUT_MS,
+            )
+            _check(answer.error_code)
+            epoch = answer.member_epoch
+            if answer.assignment is not None and answer.assignment.topic_partitions:
+                return
+            await asyncio.sleep(0.05)
+
+    async def fetch(self, max_records: int, *, wait_ms: int, exactly: bool = False) -> list[Held]:
+        """Acquire from all partitions; empty when nothing came within `wait_ms`."""
+        partitions = range(self._partitions) if self._epoch == 0 else ()
+        request = ShareFetchRequest(
+            group_id=self._group,
+            member_id=self._member,
+            share_session_epoch=self._next_epoch(),
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=50 << 20,
+            max_records=max_records,
+            batch_size=max_records,
+            share_acquire_mode=RECORD_LIMIT if exactly else 0,
+            topics=[
+                FetchTopic(
+                    topic_id=self._topic_id,
+                    partitions=[FetchPartition(partition_index=n) for n in partitions],
+                )
+            ]
+            if partitions
+            else [],
+        )
+        answer = await self._connection.send(apis.SHARE_FETCH, request, timeout_ms=TIMEOUT_MS)
+        _check(answer.error_code)
+        return list(_held(answer.responses))
+
+    async def acknowledge(self, held: Sequence[Held], kind: int) -> None:
+        """One ShareAcknowledge for these ranges, answered."""
+        by_partition: dict[int, list[AcknowledgementBatch]] = {}
+        for one in held:
+            batch = AcknowledgementBatch(
+                first_offset=one.first, last_offset=one.last, acknowledge_types=[kind]
+            )
+            by_partition.setdefault(one.partition, []).append(batch)
+        partitions = [
+            AcknowledgePartition(partition_index=number, acknowledgement_batches=batches)
+            for number, batches in by_partition.items()
+        ]
+        request = ShareAcknowledgeRequest(
+            group_id=self._group,
+            member_id=self._member,
+            share_session_epoch=self._next_epoch(),
+            topics=[AcknowledgeTopic(topic_id=self._topic_id, partitions=partitions)],
+        )
+        answer = await self._connection.send(apis.SHARE_ACKNOWLEDGE, request, timeout_ms=TIMEOUT_MS)
+        _check(answer.error_code)
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                _check(partition.error_code)
+
+    def die(self) -> None:
+        """Cut the connection without a word."""
+        self._connection.close()
+
+    def _next_epoch(self) -> int:
+        epoch, self._epoch = self._epoch, self._epoch + 1
+        return epoch
+
+
+def records(held: Iterable[Held]) -> int:
+    """How many records these ranges hold."""
+    return sum(one.last - one.first + 1 for one in held)
+
+
+def _held(topics: Iterable[ShareFetchableTopicResponse]) -> Iterable[Held]:
+    for topic in topics:
+        for part in topic.partitions:
+            _check(part.error_code)
+            for got in part.acquired_records:
+                yield Held(
+                    part.partition_index, got.first_offset, got.last_offset, got.delivery_count
+                )
+
+
+def _check(code: int) -> None:
+    if code:
+        raise error_from_code(code)
