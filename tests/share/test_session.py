@@ -50,6 +50,43 @@ def test_a_session_that_is_not_there() -> None:
         sessions.close("g", "other")
 
 
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(0, InvalidShareSessionEpoch), (1, ShareSessionNotFound)]
+)
+def test_without_a_session_only_epoch_zero_is_called_a_wrong_epoch(
+    epoch: int, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        ShareSessions(1).update("g", "m", epoch)
+
+
+def test_the_last_epoch_is_followed_by_one() -> None:
+    sessions = opened(A)
+    session = sessions.get("g", "m")
+    assert session is not None
+    session.epoch = 2**31 - 2
+    assert sessions.update("g", "m", 2**31 - 1).rotated() == [A]
+    with pytest.raises(InvalidShareSessionEpoch):
+        sessions.update("g", "m", 0)
+    assert sessions.update("g", "m", 1).epoch == 1
+
+
+def test_a_partition_that_was_served_goes_to_the_end() -> None:
+    session = opened(A, B, C).update("g", "m", 1)
+    session.served(A)
+    session.served(TopicIdPartition(UUID(int=2), 0))
+    assert list(session.partitions) == [B, C, A]
+
+
+def test_an_error_is_known_until_it_is_gone() -> None:
+    session = opened(A).update("g", "m", 1)
+    assert not session.knows_error(A)
+    session.must_list(A, has_error=True)
+    assert session.knows_error(A)
+    session.must_list(A)
+    assert not session.knows_error(A)
+
+
 def test_the_opening_request_cannot_acknowledge() -> None:
     with pytest.raises(InvalidRequest):
         ShareSessions(1).open("g", "m", [A], 1, has_acknowledgements=True)
@@ -109,9 +146,7 @@ def test_a_forgotten_partition_is_not_listed_any_more() -> None:
 
 def test_closing() -> None:
     sessions = opened(A)
-    with pytest.raises(InvalidRequest):
-        sessions.close("g", "m", fetches=True)
-    assert sessions.close("g", "m", fetches=True, has_acknowledgements=True).member_id == "m"
+    assert sessions.close("g", "m").member_id == "m"
     assert len(sessions) == 0
     sessions.check_invariants()
 

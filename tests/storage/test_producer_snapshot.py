@@ -14,10 +14,12 @@ ENTRIES = st.lists(
         ProducerEntry,
         st.integers(0, 2**63 - 1),
         st.integers(0, 2**15 - 1),
-        st.integers(0, 2**31 - 1),
-        st.integers(0, 2**63 - 1),
+        st.integers(-1, 2**31 - 1),
+        st.integers(-1, 2**63 - 1),
         st.integers(0, 2**31 - 1),
         st.integers(-1, 2**62),
+        st.integers(-1, 2**31 - 1),
+        st.integers(-1, 2**63 - 1),
     )
 )
 

@@ -7,17 +7,19 @@ Used by ShareFetch (piggybacked) and ShareAcknowledge alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
 from sharegroup.broker.share_partitions import LedSharePartition
-from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
+from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.acknowledge import AckBatch, checked_runs
 from sharegroup.share.changes import StateChange
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
+
+OFFSETS_END: Final = 2**63 - 1
 
 
 class AckBatchMessage(Protocol):
@@ -49,7 +51,9 @@ Outcome = dict[TopicIdPartition, KafkaError | None]
 class AckRound:
     """One request's acknowledgements: :meth:`apply` all of them, then :meth:`persist` once.
 
-    ``outcome`` has a line for each partition that carried any: None, or why it was refused.
+    ``outcome`` has a line for each partition that carried any: None, or why it was refused. A
+    partition named without any gets a line when others had some, and when its topic is unknown
+    (Kafka class KafkaApis).
     """
 
     def __init__(
@@ -60,45 +64,57 @@ class AckRound:
         self._member_id = member_id
         self._renew_allowed = renew_allowed
         self._changes: list[tuple[LedSharePartition, StateChange]] = []
+        self._empty: list[TopicIdPartition] = []
+        self._asked = False
         self.outcome: Outcome = {}
 
     def apply(self, topic_id: UUID, partitions: Iterable[AckPartitionMessage]) -> None:
         """Apply what the request says about one topic; a partition's ranges succeed together or not
         at all."""
         for partition in partitions:
-            if not partition.acknowledgement_batches:
-                continue
             key = TopicIdPartition(topic_id, partition.partition_index)
             try:
                 self._apply_one(key, partition.acknowledgement_batches)
             except KafkaError as error:
                 self.outcome[key] = error
                 self._broker.counters.add("acknowledgements_refused", error.name)
-            else:
-                self.outcome[key] = None
 
     def _apply_one(self, key: TopicIdPartition, batches: Sequence[AckBatchMessage]) -> None:
-        self._broker.topics.log_by_id(key)
-        led = self._broker.share_partitions.find(
-            SharePartitionKey(self._group_id, key.topic_id, key.partition)
-        )
+        if self._broker.topics.find_id(key.topic_id) is None:
+            raise UnknownTopicId
+        if not batches:
+            self._empty.append(key)
+            return
+        acks = [AckBatch(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches]
+        led = self._broker.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
+            # What is malformed is refused as that, before anybody asks what it is about.
+            checked_runs(acks, start=0, end=OFFSETS_END, renew_allowed=self._renew_allowed)
             raise UnknownTopicOrPartition("nothing of this partition was delivered to the group")
+        self._asked = True
         settings = self._broker.share_partitions.delivery_settings(self._group_id)
         change = led.core.acknowledge(
             self._member_id,
-            [AckBatch(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches],
+            acks,
             now_ms=self._broker.clock.monotonic_ms(),
             settings=settings,
             renew_allowed=self._renew_allowed,
         )
         self._broker.share_partitions.schedule(led)
+        self.outcome[key] = None
         if change is not None:
             self._changes.append((led, change))
+
+    @property
+    def changed(self) -> bool:
+        """Whether :meth:`persist` has anything to write."""
+        return bool(self._changes)
 
     async def persist(self) -> None:
         """Make what was applied durable; a failure becomes the outcome of the partitions it
         concerns."""
+        if self._asked:
+            self.outcome.update(dict.fromkeys(self._empty))
         try:
             await self._broker.share_partitions.persist(self._changes)
         except KafkaError as error:

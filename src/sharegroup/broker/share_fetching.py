@@ -5,6 +5,9 @@ Partitions are taken in the session's rotated order. Each is read and acquired u
 one that another request is reading is skipped. Record batches are never cut: the answer carries
 whole batches, and the acquired ranges say which offsets count (Kafka classes SharePartitionManager
 and DelayedShareFetch).
+
+Bytes are divided evenly over the partitions that have something to read. As in a plain fetch, the
+first batch of an answer goes out even when it is over the limits.
 """
 
 from __future__ import annotations
@@ -12,15 +15,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharegroup.broker.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.log import PartitionLog
+from sharegroup.share.acquire import Acquisition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
-from sharegroup.wire.batch import batch_bounds, size_through
+from sharegroup.wire.batch import Walk, walk
+from sharegroup.wire.markers import aborted_ranges
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
@@ -39,6 +43,9 @@ class FetchedPartition:
     error: KafkaError | None = None
     records: bytes | memoryview = b""
     acquired: Sequence[AcquiredRange] = ()
+
+
+Fetched = dict[TopicIdPartition, FetchedPartition]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,123 +68,197 @@ class FetchWish:
     session: ShareSession
 
 
+class _Ready(NamedTuple):
+    """A partition with something to read: from ``offset`` to ``end_offset`` (exclusive)."""
+
+    key: TopicIdPartition
+    led: LedSharePartition
+    offset: int
+    end_offset: int
+
+
+class _Share(NamedTuple):
+    """What is left for one partition of a request's limits."""
+
+    records_max: int
+    bytes_max: int
+    first: bool
+    """Nothing is in the answer yet: one batch goes out whatever its size."""
+
+
 class ShareFetching:
     """Reads and acquires for the share fetches of one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._bytes_per_offset: dict[SharePartitionKey, float] = {}
 
-    async def fetch(self, wish: FetchWish) -> dict[TopicIdPartition, FetchedPartition]:
-        """Records for ``wish``; waits up to its time for at least ``bytes_min`` bytes, an error or
-        the end."""
+    async def fetch(self, wish: FetchWish) -> Fetched:
+        """Records for ``wish``; waits up to its time for at least ``bytes_min`` bytes, an error
+        that the member does not know, or the end.
+
+        When every partition has an error there is nothing to wait for.
+        """
         if wish.records_max <= 0 or wish.bytes_max <= 0 or not wish.partitions:
             return {}
-        until = asyncio.get_running_loop().time() + wish.wait_ms / 1000
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wish.wait_ms / 1000
         with self._broker.waiters.watch(wish.partitions) as waiter:
             while True:
-                last_look = asyncio.get_running_loop().time() >= until or self._broker.stopping
-                if wish.bytes_min <= 1 or last_look or await self._enough(wish):
-                    fetched = await self._look(wish)
-                    if fetched or last_look:
-                        return fetched
+                last_look = loop.time() >= until or self._broker.stopping
+                fetched = await self._look(wish, last_look=last_look)
+                if last_look or _ends_wait(wish, fetched):
+                    return fetched
                 await waiter.wait(until)
                 if not self._in_session(wish):
                     return {}
+
+    def _may_acquire(self, wish: FetchWish, led: LedSharePartition) -> bool:
+        return not led.fenced and self._in_session(wish)
 
     def _in_session(self, wish: FetchWish) -> bool:
         """Whether the session still is the member's: nobody may acquire after it has ended."""
         return wish.session is self._broker.sessions.get(wish.group_id, wish.member_id)
 
-    async def _enough(self, wish: FetchWish) -> bool:
-        """Whether ``bytes_min`` bytes could be read from the next fetch offsets (or something is
-        wrong)."""
-        total = 0
-        for key in wish.partitions:
-            try:
-                led = await self._led(wish, key)
-                offset = led.core.next_fetch_offset()
-                if offset < led.log.high_watermark:
-                    total += len((await led.log.read(offset, wish.bytes_min)).data)
-            except KafkaError:
-                return True
-        return total >= wish.bytes_min
-
-    async def _look(self, wish: FetchWish) -> dict[TopicIdPartition, FetchedPartition]:
+    async def _look(self, wish: FetchWish, *, last_look: bool) -> Fetched:
         """One pass over the partitions; only those with records or an error are in the result."""
-        fetched: dict[TopicIdPartition, FetchedPartition] = {}
+        fetched: Fetched = {}
+        ready = await self._ready(wish, fetched)
+        if not ready or not (last_look or await self._enough(wish, ready)):
+            return fetched
         records_left = wish.records_max
-        bytes_each = max(1, wish.bytes_max // len(wish.partitions))
-        for key in wish.partitions:
+        bytes_left = min(wish.bytes_max, self._broker.configs.broker.integer("fetch.max.bytes"))
+        bytes_each = max(1, bytes_left // len(ready))
+        first = True
+        for each in ready:
             if records_left <= 0:
                 break
             try:
-                led = await self._led(wish, key)
-                part = await self._acquire(wish, led, bytes_each, records_left)
+                part = await self._acquire(wish, each, _Share(records_left, bytes_each, first))
             except KafkaError as error:
-                fetched[key] = FetchedPartition(error=error)
+                fetched[each.key] = FetchedPartition(error=error)
                 continue
             if part is not None:
-                fetched[key] = part
+                first = False
+                fetched[each.key] = part
                 records_left -= sum(r.last - r.first + 1 for r in part.acquired)
         return fetched
 
-    async def _led(self, wish: FetchWish, key: TopicIdPartition) -> LedSharePartition:
-        log = self._broker.topics.log_by_id(key)
-        share_key = SharePartitionKey(wish.group_id, key.topic_id, key.partition)
-        return await self._broker.share_partitions.get(share_key, log)
+    async def _ready(self, wish: FetchWish, fetched: Fetched) -> list[_Ready]:
+        """The partitions to read now; those that cannot be had get their error in ``fetched``."""
+        partitions = self._broker.share_partitions
+        settings = partitions.delivery_settings(wish.group_id)
+        committed = partitions.reads_committed(wish.group_id)
+        ready = []
+        for key, led in zip(wish.partitions, await self._led(wish), strict=True):
+            if isinstance(led, KafkaError):
+                fetched[key] = FetchedPartition(error=led)
+                continue
+            offset = led.core.next_fetch_offset()
+            end = led.log.last_stable_offset if committed else led.log.high_watermark
+            if offset < end and not led.fetching and led.core.can_acquire(settings):
+                ready.append(_Ready(key, led, offset, end))
+        return ready
+
+    async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
+        """The share partitions of ``wish``; those that are not there yet are loaded side by
+        side."""
+        find = self._broker.share_partitions.find
+        keys = [SharePartitionKey(wish.group_id, *key) for key in wish.partitions]
+        found: list[LedSharePartition | KafkaError | None] = list(map(find, keys))
+        missing = [at for at, led in enumerate(found) if led is None]
+        if missing:
+            loads = await asyncio.gather(*(self._load(keys[at]) for at in missing))
+            for at, led in zip(missing, loads, strict=True):
+                found[at] = led
+        return [led for led in found if led is not None]
+
+    async def _load(self, key: SharePartitionKey) -> LedSharePartition | KafkaError:
+        try:
+            log = self._broker.topics.log_by_id(TopicIdPartition(key.topic_id, key.partition))
+            return await self._broker.share_partitions.get(key, log)
+        except KafkaError as error:
+            return error
+
+    async def _enough(self, wish: FetchWish, ready: Sequence[_Ready]) -> bool:
+        """Whether ``bytes_min`` bytes could be read, or a read fails."""
+        bytes_min = min(wish.bytes_min, wish.bytes_max)
+        if bytes_min <= 1:
+            return True
+        total = 0
+        for each in ready:
+            try:
+                read = await each.led.log.read(each.offset, bytes_min, end_offset=each.end_offset)
+            except KafkaError:
+                return True
+            total += len(read.data)
+        return total >= bytes_min
 
     async def _acquire(
-        self, wish: FetchWish, led: LedSharePartition, bytes_max: int, records_max: int
+        self, wish: FetchWish, ready: _Ready, share: _Share
     ) -> FetchedPartition | None:
         """Read and acquire from one share partition, under its fetch lock; None when there is
         nothing."""
-        settings = self._broker.share_partitions.delivery_settings(wish.group_id)
-        offset = led.core.next_fetch_offset()
-        if led.fetching or offset >= led.log.high_watermark or not led.core.can_acquire(settings):
+        led = ready.led
+        if led.fetching or not self._may_acquire(wish, led):
             return None
         led.fetching = True
         try:
-            data = await self._read(led, offset, bytes_max, records_max)
-            if not data or led.fenced or not self._in_session(wish):
+            data = await self._read(ready, share)
+            if not data or not self._may_acquire(wish, led):
                 return None
-            bounds = batch_bounds(data)
-            acquisition = led.core.acquire(
-                wish.member_id,
-                bounds,
-                fetch_offset=offset,
-                records_max=records_max,
-                batch_size=wish.batch_size,
-                strict=wish.strict,
-                now_ms=self._broker.clock.monotonic_ms(),
-                settings=settings,
-            )
+            batches = walk(data)
+            acquisition = self._take(wish, ready, share, data, batches)
         except OffsetOutOfRange:
-            await self._log_start_moved(led)
+            await self._broker.share_partitions.follow_log_start(led)
             return None
         finally:
             led.fetching = False
         if not acquisition.ranges:
+            if led.core.next_fetch_offset() > ready.offset:
+                self._broker.share_partitions.wake(led)  # all of it is void: read on from there
             return None
         self._broker.share_partitions.schedule(led)
-        self._bytes_per_offset[led.key] = len(data) / (bounds[-1][1] - bounds[0][0] + 1)
+        led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
+        ranges = acquisition.ranges
         records: bytes | memoryview = b""
         if not wish.without_records:
-            size = size_through(data, acquisition.ranges[-1].last)
-            records = data if size == len(data) else memoryview(data)[:size]
-        return FetchedPartition(records=records, acquired=acquisition.ranges)
+            records = batches.between(data, ranges[0].first, ranges[-1].last)
+        return FetchedPartition(records=records, acquired=ranges)
 
-    async def _read(
-        self, led: LedSharePartition, offset: int, bytes_max: int, records_max: int
-    ) -> bytes:
-        """Read about as much as ``records_max`` records take, by the size of those read last."""
-        per_offset = self._bytes_per_offset.get(led.key)
-        enough = READ_BYTES_UNKNOWN if per_offset is None else int(per_offset * records_max * 1.25)
-        bytes_max = min(bytes_max, max(READ_BYTES_MIN, enough))
-        return (await led.log.read(offset, bytes_max)).data
+    def _take(
+        self, wish: FetchWish, ready: _Ready, share: _Share, data: bytes, batches: Walk
+    ) -> Acquisition:
+        """Acquire from what was read; a committed reader's void batches are passed over."""
+        partitions = self._broker.share_partitions
+        aborted: Sequence[tuple[int, int]] = ()
+        if partitions.reads_committed(wish.group_id):
+            void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
+            aborted = aborted_ranges(data, void) if void else ()
+        return ready.led.core.acquire(
+            wish.member_id,
+            batches.bounds,
+            fetch_offset=ready.offset,
+            records_max=share.records_max,
+            batch_size=wish.batch_size,
+            strict=wish.strict,
+            aborted=aborted,
+            now_ms=self._broker.clock.monotonic_ms(),
+            settings=partitions.delivery_settings(wish.group_id),
+        )
 
-    async def _log_start_moved(self, led: LedSharePartition) -> None:
-        log: PartitionLog = led.log
-        change = led.core.log_start_moved(log.log_start_offset)
-        if change is not None:
-            await self._broker.share_partitions.persist([(led, change)])
+    async def _read(self, ready: _Ready, share: _Share) -> bytes:
+        """Read about as much as the records wanted take, by the size of those read last."""
+        per_offset = ready.led.bytes_per_offset
+        enough = READ_BYTES_UNKNOWN
+        if per_offset is not None:
+            enough = int(per_offset * share.records_max * 1.25)
+        bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
+        read = await ready.led.log.read(ready.offset, bytes_max, end_offset=ready.end_offset)
+        return read.data if share.first or len(read.data) <= share.bytes_max else b""
+
+
+def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
+    errors = [key for key, part in fetched.items() if part.error is not None]
+    if len(errors) < len(fetched) or len(errors) == len(wish.partitions):
+        return bool(fetched)
+    return not all(map(wish.session.knows_error, errors))

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from sharegroup.broker.share_state_log import Change, ShareStateLog
@@ -40,11 +41,22 @@ from sharegroup.share.settings import DeliverySettings
 
 logger = logging.getLogger("sharegroup.broker")
 
+READ_COMMITTED: Final = "read_committed"
+
 
 class LedSharePartition:
     """One share partition in use."""
 
-    __slots__ = ("core", "fenced", "fetching", "key", "log", "timer", "timer_ms")
+    __slots__ = (
+        "bytes_per_offset",
+        "core",
+        "fenced",
+        "fetching",
+        "key",
+        "log",
+        "timer",
+        "timer_ms",
+    )
 
     def __init__(self, key: SharePartitionKey, log: PartitionLog, core: SharePartition) -> None:
         self.key = key
@@ -53,6 +65,8 @@ class LedSharePartition:
         self.fetching = False
         """The fetch lock: one request at a time reads and acquires."""
         self.fenced = False
+        self.bytes_per_offset: float | None = None
+        """Of what was read last; None before that."""
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
 
@@ -80,6 +94,7 @@ class SharePartitions:
         self._settings_of = settings_of
         self._spawn = spawn
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
+        self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
@@ -93,12 +108,15 @@ class SharePartitions:
     def delivery_settings(self, group_id: str) -> DeliverySettings:
         """What applies to the group's records now."""
         settings = self._settings_of(group_id)
-        return DeliverySettings(
-            lock_ms=settings.record_lock_duration_ms,
-            delivery_count_limit=settings.delivery_count_limit,
-            record_locks_max=settings.partition_max_record_locks,
-            renew_enabled=settings.renew_acknowledge_enable,
-        )
+        known = self._delivery_settings.get(group_id)
+        if known is None or known[0] is not settings:
+            known = (settings, _delivery_settings(settings))
+            self._delivery_settings[group_id] = known
+        return known[1]
+
+    def reads_committed(self, group_id: str) -> bool:
+        """Whether the group sees records of committed transactions only."""
+        return self._settings_of(group_id).isolation_level == READ_COMMITTED
 
     async def get(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
         """The share partition, loaded from its durable state when it is not there yet.
@@ -107,14 +125,18 @@ class SharePartitions:
             KafkaError: it cannot be loaded; as a client should see it.
         """
         led = self._led.get(key)
-        if led is not None and led.log is log:
-            return led
-        loading = self._loading.get(key)
-        if loading is None:
-            loading = asyncio.ensure_future(self._load(key, log))
-            self._loading[key] = loading
-            loading.add_done_callback(lambda _: self._loading.pop(key, None))
-        return await asyncio.shield(loading)
+        while led is None or led.fenced or led.log is not log:
+            loading = self._loading.get(key)
+            if loading is None:
+                loading = asyncio.ensure_future(self._load(key, log))
+                self._loading[key] = loading
+                loading.add_done_callback(partial(self._loaded, key))
+            led = await asyncio.shield(loading)
+        return led
+
+    def _loaded(self, key: SharePartitionKey, loading: asyncio.Future[LedSharePartition]) -> None:
+        if self._loading.get(key) is loading:
+            del self._loading[key]
 
     async def _load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
         try:
@@ -140,6 +162,9 @@ class SharePartitions:
             logger.error("the durable state of %s cannot be: %s", key, error)
             raise UnknownServerError(str(error)) from error
         led = LedSharePartition(key, log, core)
+        if self._loading.get(key) is not asyncio.current_task():
+            led.fenced = True  # the state was changed while it was read
+            return led
         self._led[key] = led
         change = core.log_start_moved(log.log_start_offset)
         if change is not None:
@@ -253,12 +278,27 @@ class SharePartitions:
 
     def log_start_moved(self, topic_id: UUID, partition: int, log_start: int) -> None:
         """Retention or DeleteRecords moved the log start: records below are gone."""
-        for led in list(self._led.values()):
-            if led.key.topic_id == topic_id and led.key.partition == partition:
-                change = led.core.log_start_moved(log_start)
-                if change is not None:
-                    self.wake(led)
-                    self._spawn(self._persist_quietly(led, change))
+        for led in self._of_partition(topic_id, partition):
+            change = led.core.log_start_moved(log_start)
+            if change is not None:
+                self.wake(led)
+                self._spawn(self._persist_quietly(led, change))
+
+    async def follow_log_start(self, led: LedSharePartition) -> None:
+        """A read found that the log begins later than the window does."""
+        change = led.core.log_start_moved(led.log.log_start_offset)
+        if change is not None:
+            await self.persist([(led, change)])
+
+    def forget(self, group_id: str, topic_id: UUID, partition: int) -> None:
+        """The durable state was altered or deleted by somebody else (AlterShareGroupOffsets,
+        DeleteShareGroupOffsets): what is in memory is thrown away with its locks, and waiting
+        fetches look at the new state.
+
+        To be called once the new state is durable.
+        """
+        wanted = SharePartitionKey(group_id, topic_id, partition)
+        self._drop(wanted.__eq__, "its durable state was changed")
 
     def close(self) -> None:
         """Stop all timers."""
@@ -268,10 +308,28 @@ class SharePartitions:
 
     def drop_group(self, group_id: str) -> None:
         """A group is deleted."""
-        for led in [led for key, led in self._led.items() if key.group_id == group_id]:
-            self.fence(led, "the group is deleted")
+        self._delivery_settings.pop(group_id, None)
+        self._drop(lambda key: key.group_id == group_id, "the group is deleted")
 
     def drop_topic(self, topic_id: UUID) -> None:
         """A topic is deleted."""
-        for led in [led for key, led in self._led.items() if key.topic_id == topic_id]:
-            self.fence(led, "the topic is deleted")
+        self._drop(lambda key: key.topic_id == topic_id, "the topic is deleted")
+
+    def _drop(self, concerns: Callable[[SharePartitionKey], bool], reason: str) -> None:
+        """Fence what is in use, and let what is being loaded be loaded anew."""
+        for key in [key for key in self._loading if concerns(key)]:
+            del self._loading[key]
+        for led in [led for key, led in self._led.items() if concerns(key)]:
+            self.fence(led, reason)
+
+    def _of_partition(self, topic_id: UUID, partition: int) -> list[LedSharePartition]:
+        return [led for key, led in self._led.items() if key[1:] == (topic_id, partition)]
+
+
+def _delivery_settings(settings: GroupSettings) -> DeliverySettings:
+    return DeliverySettings(
+        lock_ms=settings.record_lock_duration_ms,
+        delivery_count_limit=settings.delivery_count_limit,
+        record_locks_max=settings.partition_max_record_locks,
+        renew_enabled=settings.renew_acknowledge_enable,
+    )

@@ -47,9 +47,11 @@ class Waiter:
             self._future.set_result(None)
 
     async def wait(self, until: float) -> None:
-        """Return when woken, or at the loop time ``until``."""
+        """Return when woken, or at the loop time ``until``; others get their turn in any case."""
         loop = asyncio.get_running_loop()
-        if not self._woken and until > loop.time():
+        if self._woken or until <= loop.time():
+            await asyncio.sleep(0)
+        else:
             self._future = loop.create_future()
             timer = loop.call_at(until, self.wake)
             try:
@@ -64,19 +66,23 @@ class Waiters:
     """All waiting fetches, by partition."""
 
     def __init__(self) -> None:
+        self._all: set[Waiter] = set()
         self._by_key: dict[TopicIdPartition, set[Waiter]] = {}
 
     def watch(self, keys: Iterable[TopicIdPartition]) -> Waiter:
-        """A context manager that watches ``keys`` while it is entered."""
+        """A context manager that watches ``keys`` while it is entered; without any it is woken only
+        when the broker stops."""
         return Waiter(self, tuple(keys))
 
     def add(self, waiter: Waiter, keys: Iterable[TopicIdPartition]) -> None:
         """Start waking ``waiter`` for ``keys``."""
+        self._all.add(waiter)
         for key in keys:
             self._by_key.setdefault(key, set()).add(waiter)
 
     def remove(self, waiter: Waiter, keys: Iterable[TopicIdPartition]) -> None:
         """Stop it."""
+        self._all.discard(waiter)
         for key in keys:
             waiting = self._by_key.get(key)
             if waiting is not None:
@@ -91,6 +97,5 @@ class Waiters:
 
     def wake_all(self) -> None:
         """Let everything look again: the broker is stopping."""
-        for waiting in list(self._by_key.values()):
-            for waiter in tuple(waiting):
-                waiter.wake()
+        for waiter in tuple(self._all):
+            waiter.wake()

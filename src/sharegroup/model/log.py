@@ -7,7 +7,7 @@ Two things implement :class:`PartitionLog`: ``storage`` (local segment files) an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from sharegroup.model.ids import TopicPartition
@@ -38,11 +38,22 @@ class ReadBatches:
     log_start_offset: int
 
 
+class AbortedTransaction(NamedTuple):
+    """A producer's transactional batches from ``first_offset`` on do not count, until its next
+    abort marker."""
+
+    producer_id: int
+    first_offset: int
+
+
 class PartitionLog(Protocol):
     """One partition's log.
 
-    Offsets: ``log_start_offset`` ≤ ``high_watermark`` ≤ ``log_end_offset``.
-        The high watermark is the end of what readers may see: the durable, under the flush policy.
+    Offsets: ``log_start_offset`` ≤ ``last_stable_offset`` ≤ ``high_watermark`` ≤
+        ``log_end_offset``. The high watermark is the end of what readers may see: the durable,
+        under the flush policy. The last stable offset is the end of what readers of committed
+        records may see: the first offset of a transaction that has not ended, or the high
+        watermark.
     """
 
     topic_partition: TopicPartition
@@ -51,6 +62,9 @@ class PartitionLog(Protocol):
 
     @property
     def log_start_offset(self) -> int: ...
+
+    @property
+    def last_stable_offset(self) -> int: ...
 
     @property
     def high_watermark(self) -> int: ...
@@ -92,6 +106,11 @@ class PartitionLog(Protocol):
             OffsetOutOfRange: ``offset`` is below the log start or past the log end.
             KafkaStorageError: the disk failed.
         """
+        ...
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with batches at ``start_offset`` … ``end_offset`` (exclusive),
+        which lies at or below the last stable offset."""
         ...
 
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:

@@ -34,7 +34,15 @@ def next_epoch(epoch: int) -> int:
 class ShareSession:
     """One member's session on this broker. ``epoch`` is that of its latest accepted request."""
 
-    __slots__ = ("_unlisted", "connection", "epoch", "group_id", "member_id", "partitions")
+    __slots__ = (
+        "_in_error",
+        "_unlisted",
+        "connection",
+        "epoch",
+        "group_id",
+        "member_id",
+        "partitions",
+    )
 
     def __init__(
         self,
@@ -50,6 +58,7 @@ class ShareSession:
         # A dict for its order and for cheap removal.
         self.partitions: dict[TopicIdPartition, None] = dict.fromkeys(partitions)
         self._unlisted: set[TopicIdPartition] = set(self.partitions)
+        self._in_error: set[TopicIdPartition] = set()
 
     def rotated(self) -> list[TopicIdPartition]:
         """The partitions, rotated by the epoch, so that each request begins with another one."""
@@ -68,11 +77,24 @@ class ShareSession:
         if has_error:
             if partition in self.partitions:
                 self._unlisted.add(partition)
+                self._in_error.add(partition)
             return True
+        self._in_error.discard(partition)
         if partition in self._unlisted:
             self._unlisted.remove(partition)
             return True
         return False
+
+    def knows_error(self, partition: TopicIdPartition) -> bool:
+        """Whether the last response that could said that ``partition`` has an error: saying it once
+        more is no reason to end a wait early."""
+        return partition in self._in_error
+
+    def served(self, partition: TopicIdPartition) -> None:
+        """Records of ``partition`` go out: it moves to the end of the order."""
+        if partition in self.partitions:
+            del self.partitions[partition]
+            self.partitions[partition] = None
 
     def _change(self, add: Iterable[TopicIdPartition], forget: Iterable[TopicIdPartition]) -> None:
         for partition in add:
@@ -82,6 +104,7 @@ class ShareSession:
         for partition in forget:
             self.partitions.pop(partition, None)
             self._unlisted.discard(partition)
+            self._in_error.discard(partition)
 
 
 class ShareSessions:
@@ -142,10 +165,10 @@ class ShareSessions:
 
         Raises:
             ShareSessionNotFound: there is no session.
-            InvalidShareSessionEpoch: ``epoch`` is not the next one, 0 of a ShareAcknowledge
-                included.
+            InvalidShareSessionEpoch: ``epoch`` is not the next one; 0, with which a
+                ShareAcknowledge cannot open a session, is refused whether there is one or not.
         """
-        if epoch <= INITIAL_EPOCH:
+        if epoch == INITIAL_EPOCH:
             raise InvalidShareSessionEpoch
         session = self._existing(group_id, member_id)
         if epoch != next_epoch(session.epoch):
@@ -154,23 +177,12 @@ class ShareSessions:
         session._change(add, forget)
         return session
 
-    def close(
-        self,
-        group_id: str,
-        member_id: str,
-        *,
-        fetches: bool = False,
-        has_acknowledgements: bool = False,
-    ) -> ShareSession:
+    def close(self, group_id: str, member_id: str) -> ShareSession:
         """End a session (either API, epoch −1); the caller must handle acks, then release.
 
         Raises:
-            InvalidRequest: a ShareFetch that still names partitions to fetch (``fetches``)
-                without acknowledging anything.
             ShareSessionNotFound: there is no session.
         """
-        if fetches and not has_acknowledgements:
-            raise InvalidRequest("The request that closes a share session cannot fetch.")
         session = self._existing(group_id, member_id)
         self._remove((group_id, member_id))
         return session

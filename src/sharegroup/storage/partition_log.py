@@ -23,8 +23,8 @@ from uuid import UUID
 from sharegroup.model.environment import DiskFile, Environment
 from sharegroup.model.errors import KafkaError, KafkaStorageError, OffsetOutOfRange
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import Appended, ReadBatches
-from sharegroup.storage import lookup, producer_snapshot, retention
+from sharegroup.model.log import AbortedTransaction, Appended, ReadBatches
+from sharegroup.storage import lookup, producer_snapshot, producers, retention
 from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import RELATIVE_OFFSET_MAX, Segment, write_unsynced
@@ -99,6 +99,13 @@ class LocalPartitionLog:
         return self._visible.offset
 
     @property
+    def last_stable_offset(self) -> int:
+        """The end of what a reader of committed records may see."""
+        end = self._visible.offset
+        unstable = self._producers.transactions.first_unstable(end)
+        return end if unstable is None else min(end, max(unstable, self._log_start))
+
+    @property
     def log_end_offset(self) -> int:
         """The offset of the next record."""
         return self._end
@@ -165,14 +172,7 @@ class LocalPartitionLog:
             segment.note(header, self._end, segment.size, max_timestamp)
             last_offset = self._end + header.last_offset_delta
             if header.producer_id >= 0:
-                self._producers.applied(
-                    header.producer_id,
-                    header.producer_epoch,
-                    header.base_sequence,
-                    self._end,
-                    last_offset,
-                    now_ms,
-                )
+                self._note_producer(segment, header, batches, now_ms)
             segment.size += header.length
             self._end = segment.next_offset = last_offset + 1
         if self.settings.flush_policy is FlushPolicy.SYSTEM:
@@ -183,6 +183,14 @@ class LocalPartitionLog:
         return Appended(
             base_offset=base_offset, last_offset=self._end - 1, append_time_ms=append_time
         )
+
+    def _note_producer(
+        self, segment: Segment, header: BatchHeader, batches: bytes, now_ms: int
+    ) -> None:
+        """Take a batch of a producer with an id into account; such a batch stands alone."""
+        aborted = producers.note(self._producers, header, self._end, lambda: batches, now_ms)
+        if aborted is not None:
+            segment.transactions.append(aborted)
 
     def _segment_for(self, size: int, headers: Sequence[BatchHeader]) -> Segment:
         segment = self._segments[-1]
@@ -326,6 +334,16 @@ class LocalPartitionLog:
         if offset >= self._segments[-1].base_offset:
             return len(self._segments) - 1
         return bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with batches in the range. See ``PartitionLog``."""
+        transactions: list[AbortedTransaction] = []
+        for segment in self._segments[self._segment_index(start_offset) :]:
+            found = segment.transactions.find(start_offset, end_offset)
+            transactions += found.transactions
+            if found.complete:
+                break
+        return transactions
 
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first visible record at or after ``timestamp_ms``, or None."""

@@ -20,15 +20,11 @@ _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 VERSION: Final = 1
-NO_COORDINATOR_EPOCH: Final = -1
-NO_TRANSACTION: Final = -1
 
 
 def encode(entries: Sequence[ProducerEntry]) -> bytes:
     """The file's content."""
-    body = _COUNT.pack(len(entries)) + b"".join(
-        _ENTRY.pack(*entry, NO_COORDINATOR_EPOCH, NO_TRANSACTION) for entry in entries
-    )
+    body = _COUNT.pack(len(entries)) + b"".join(_ENTRY.pack(*entry) for entry in entries)
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
@@ -47,4 +43,4 @@ def decode(data: bytes) -> list[ProducerEntry]:
     if version != VERSION or crc != crc32c(body):
         raise ValueError("the producer snapshot is of another version or damaged")
     rows = _ENTRY.iter_unpack(body[_COUNT.size : _COUNT.size + count * _ENTRY.size])
-    return [ProducerEntry(*row[:6]) for row in rows]
+    return [ProducerEntry(*row) for row in rows]

@@ -9,13 +9,15 @@
   the segment, counted and logged, reads of it raise CorruptMessage, and reads before and after it
   go on (see ``segment``).
 
-Producers: the newest readable ``.snapshot``, then a replay of the headers after it.
+Producers: the newest readable ``.snapshot`` before whatever was scanned, then a replay of the
+headers after it, which also makes the transaction indexes of scanned segments again.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -23,8 +25,9 @@ from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.storage import producer_snapshot
 from sharegroup.storage.contents import LogContents
+from sharegroup.storage.producers import note
 from sharegroup.storage.scan import Scan, scan_segment
-from sharegroup.storage.segment import Damage, Segment
+from sharegroup.storage.segment import TRANSACTION_INDEX, Damage, Segment
 from sharegroup.storage.settings import LogSettings
 from sharegroup.transactions.producers import ProducerTable
 
@@ -94,10 +97,12 @@ def open_partition(
         log_start_offset=min(max(known.log_start_offset, segments[0].base_offset), end),
         recovery_point=end,
     )
-    for segment in scanned[:-1]:
-        segment.write_indexes(contents.side_files)
+    stale = scanned + _load_transactions(segments, scanned, names)
+    _load_producers(disk, contents, names, stale)
+    for segment in stale:
+        if segment is not segments[-1]:
+            segment.write_indexes(contents.side_files)
     contents.unsynced += [segment.file for segment in scanned] + contents.side_files
-    _load_producers(disk, contents, names)
     return contents
 
 
@@ -176,25 +181,50 @@ def _report_damages(segment: Segment, scan: Scan, recovered: Recovered) -> None:
     segment.save_damages()
 
 
-def _load_producers(disk: Disk, contents: LogContents, names: list[str]) -> None:
-    end = contents.segments[-1].next_offset
-    start = _load_snapshot(disk, contents, names, end)
-    for segment in contents.segments:
-        if segment.next_offset <= start:
+def _load_transactions(
+    segments: list[Segment], scanned: list[Segment], names: list[str]
+) -> list[Segment]:
+    """Read the transaction indexes of what was not scanned; the segments where they are bad."""
+    bad = []
+    present = {name for name in names if name.endswith(TRANSACTION_INDEX)}
+    for segment in segments:
+        if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" not in present:
             continue
-        _replay(contents.producers, segment, start)
+        if segment in scanned:
+            segment.forget_transactions()
+            continue
+        try:
+            segment.load_transactions()
+        except ValueError as error:
+            logger.warning("%s is made again: %s", segment.path + TRANSACTION_INDEX, error)
+            segment.forget_transactions()
+            bad.append(segment)
+    return bad
 
 
-def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], end: int) -> int:
-    """Load the newest good snapshot, remove those that belong to no segment; the offset it reaches,
-    or 0.
+def _load_producers(
+    disk: Disk, contents: LogContents, names: list[str], stale: list[Segment]
+) -> None:
+    """``stale`` segments get their transaction indexes from the same replay: it begins at or before
+    the first of them."""
+    end = contents.segments[-1].next_offset
+    latest = min((segment.base_offset for segment in stale), default=end)
+    start = _load_snapshot(disk, contents, names, latest)
+    for segment in contents.segments:
+        if segment.next_offset > start:
+            _replay(contents.producers, segment, start, indexed=segment not in stale)
+
+
+def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], latest: int) -> int:
+    """Load the newest good snapshot that reaches no further than ``latest``, remove those that
+    belong to no segment; the offset it reaches, or 0.
     """
     bases = {segment.base_offset for segment in contents.segments}
     loaded = -1
     for name in sorted((name for name in names if name.endswith(".snapshot")), reverse=True):
         path = f"{contents.folder}/{name}"
         offset = int(name.removesuffix(".snapshot"))
-        if loaded < 0 and offset <= end:
+        if loaded < 0 and offset <= latest:
             try:
                 contents.producers.load(producer_snapshot.decode(disk.read_file(path)))
                 loaded = offset
@@ -207,18 +237,15 @@ def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], end: int
     return max(loaded, 0)
 
 
-def _replay(producers: ProducerTable, segment: Segment, start: int) -> None:
+def _replay(producers: ProducerTable, segment: Segment, start: int, *, indexed: bool) -> None:
     try:
         position = segment.limit_of(max(start, segment.base_offset))
-        for _, header in segment.headers(position, segment.size):
-            if header.producer_id >= 0 and header.base_offset >= start:
-                producers.applied(
-                    header.producer_id,
-                    header.producer_epoch,
-                    header.base_sequence,
-                    header.base_offset,
-                    header.last_offset,
-                    header.max_timestamp,
-                )
+        for at, header in segment.headers(position, segment.size):
+            if header.producer_id < 0 or header.base_offset < start:
+                continue
+            batch = partial(segment.file.pread, header.length, at)
+            aborted = note(producers, header, header.base_offset, batch, header.max_timestamp)
+            if aborted is not None and not indexed:
+                segment.transactions.append(aborted)
     except CorruptMessage as error:  # below the recovery point nothing was scanned
         logger.error("producers of %s are incomplete: %s", segment.file.path, error)

@@ -1,4 +1,4 @@
-"""One segment: a ``.log`` file of record batches with its two indexes (Kafka class LogSegment).
+"""One segment: a ``.log`` file of record batches with its indexes (Kafka class LogSegment).
 
 Invariants:
 
@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.storage.index import OffsetIndex, TimeIndex
+from sharegroup.storage.transaction_index import TransactionIndex
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ HINTS_MAX: Final = 64
 WALK_BYTES: Final = 16 * 1024
 """Bytes read at once when walking headers: four index intervals."""
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+TRANSACTION_INDEX: Final = ".txnindex"
+_SUFFIXES: Final = (".log", ".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", ".log.damaged")
 
 
 class Damage(NamedTuple):
@@ -59,6 +62,8 @@ class Segment:
         self.durable = True
         """The file's name is on stable storage (its content is the log's business)."""
         self.damages: list[Damage] = []
+        self.transactions = TransactionIndex()
+        """Those aborted by a marker in this segment."""
         self._index_interval_bytes = index_interval_bytes
         self._unindexed_bytes = 0
         self._indexes: tuple[OffsetIndex, TimeIndex] | None = None
@@ -219,15 +224,32 @@ class Segment:
     # Files -----------------------------------------------------------------------------------
 
     def write_indexes(self, files: list[DiskFile]) -> None:
-        """Write both index files, not yet synced, and add them to ``files``: the caller syncs and
+        """Write the index files, not yet synced, and add them to ``files``: the caller syncs and
         closes those.
         """
+        if self.transactions.entries:
+            data = self.transactions.to_bytes()
+            write_unsynced(self._disk, self.path + TRANSACTION_INDEX, data, files)
         if self._indexes is None:
             return
         offsets, times = self._indexes
         times.mark()
         write_unsynced(self._disk, self.path + ".index", offsets.to_bytes(), files)
         write_unsynced(self._disk, self.path + ".timeindex", times.to_bytes(), files)
+
+    def load_transactions(self) -> None:
+        """Read the transaction index, which is there.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        data = self._disk.read_file(self.path + TRANSACTION_INDEX)
+        self.transactions = TransactionIndex.from_bytes(data)
+
+    def forget_transactions(self) -> None:
+        """Remove the transaction index: it is made again from the batches."""
+        self.transactions = TransactionIndex()
+        self._disk.remove(self.path + TRANSACTION_INDEX)
 
     def load_damages(self) -> None:
         """Read what an earlier recovery found."""
@@ -252,7 +274,7 @@ class Segment:
     def remove(self) -> None:
         """Close and delete all files of the segment."""
         self.close()
-        for suffix in (".log", ".index", ".timeindex", ".snapshot", ".log.damaged"):
+        for suffix in _SUFFIXES:
             self._disk.remove(self.path + suffix)
 
 

@@ -6,7 +6,7 @@ we keep the epoch and the last five batches, as many as Kafka's producers keep i
 
 Invariants (:meth:`ProducerTable.check_invariants`):
 
-* a producer has an epoch ≥ 0 and between one and five batches;
+* a producer has an epoch ≥ 0 and at most five batches (none after a marker of a newer epoch);
 * its batches follow each other: sequences without a gap, offsets strictly ascending.
 
 A producer id that the partition does not know may begin at any sequence: its state may have been
@@ -21,9 +21,12 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sharegroup.model.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from sharegroup.transactions.ongoing import EndedTransaction, OngoingTransactions
 
 BATCHES_KEPT: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
+NONE: Final = -1
+"""A snapshot's "there is none": no batch, no coordinator, no open transaction."""
 
 
 class Batch(NamedTuple):
@@ -36,7 +39,10 @@ class Batch(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """A producer as a snapshot keeps it: its last batch only, as Kafka's ``.snapshot`` does."""
+    """A producer as a snapshot keeps it: its last batch only, as Kafka's ``.snapshot`` does.
+
+    ``last_sequence`` and ``last_offset`` are -1 when it has no batch.
+    """
 
     producer_id: int
     epoch: int
@@ -44,6 +50,10 @@ class ProducerEntry(NamedTuple):
     last_offset: int
     offset_delta: int
     timestamp_ms: int
+    coordinator_epoch: int = NONE
+    """The transaction coordinator's, of the last marker."""
+    transaction_start: int = NONE
+    """The first offset of its open transaction."""
 
 
 class Duplicate(NamedTuple):
@@ -57,6 +67,7 @@ class Duplicate(NamedTuple):
 class _Producer:
     epoch: int
     last_ms: int
+    coordinator_epoch: int = NONE
     batches: list[Batch] = field(default_factory=list)
 
 
@@ -71,10 +82,11 @@ def sequence_before(sequence: int, steps: int) -> int:
 
 
 class ProducerTable:
-    """The producers of one partition."""
+    """The producers of one partition, and their ``transactions``."""
 
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
+        self.transactions = OngoingTransactions()
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -100,6 +112,8 @@ class ProducerTable:
         for batch in producer.batches:
             if batch.first_sequence == base_sequence and batch.last_sequence == last_sequence:
                 return Duplicate(batch.first_offset, batch.last_offset)
+        if not producer.batches:  # only a marker is known: like an unknown producer
+            return None
         current = producer.batches[-1].last_sequence
         if base_sequence != sequence_after(current):
             raise OutOfOrderSequenceNumber(
@@ -116,10 +130,14 @@ class ProducerTable:
         first_offset: int,
         last_offset: int,
         now_ms: int,
+        *,
+        transactional: bool = False,
     ) -> None:
         """The batch stands in the log at these offsets; also used to replay a log. ``now_ms`` is
         wall-clock time.
         """
+        if transactional:
+            self.transactions.appended(producer_id, first_offset)
         producer = self._producers.get(producer_id)
         if producer is None or producer.epoch != epoch:
             producer = self._producers[producer_id] = _Producer(epoch, now_ms)
@@ -131,48 +149,81 @@ class ProducerTable:
         batches.append(Batch(base_sequence, last_sequence, first_offset, last_offset))
         del batches[:-BATCHES_KEPT]
 
+    def marked(
+        self, producer_id: int, epoch: int, marker_offset: int, coordinator_epoch: int, now_ms: int
+    ) -> EndedTransaction | None:
+        """A transaction marker stands in the log; the transaction it ends, if one was open here.
+
+        A marker has no sequence. One of a newer epoch (KIP-890 raises it with each transaction)
+        lets the producer's sequences begin again.
+        """
+        producer = self._producers.get(producer_id)
+        if producer is None or producer.epoch != epoch:
+            producer = self._producers[producer_id] = _Producer(epoch, now_ms)
+        producer.last_ms = now_ms
+        producer.coordinator_epoch = coordinator_epoch
+        return self.transactions.ended(producer_id, marker_offset)
+
     def expire(self, before_ms: int) -> int:
-        """Forget producers whose last batch is older than ``before_ms`` (wall clock); how many
-        there were.
+        """Forget producers whose last batch is older than ``before_ms`` (wall clock), unless a
+        transaction of theirs is open; how many there were.
 
         Kafka's ``producer.id.expiration.ms``, a day, bounds the table.
         """
-        old = [key for key, producer in self._producers.items() if producer.last_ms < before_ms]
+        old = [
+            key
+            for key, producer in self._producers.items()
+            if producer.last_ms < before_ms and key not in self.transactions
+        ]
         for producer_id in old:
             del self._producers[producer_id]
         return len(old)
 
     def snapshot(self) -> tuple[ProducerEntry, ...]:
         """All producers, ready to be written."""
-        return tuple(
-            ProducerEntry(
-                producer_id,
-                producer.epoch,
-                producer.batches[-1].last_sequence,
-                producer.batches[-1].last_offset,
-                producer.batches[-1].last_offset - producer.batches[-1].first_offset,
-                producer.last_ms,
-            )
-            for producer_id, producer in self._producers.items()
+        return tuple(self._entry(key, producer) for key, producer in self._producers.items())
+
+    def _entry(self, producer_id: int, producer: _Producer) -> ProducerEntry:
+        start = self.transactions.first_offset(producer_id)
+        last = producer.batches[-1] if producer.batches else Batch(NONE, NONE, NONE, NONE)
+        return ProducerEntry(
+            producer_id,
+            producer.epoch,
+            last.last_sequence,
+            last.last_offset,
+            last.last_offset - last.first_offset,
+            producer.last_ms,
+            producer.coordinator_epoch,
+            NONE if start is None else start,
         )
 
     def load(self, entries: Iterable[ProducerEntry]) -> None:
         """Begin again from a snapshot."""
         self._producers = {}
+        starts = {}
         for entry in entries:
             first_sequence = sequence_before(entry.last_sequence, entry.offset_delta)
             first_offset = entry.last_offset - entry.offset_delta
             batch = Batch(first_sequence, entry.last_sequence, first_offset, entry.last_offset)
-            self._producers[entry.producer_id] = _Producer(entry.epoch, entry.timestamp_ms, [batch])
+            self._producers[entry.producer_id] = _Producer(
+                entry.epoch,
+                entry.timestamp_ms,
+                entry.coordinator_epoch,
+                [] if entry.last_sequence == NONE else [batch],
+            )
+            if entry.transaction_start != NONE:
+                starts[entry.producer_id] = entry.transaction_start
+        self.transactions.load(starts)
 
     def check_invariants(self) -> None:
         """Assert what the module's docstring lists."""
         for producer in self._producers.values():
             assert producer.epoch >= 0
-            assert 1 <= len(producer.batches) <= BATCHES_KEPT
+            assert len(producer.batches) <= BATCHES_KEPT
             for earlier, later in pairwise(producer.batches):
                 assert later.first_sequence == sequence_after(earlier.last_sequence)
                 assert later.first_offset > earlier.last_offset
+        self.transactions.check_invariants()
 
 
 def _check_new_epoch(producer: _Producer, producer_id: int, epoch: int, base_sequence: int) -> None:

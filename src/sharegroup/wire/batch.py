@@ -13,7 +13,9 @@ record count i32, records.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from operator import add
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -39,6 +41,8 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 
 _LENGTH_END: Final = 12
+_OFFSET_MAX: Final = 2**63 - 1
+_SAME_SIZE_BATCHES_MIN: Final = 8
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -107,15 +111,42 @@ def parse_headers(data: Buffer) -> list[BatchHeader]:
     return headers
 
 
-def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
-    """(base offset, last offset) of each batch, both inclusive.
+class Walk(NamedTuple):
+    """Where the batches of a run lie, in offsets and in bytes."""
 
-    Runs per share fetch: it must stay this lean.
+    bounds: list[tuple[int, int]]
+    """(base offset, last offset) of each batch, both inclusive."""
+    positions: Sequence[int]
+    """Where each begins."""
+
+    @property
+    def end_offset(self) -> int:
+        """One past the last offset."""
+        return self.bounds[-1][1] + 1
+
+    def between(self, data: bytes, first: int, last: int) -> bytes | memoryview:
+        """The part of ``data`` with the whole batches that hold ``first`` … ``last``."""
+        begin = max(0, bisect_right(self.bounds, (first, _OFFSET_MAX)) - 1)
+        end = bisect_right(self.bounds, (last, _OFFSET_MAX))
+        start = self.positions[begin]
+        stop = self.positions[end] if end < len(self.positions) else len(data)
+        return data if stop - start == len(data) else memoryview(data)[start:stop]
+
+
+def walk(data: Buffer) -> Walk:
+    """Bounds and positions of the batches in ``data``, which ends with the last one.
+
+    Runs per share fetch: it must stay this lean. Batches of one size, as producers that do not
+    batch send them, are read without a Python loop.
 
     Raises:
         CorruptMessage: a wrong magic or length, or bytes left over.
     """
+    same = _same_size(data)
+    if same is not None:
+        return same
     bounds = []
+    positions = []
     unpack = _BOUNDS.unpack_from
     position = 0
     end = len(data)
@@ -125,24 +156,52 @@ def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
             if magic != MAGIC or length < HEADER_BYTES - _LENGTH_END:
                 raise CorruptMessage(f"no record batch of magic 2 at byte {position}")
             bounds.append((base_offset, base_offset + last_offset_delta))
+            positions.append(position)
             position += length + _LENGTH_END
     except struct.error as error:
         raise CorruptMessage("the last record batch is cut off") from error
     if position != end:
         raise CorruptMessage(f"the last record batch is {position - end} bytes short")
-    return bounds
+    return Walk(bounds, positions)
 
 
-def size_through(data: Buffer, last_offset: int) -> int:
-    """Bytes of the batches in ``data`` (whole ones, checked before) up to the one that holds
-    ``last_offset``."""
+def _same_size(data: Buffer) -> Walk | None:
+    """The walk over many batches that are all as long as the first one; None when they are not.
+
+    A wrong guess cannot pass: every header must carry that very length, right behind the one
+    before.
+    """
+    if len(data) < 2 * _SAME_SIZE_BATCHES_MIN * HEADER_BYTES:
+        return None
+    _, length, _, _ = _BOUNDS.unpack_from(data)
+    size = length + _LENGTH_END
+    if size < HEADER_BYTES or len(data) % size or len(data) < _SAME_SIZE_BATCHES_MIN * size:
+        return None
+    rows = struct.iter_unpack(f"{_BOUNDS.format}{size - _BOUNDS.size}x", data)
+    bases, lengths, magics, deltas = zip(*rows, strict=True)
+    if lengths.count(length) != len(lengths) or magics.count(MAGIC) != len(magics):
+        return None
+    return Walk(list(zip(bases, map(add, bases, deltas), strict=True)), range(0, len(data), size))
+
+
+def batch_bounds(data: Buffer) -> list[tuple[int, int]]:
+    """(base offset, last offset) of each batch, both inclusive.
+
+    Raises:
+        CorruptMessage: a wrong magic or length, or bytes left over.
+    """
+    return walk(data).bounds
+
+
+def end_offset_of(data: Buffer) -> int:
+    """One past the last offset of ``data``: whole batches, checked before, at least one."""
+    last = 0
     position, end = 0, len(data)
     while position < end:
-        base_offset, length, _, _ = _BOUNDS.unpack_from(data, position)
-        if base_offset > last_offset:
-            break
+        base_offset, length, _, last_offset_delta = _BOUNDS.unpack_from(data, position)
+        last = base_offset + last_offset_delta
         position += length + _LENGTH_END
-    return position
+    return last + 1
 
 
 def crc_of(batch: Buffer) -> int:
@@ -214,6 +273,7 @@ def encode_batch(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    attributes: int = 0,
 ) -> bytes:
     """One uncompressed batch of (key, value) records, all of one timestamp.
 
@@ -226,7 +286,7 @@ def encode_batch(
     body = b"".join([_encode_record(delta, *record) for delta, record in enumerate(records)])
     covered = (
         _AFTER_CRC.pack(
-            0,
+            attributes,
             last,
             timestamp_ms,
             timestamp_ms,

@@ -6,14 +6,16 @@ Sessions are declined (session id 0).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.log import PartitionLog
+from sharegroup.wire.batch import end_offset_of
 from sharegroup.wire.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 Wanted = list[tuple[FetchTopic, FetchPartition]]
-TOPIC_IDS_FROM = 13
+READ_COMMITTED: Final = 1
 
 
 async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
@@ -60,14 +62,17 @@ async def _look(
     parts = []
     size = 0
     failed = False
+    bytes_max = min(request.max_bytes, broker.configs.broker.integer("fetch.max.bytes"))
+    committed = request.isolation_level == READ_COMMITTED
     for topic, partition in wanted:
         part = PartitionData(partition_index=partition.partition, records=b"")
         parts.append(part)
         try:
             log = _log(broker, topic, partition)
             # Kafka's rule: the first batch of a response goes out even when it is over the limits.
-            left = max(request.max_bytes - size, 0)
-            await _read(log, partition, part, min(partition.partition_max_bytes, left), size > 0)
+            left = max(bytes_max - size, 0)
+            space = _Space(min(partition.partition_max_bytes, left), first=size == 0)
+            await _read(log, partition, part, space, committed=committed)
         except KafkaError as error:
             failed = True
             part.error_code = error.code
@@ -83,23 +88,38 @@ def _log(broker: Broker, topic: FetchTopic, partition: FetchPartition) -> Partit
     return broker.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.partition))
 
 
+class _Space(NamedTuple):
+    """Room in the response for one partition."""
+
+    bytes_max: int
+    first: bool
+    """Nothing has been read yet: one batch goes out whatever its size."""
+
+
 async def _read(
     log: PartitionLog,
     partition: FetchPartition,
     part: PartitionData,
-    bytes_max: int,
-    something_read: bool,
+    space: _Space,
+    *,
+    committed: bool,
 ) -> None:
-    part.high_watermark = part.last_stable_offset = log.high_watermark
+    part.high_watermark = log.high_watermark
+    part.last_stable_offset = log.last_stable_offset
     part.log_start_offset = log.log_start_offset
-    part.aborted_transactions = None
+    part.aborted_transactions = [] if committed else None
     if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
         raise OffsetOutOfRange
-    if partition.fetch_offset >= log.high_watermark or (bytes_max <= 0 and something_read):
+    end = part.last_stable_offset if committed else part.high_watermark
+    if partition.fetch_offset >= end or (space.bytes_max <= 0 and not space.first):
         return
-    data = (await log.read(partition.fetch_offset, max(bytes_max, 1))).data
-    if len(data) <= bytes_max or not something_read:
-        part.records = data
+    read = await log.read(partition.fetch_offset, max(space.bytes_max, 1), end_offset=end)
+    if len(read.data) > space.bytes_max and not space.first:
+        return
+    part.records = read.data
+    if committed and read.data:
+        aborted = log.aborted_transactions(partition.fetch_offset, end_offset_of(read.data))
+        part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
 
 
 def _response(wanted: Wanted, parts: list[PartitionData]) -> FetchResponse:

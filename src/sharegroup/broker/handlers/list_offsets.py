@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.log import PartitionLog
@@ -18,6 +19,7 @@ from sharegroup.wire.messages.list_offsets import (
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
+READ_COMMITTED: Final = 1
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
@@ -30,8 +32,12 @@ async def list_offsets(
 ) -> ListOffsetsResponse:
     """One look-up per partition; each fails on its own."""
     topics = []
+    committed = request.isolation_level == READ_COMMITTED
     for topic in request.topics:
-        parts = [await _offset(broker, topic.name, partition) for partition in topic.partitions]
+        parts = [
+            await _offset(broker, context, topic.name, partition, committed=committed)
+            for partition in topic.partitions
+        ]
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
     return ListOffsetsResponse(topics=topics)
 
@@ -55,12 +61,18 @@ def failure(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsRespon
 
 
 async def _offset(
-    broker: Broker, name: str, partition: ListOffsetsPartition
+    broker: Broker,
+    context: RequestContext,
+    name: str,
+    partition: ListOffsetsPartition,
+    *,
+    committed: bool,
 ) -> ListOffsetsPartitionResponse:
     part = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
+        context.access.require_topic(Operation.DESCRIBE, name)
         log = broker.topics.log(name, partition.partition_index)
-        part.timestamp, part.offset = await _look_up(log, partition.timestamp)
+        part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         part.leader_epoch = log.leader_epoch
     except KafkaError as error:
         part.error_code = error.code
@@ -68,10 +80,11 @@ async def _offset(
     return part
 
 
-async def _look_up(log: PartitionLog, timestamp: int) -> tuple[int, int]:
-    """(timestamp, offset); -1 where there is none."""
+async def _look_up(log: PartitionLog, timestamp: int, *, committed: bool) -> tuple[int, int]:
+    """(timestamp, offset); -1 where there is none. ``committed``: below the last stable offset."""
+    end = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
-        return -1, log.high_watermark
+        return -1, end
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset
     if timestamp == LATEST_TIERED:
@@ -82,4 +95,4 @@ async def _look_up(log: PartitionLog, timestamp: int) -> tuple[int, int]:
         found = await log.offset_for_timestamp(timestamp)
     else:
         raise InvalidRequest(f"timestamp {timestamp} has no meaning")
-    return (-1, -1) if found is None else (found[1], found[0])
+    return (-1, -1) if found is None or found[0] >= end else (found[1], found[0])

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.share_acknowledging import AckRound
-from sharegroup.model.errors import InvalidRequest, KafkaError
+from sharegroup.broker.share_requests import checked_ids
+from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
 from sharegroup.share.session import FINAL_EPOCH
 from sharegroup.wire.messages.share_acknowledge import (
     LeaderIdAndEpoch,
@@ -26,23 +27,20 @@ async def share_acknowledge(
 ) -> ShareAcknowledgeResponse:
     """Apply, persist, answer; the final epoch then closes the session and releases (spec §2.10,
     §2.13)."""
-    if not request.group_id or not request.member_id:
-        raise InvalidRequest("a share acknowledgement needs a group id and a member id")
+    group_id, member_id = checked_ids(request.group_id, request.member_id)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:
-        session = broker.sessions.close(request.group_id, request.member_id)
+        session = broker.sessions.close(group_id, member_id)
     else:
-        session = broker.sessions.update(
-            request.group_id, request.member_id, request.share_session_epoch
-        )
-    acks = AckRound(broker, request.group_id, request.member_id, renew_allowed=request.is_renew_ack)
+        session = broker.sessions.update(group_id, member_id, request.share_session_epoch)
+    acks = AckRound(broker, group_id, member_id, renew_allowed=request.is_renew_ack)
     for topic in request.topics:
         acks.apply(topic.topic_id, topic.partitions)
     await acks.persist()
     if closes:
         await broker.end_session(session)
     return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=broker.configs.group(request.group_id).record_lock_duration_ms,
+        acquisition_lock_timeout_ms=broker.configs.group(group_id).record_lock_duration_ms,
         responses=_responses(broker, acks),
     )
 
@@ -55,9 +53,10 @@ def _responses(broker: Broker, acks: AckRound) -> list[ShareAcknowledgeTopicResp
 
 
 def _part(broker: Broker, partition: int, refused: KafkaError | None) -> PartitionData:
+    moved = isinstance(refused, NotLeaderOrFollower | FencedLeaderEpoch)
     return PartitionData(
         partition_index=partition,
         error_code=refused.code if refused else 0,
         error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(broker.node_id, 0),
+        current_leader=LeaderIdAndEpoch(broker.node_id, 0) if moved else LeaderIdAndEpoch(),
     )

@@ -1,0 +1,46 @@
+"""What a batch in the log means for its producer: the same when it is appended and when the log is
+replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharegroup.transactions.ongoing import EndedTransaction
+from sharegroup.transactions.producers import ProducerTable
+from sharegroup.wire.batch import BatchHeader, Buffer
+from sharegroup.wire.markers import MarkerType, decode_marker, is_control, is_transactional
+
+
+def note(
+    producers: ProducerTable,
+    header: BatchHeader,
+    base_offset: int,
+    batch: Callable[[], Buffer],
+    now_ms: int,
+) -> EndedTransaction | None:
+    """Take a producer's batch, at ``base_offset`` in the log, into account; the transaction it
+    aborts, if it does.
+
+    ``batch`` gives the whole batch; it is asked for only when the batch is a marker.
+
+    Raises:
+        CorruptMessage: a control batch that cannot be read.
+    """
+    if not is_control(header):
+        producers.applied(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            base_offset,
+            base_offset + header.last_offset_delta,
+            now_ms,
+            transactional=is_transactional(header),
+        )
+        return None
+    marker = decode_marker(batch())
+    if marker.type not in (MarkerType.ABORT, MarkerType.COMMIT):
+        return None
+    ended = producers.marked(
+        header.producer_id, header.producer_epoch, base_offset, marker.coordinator_epoch, now_ms
+    )
+    return ended if marker.type == MarkerType.ABORT else None
