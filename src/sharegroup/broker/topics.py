@@ -87,6 +87,10 @@ class Topics:
         facts = self._folder.topics.get(name)
         return None if facts is None else _topic(name, facts)
 
+    def name_of(self, topic_id: UUID) -> str | None:
+        """The name of the topic of that id."""
+        return self._names.get(topic_id)
+
     def find_id(self, topic_id: UUID) -> Topic | None:
         """The topic of that id."""
         name = self._names.get(topic_id)

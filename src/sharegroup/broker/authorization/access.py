@@ -12,6 +12,8 @@ from sharegroup.broker.authorization.resources import (
     Operation,
     Resource,
     ResourceType,
+    group,
+    topic,
 )
 
 KEPT_MAX: Final = 10_000
@@ -64,6 +66,20 @@ class Access:
         """
         if not (self._free or self.allows(operation, resource)):
             raise REFUSALS[resource.type]
+
+    def require_topic(self, operation: Operation, name: str) -> None:
+        """:meth:`require` of a topic; nothing at all where everything is allowed."""
+        if not self._free:
+            self.require(operation, topic(name))
+
+    def allows_topic(self, operation: Operation, name: str) -> bool:
+        """:meth:`allows` of a topic."""
+        return self._free or self.allows(operation, topic(name))
+
+    def require_group(self, operation: Operation, group_id: str) -> None:
+        """:meth:`require` of a group."""
+        if not self._free:
+            self.require(operation, group(group_id))
 
     def operations(self, resource: Resource) -> int:
         """AuthorizedOperations of a response: a bit for each operation that it may do."""

@@ -20,6 +20,10 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of a connection that nobody has authenticated."""
 
 
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+"""AuthorizedOperations of a response whose request did not ask for them."""
+
+
 class Operation(IntEnum):
     """What somebody wants to do with a resource. ALL stands in ACLs only."""
 

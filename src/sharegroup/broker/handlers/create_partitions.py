@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import InvalidReplicaAssignment, InvalidTopic, KafkaError
 from sharegroup.wire.messages.create_partitions import (
@@ -22,7 +23,9 @@ async def create_partitions(
 ) -> CreatePartitionsResponse:
     """Each topic on its own."""
     return CreatePartitionsResponse(
-        results=[await _grow(broker, topic, request.validate_only) for topic in request.topics]
+        results=[
+            await _grow(broker, topic, context, request.validate_only) for topic in request.topics
+        ]
     )
 
 
@@ -36,9 +39,10 @@ def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
 
 
 async def _grow(
-    broker: Broker, topic: CreatePartitionsTopic, validate_only: bool
+    broker: Broker, topic: CreatePartitionsTopic, context: RequestContext, validate_only: bool
 ) -> CreatePartitionsTopicResult:
     try:
+        context.access.require_topic(Operation.ALTER, topic.name)
         if broker.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
         if any(list(a.broker_ids) != [broker.node_id] for a in topic.assignments or ()):

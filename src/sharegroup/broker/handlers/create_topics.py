@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import (
@@ -13,6 +14,7 @@ from sharegroup.model.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     KafkaError,
+    TopicAuthorizationFailed,
 )
 from sharegroup.wire.messages.create_topics import (
     CreatableTopic,
@@ -36,7 +38,12 @@ async def create_topics(
         try:
             if names.count(topic.name) > 1:
                 raise InvalidRequest(f"Duplicate topic name {topic.name} in the request.")
-            results.append(await _create(broker, topic, request.validate_only))
+            if not context.access.allows(Operation.CREATE, CLUSTER):
+                context.access.require_topic(Operation.CREATE, topic.name)
+            made = await _create(broker, topic, request.validate_only)
+            if not context.access.allows_topic(Operation.DESCRIBE_CONFIGS, topic.name):
+                _hide_configs(made)
+            results.append(made)
         except KafkaError as error:
             results.append(_refused(topic.name, error))
     return CreateTopicsResponse(topics=results)
@@ -74,6 +81,13 @@ async def _create(
             for entry in describe_topic_configs(configs, broker.configs.broker)
         ],
     )
+
+
+def _hide_configs(made: CreatableTopicResult) -> None:
+    """Leave out what is only for those who may describe configs, as Kafka does."""
+    made.topic_config_error_code = TopicAuthorizationFailed.code
+    made.num_partitions = made.replication_factor = -1
+    made.configs = []
 
 
 def _partitions(broker: Broker, topic: CreatableTopic) -> int:

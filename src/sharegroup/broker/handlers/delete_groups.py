@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import InvalidGroupId, KafkaError
 from sharegroup.wire.messages.delete_groups import (
@@ -22,7 +23,7 @@ async def delete_groups(
     """Each group on its own."""
     return DeleteGroupsResponse(
         results=[
-            DeletableGroupResult(group_id, await _delete(broker, group_id))
+            DeletableGroupResult(group_id, await _delete(broker, group_id, context))
             for group_id in request.groups_names
         ]
     )
@@ -35,8 +36,9 @@ def failure(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResp
     )
 
 
-async def _delete(broker: Broker, group_id: str) -> int:
+async def _delete(broker: Broker, group_id: str, context: RequestContext) -> int:
     try:
+        context.access.require_group(Operation.DELETE, group_id)
         if not group_id:
             raise InvalidGroupId
         await broker.groups.delete(group_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import InvalidTopic, KafkaError
 from sharegroup.wire.messages.delete_records import (
@@ -25,7 +26,8 @@ async def delete_records(
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                topic.name, [await _delete(broker, topic.name, part) for part in topic.partitions]
+                topic.name,
+                [await _delete(broker, topic.name, part, context) for part in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -49,9 +51,10 @@ def failure(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRe
 
 
 async def _delete(
-    broker: Broker, name: str, wanted: DeleteRecordsPartition
+    broker: Broker, name: str, wanted: DeleteRecordsPartition, context: RequestContext
 ) -> DeleteRecordsPartitionResult:
     try:
+        context.access.require_topic(Operation.DELETE, name)
         if broker.topics.is_internal(name):
             raise InvalidTopic(f"{name} is internal; its records are the broker's")
         log = broker.topics.log(name, wanted.partition_index)

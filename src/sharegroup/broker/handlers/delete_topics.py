@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
@@ -30,7 +31,7 @@ async def delete_topics(
 ) -> DeleteTopicsResponse:
     """Each topic on its own."""
     return DeleteTopicsResponse(
-        responses=[await _delete(broker, wanted) for wanted in _wanted(request)]
+        responses=[await _delete(broker, wanted, context) for wanted in _wanted(request)]
     )
 
 
@@ -52,9 +53,14 @@ def _refused(wanted: DeleteTopicState, error: KafkaError) -> DeletableTopicResul
     )
 
 
-async def _delete(broker: Broker, wanted: DeleteTopicState) -> DeletableTopicResult:
+async def _delete(
+    broker: Broker, wanted: DeleteTopicState, context: RequestContext
+) -> DeletableTopicResult:
     try:
+        if wanted.name is not None:  # before a look whether it is there, which would give it away
+            context.access.require_topic(Operation.DESCRIBE, wanted.name)
         topic = _find(broker, wanted)
+        context.access.require_topic(Operation.DELETE, topic.name)
         if not broker.configs.broker.flag("delete.topic.enable"):
             raise TopicDeletionDisabled
         if broker.topics.is_internal(topic.name):

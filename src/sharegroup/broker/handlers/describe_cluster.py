@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import CLUSTER, OPERATIONS_NOT_ASKED, Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.wire.messages.describe_cluster import (
@@ -25,9 +26,14 @@ async def describe_cluster(
     if context.version >= 1 and request.endpoint_type != BROKERS:
         raise InvalidRequest("only brokers (endpoint type 1) can be described here")
     host, port = context.advertised
+    operations = OPERATIONS_NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        allowed = context.access.allows(Operation.DESCRIBE, CLUSTER)
+        operations = context.access.operations(CLUSTER) if allowed else 0
     return DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=broker.topics.cluster_id,
         controller_id=broker.node_id,
         brokers=[DescribeClusterBroker(broker.node_id, host, port)],
+        cluster_authorized_operations=operations,
     )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource
+from sharegroup.broker.authorization.resources import group as group_resource
+from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.configs.topic import describe_topic_configs
 from sharegroup.broker.context import RequestContext
 from sharegroup.groups.config import describe_group_configs
@@ -33,7 +36,7 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource on its own."""
     return DescribeConfigsResponse(
-        results=[_describe(broker, resource, request) for resource in request.resources]
+        results=[_describe(broker, resource, request, context) for resource in request.resources]
     )
 
 
@@ -51,9 +54,14 @@ def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeCo
 
 
 def _describe(
-    broker: Broker, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    broker: Broker,
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    context: RequestContext,
 ) -> DescribeConfigsResult:
     try:
+        owner = owner_of(resource.resource_type, resource.resource_name)
+        context.access.require(Operation.DESCRIBE_CONFIGS, owner)
         entries = entries_of(broker, resource.resource_type, resource.resource_name)
     except KafkaError as error:
         return _refused(resource, error)
@@ -90,6 +98,13 @@ def entries_of(broker: Broker, resource_type: int, name: str) -> Sequence[Config
             live.of_group(name), live.broker.group_defaults(), set_by_somebody
         )
     raise InvalidRequest(f"resources of type {resource_type} have no configs here")
+
+
+def owner_of(resource_type: int, name: str) -> Resource:
+    """What one must have rights on to see or alter the configs of a resource."""
+    if resource_type == TOPIC:
+        return topic_resource(name)
+    return group_resource(name) if resource_type == GROUP else CLUSTER
 
 
 def check_broker_name(broker: Broker, name: str) -> None:

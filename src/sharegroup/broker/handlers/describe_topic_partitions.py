@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
+from sharegroup.model.errors import (
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
 from sharegroup.wire.messages.describe_topic_partitions import (
     CursorResponse,
     DescribeTopicPartitionsRequest,
@@ -29,9 +36,14 @@ async def describe_topic_partitions(
 
     Names are answered in order of name.
     """
+    access = context.access
     names = sorted({topic.name for topic in request.topics})
     if not names:
-        names = [topic.name for topic in broker.topics.all()]
+        names = [
+            topic.name
+            for topic in broker.topics.all()
+            if access.allows_topic(Operation.DESCRIBE, topic.name)
+        ]
     first = 0
     cursor = request.cursor
     if cursor is not None:
@@ -49,12 +61,17 @@ async def describe_topic_partitions(
         if left <= 0:
             response.next_cursor = CursorResponse(name, start)
             break
+        if not access.allows_topic(Operation.DESCRIBE, name):
+            topics.append(_refused(name, TopicAuthorizationFailed()))
+            continue
         topic = broker.topics.find(name)
         if topic is None:
             topics.append(_refused(name, UnknownTopicOrPartition()))
             continue
         end = min(topic.partition_count, start + left)
-        topics.append(_described(broker, topic, range(start, end)))
+        described = _described(broker, topic, range(start, end))
+        described.topic_authorized_operations = access.operations(topic_resource(name))
+        topics.append(described)
         left -= end - start
         if end < topic.partition_count:
             response.next_cursor = CursorResponse(names[index], end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
@@ -61,13 +62,16 @@ def _find(broker: Broker, key_type: int, key: str, context: RequestContext) -> C
 
 def _check(key_type: int, key: str, context: RequestContext) -> None:
     if key_type == TRANSACTION:
+        context.access.require(Operation.DESCRIBE, Resource(ResourceType.TRANSACTIONAL_ID, key))
         raise CoordinatorNotAvailable("transactions are not served yet")
     if key_type == GROUP:
+        context.access.require_group(Operation.DESCRIBE, key)
         if not key:
             raise InvalidGroupId
         return
     if key_type != SHARE or context.version < SHARE_FROM:
         raise InvalidRequest(f"coordinator key type {key_type} is unknown")
+    context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
     head, _, partition = key.rpartition(":")
     group_id, _, topic_id = head.rpartition(":")
     try:

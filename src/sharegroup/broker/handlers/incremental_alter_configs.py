@@ -6,10 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.configs.broker import BROKER_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
 from sharegroup.broker.context import RequestContext
-from sharegroup.broker.handlers.describe_configs import BROKER, GROUP, TOPIC, check_broker_name
+from sharegroup.broker.handlers.describe_configs import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    check_broker_name,
+    owner_of,
+)
 from sharegroup.broker.handlers.describe_configs import entries_of as described
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import ConfigTable, ConfigType
@@ -47,7 +54,7 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
     return IncrementalAlterConfigsResponse(
-        responses=[_alter(broker, r, request.validate_only) for r in request.resources]
+        responses=[_alter(broker, r, context, request.validate_only) for r in request.resources]
     )
 
 
@@ -72,11 +79,12 @@ def _response(
 
 
 def _alter(
-    broker: Broker, resource: AlterConfigsResource, validate_only: bool
+    broker: Broker, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     name = resource.resource_name
     live = broker.configs
     try:
+        context.access.require(Operation.ALTER_CONFIGS, owner_of(resource.resource_type, name))
         if resource.resource_type == TOPIC:
             if broker.topics.find(name) is None:
                 raise UnknownTopicOrPartition

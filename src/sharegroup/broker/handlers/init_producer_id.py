@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.context import RequestContext
-from sharegroup.model.errors import CoordinatorNotAvailable, InvalidRequest
+from sharegroup.model.errors import (
+    ClusterAuthorizationFailed,
+    CoordinatorNotAvailable,
+    InvalidRequest,
+)
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
@@ -20,5 +25,12 @@ async def init_producer_id(
     if request.transactional_id is not None:
         if not request.transactional_id:
             raise InvalidRequest("a transactional id cannot be empty")
+        context.access.require(
+            Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        )
         raise CoordinatorNotAvailable("transactions are not served yet")
+    if not context.access.allows(Operation.IDEMPOTENT_WRITE, CLUSTER) and not (
+        context.access.allows_any(Operation.WRITE, ResourceType.TOPIC)
+    ):
+        raise ClusterAuthorizationFailed
     return InitProducerIdResponse(producer_id=broker.next_producer_id(), producer_epoch=0)

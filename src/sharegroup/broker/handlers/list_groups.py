@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import CLUSTER, Operation, group
 from sharegroup.broker.context import RequestContext
 from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -19,9 +20,13 @@ async def list_groups(
     """Filters are case-insensitive, empty ones let all pass."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
+    access = context.access
+    sees_all = access.allows(Operation.DESCRIBE, CLUSTER)
     groups = [
         ListedGroup(group_id, SHARE, group_state=state, group_type=SHARE)
         for group_id, state in broker.groups.groups.list_groups()
-        if (not states or state.lower() in states) and (not types or SHARE in types)
+        if (not states or state.lower() in states)
+        and (not types or SHARE in types)
+        and (sees_all or access.allows(Operation.DESCRIBE, group(group_id)))
     ]
     return ListGroupsResponse(groups=groups)

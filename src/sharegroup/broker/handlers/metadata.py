@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import (
+    CLUSTER,
+    OPERATIONS_NOT_ASKED,
+    Operation,
+)
+from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
@@ -24,19 +30,35 @@ async def metadata(
     broker: Broker, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse:
     """All topics (null; at v0 an empty list), none (an empty list), or those asked for."""
+    access = context.access
     everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:
-        topics = [_described(broker, topic) for topic in broker.topics.all()]
+        topics = [
+            _described(broker, topic)
+            for topic in broker.topics.all()
+            if access.allows_topic(Operation.DESCRIBE, topic.name)
+        ]
     else:
         topics = [
-            await _wanted(broker, wanted, request.allow_auto_topic_creation)
+            await _wanted(broker, wanted, context, create=request.allow_auto_topic_creation)
             for wanted in request.topics or ()
         ]
+    if request.include_topic_authorized_operations:
+        for described in topics:
+            if described.name and not described.error_code:
+                described.topic_authorized_operations = access.operations(
+                    topic_resource(described.name)
+                )
+    operations = OPERATIONS_NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        allowed = access.allows(Operation.DESCRIBE, CLUSTER)
+        operations = access.operations(CLUSTER) if allowed else 0
     host, port = context.advertised
     return MetadataResponse(
         brokers=[MetadataResponseBroker(broker.node_id, host, port)],
         cluster_id=broker.topics.cluster_id,
         controller_id=broker.node_id,
+        cluster_authorized_operations=operations,
         topics=topics,
     )
 
@@ -53,16 +75,20 @@ def failure(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
 
 
 async def _wanted(
-    broker: Broker, wanted: MetadataRequestTopic, create: bool
+    broker: Broker, wanted: MetadataRequestTopic, context: RequestContext, *, create: bool
 ) -> MetadataResponseTopic:
     try:
         if wanted.name is None:
             topic = broker.topics.find_id(wanted.topic_id)
             if topic is None:
                 raise UnknownTopicId
+            context.access.require_topic(Operation.DESCRIBE, topic.name)
         else:
+            context.access.require_topic(Operation.DESCRIBE, wanted.name)
             topic = broker.topics.find(wanted.name)
             if topic is None and create and broker.auto_create_topics:
+                if not context.access.allows(Operation.CREATE, CLUSTER):
+                    context.access.require_topic(Operation.CREATE, wanted.name)
                 topic = await broker.topics.auto_create(wanted.name)
             if topic is None:
                 broker.topics.check_name(wanted.name)

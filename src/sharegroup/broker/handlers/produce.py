@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
@@ -42,10 +43,12 @@ async def produce(
     topics = []
     for topic in request.topic_data:
         parts = []
+        name = topic.name or broker.topics.name_of(topic.topic_id)
         for partition in topic.partition_data:
             part = PartitionProduceResponse(index=partition.index)
             parts.append(part)
             try:
+                context.access.require_topic(Operation.WRITE, name or "")
                 await _append(broker, topic, partition, part, waits)
             except KafkaError as error:
                 _refuse(broker, part, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.groups.heartbeat import ShareHeartbeat
 from sharegroup.wire.messages.share_group_heartbeat import (
@@ -21,7 +22,10 @@ async def share_group_heartbeat(
     broker: Broker, request: ShareGroupHeartbeatRequest, context: RequestContext
 ) -> ShareGroupHeartbeatResponse:
     """Pass the heartbeat to the coordinator; null assignment means "as you know it"."""
+    context.access.require_group(Operation.READ, request.group_id)
     names = request.subscribed_topic_names
+    for name in names or ():
+        context.access.require_topic(Operation.DESCRIBE, name)
     result = await broker.groups.heartbeat(
         ShareHeartbeat(
             group_id=request.group_id,
