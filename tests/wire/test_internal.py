@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from uuid import UUID
 
 import pytest
@@ -99,3 +100,23 @@ def test_a_cut_record_is_malformed() -> None:
         state_records.decode_record(key, value[:-4])
     with pytest.raises(MalformedMessage):
         state_records.decode_record(key[:-4], value)
+
+
+def test_state_batches_with_tagged_fields_of_a_later_version_are_read() -> None:
+    key, value = state_records.encode_record(STATE_RECORDS[0])
+    assert value is not None
+    last_batch = struct.pack(">qqbh", *BATCHES[1])
+    at = value.index(last_batch) + len(last_batch)
+    assert value[at] == 0, "the count of tagged fields"
+    later = value[:at] + b"\1\5\2xy" + value[at + 1 :]
+    assert state_records.decode_record(key, later) == STATE_RECORDS[0]
+
+
+@pytest.mark.parametrize("count", [0, 4, 0x7F])
+def test_a_count_of_state_batches_that_cannot_be_is_malformed(count: int) -> None:
+    key, value = state_records.encode_record(STATE_RECORDS[0])
+    assert value is not None
+    at = value.index(struct.pack(">qqbh", *BATCHES[0])) - 1
+    assert value[at] == len(BATCHES) + 1
+    with pytest.raises(MalformedMessage):
+        state_records.decode_record(key, value[:at] + bytes([count]) + value[at + 1 :])

@@ -1,12 +1,15 @@
-"""Merging state batches: a sweep over their ends, O(n log n) (Kafka: KAFKA-20691)."""
+"""Merging state batches: one sweep in the order of offsets, O(n log n) (Kafka: KAFKA-20691)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from itertools import pairwise
+from typing import TypeAlias
 
 from sharegroup.model.share_state import StateBatch
+
+_Covered: TypeAlias = tuple[int, int, int]
+"""(-delivery count, -state, last) of a batch that goes on behind a better one: best first."""
 
 
 def merged(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
@@ -16,43 +19,78 @@ def merged(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]
     are joined. The order of ``batches`` does not matter, and merging merged batches again with
     others is the same as merging all at once.
     """
-    waiting = sorted(batch for batch in batches if batch.last >= start_offset)
-    if all(a.last < b.first for a, b in pairwise(waiting)):
-        return _joined(waiting, start_offset)
-    return _joined(_swept(waiting), start_offset)
-
-
-def _swept(waiting: list[StateBatch]) -> list[StateBatch]:
-    """Disjoint pieces of sorted ``waiting``, each of the batch that wins there."""
-    pieces: list[StateBatch] = []
-    # Open batches, the winner first: (-count, -state, last).
-    covering: list[tuple[int, int, int]] = []
-    position, index = 0, 0
-    while index < len(waiting) or covering:
-        if not covering:
-            position = waiting[index].first
-        while index < len(waiting) and waiting[index].first <= position:
-            _, last, state, count = waiting[index]
-            heappush(covering, (-count, -state, last))
-            index += 1
-        count, state, last = covering[0]
-        if last < position:
-            heappop(covering)
-            continue
-        # The winner rules until it ends or another batch begins, which may beat it.
-        end = last if index == len(waiting) else min(last, waiting[index].first - 1)
-        pieces.append(StateBatch(position, end, -state, -count))
-        position = end + 1
-    return pieces
-
-
-def _joined(pieces: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    waiting = sorted([batch for batch in batches if batch[1] >= start_offset])
+    if not waiting:
+        return []
     out: list[StateBatch] = []
-    for first, last, state, count in pieces:
-        if last < start_offset:
-            continue
-        begin = max(first, start_offset)
-        if out and out[-1][1:] == (begin - 1, state, count):
-            begin = out.pop().first
-        out.append(StateBatch(begin, last, state, count))
+    covered: list[_Covered] = []
+    cut = False
+    ruling = _from(waiting[0], start_offset)
+    for batch in waiting:
+        if batch[0] < start_offset:
+            batch = _from(batch, start_offset)
+        first, last, state, count = batch
+        if covered:
+            cut = True
+            ruling = _passed(ruling, first, covered, out)
+        at, until, ruling_state, ruling_count = ruling
+        if state == ruling_state and count == ruling_count and first <= until + 1:
+            if last > until:
+                ruling = StateBatch(at, last, state, count)
+        elif first > until:
+            out.append(ruling)
+            ruling = batch
+        else:
+            ruling = _overlapped(ruling, batch, covered, out)
+    end = max((last for _, _, last in covered), default=ruling.last)
+    out.append(_passed(ruling, end, covered, out))
+    return _joined(out) if cut else out
+
+
+def _from(batch: StateBatch, start_offset: int) -> StateBatch:
+    first, last, state, count = batch
+    return StateBatch(max(first, start_offset), last, state, count)
+
+
+def _overlapped(
+    ruling: StateBatch, batch: StateBatch, covered: list[_Covered], out: list[StateBatch]
+) -> StateBatch:
+    """What rules from where ``batch`` begins, inside ``ruling``; the loser may go on behind it."""
+    at, until, ruling_state, ruling_count = ruling
+    first, last, state, count = batch
+    if (count, state) > (ruling_count, ruling_state):
+        if at < first:
+            out.append(StateBatch(at, first - 1, ruling_state, ruling_count))
+        if last < until:
+            heappush(covered, (-ruling_count, -ruling_state, until))
+        return batch
+    if last > until:
+        heappush(covered, (-count, -state, last))
+    return ruling
+
+
+def _passed(
+    ruling: StateBatch, before: int, covered: list[_Covered], out: list[StateBatch]
+) -> StateBatch:
+    """What rules just below ``before``; what ends before that while a covered batch goes on is put
+    into ``out``."""
+    while covered and ruling.last < before:
+        count, state, last = heappop(covered)
+        if last > ruling.last:
+            out.append(ruling)
+            ruling = StateBatch(ruling.last + 1, last, -state, -count)
+    return ruling
+
+
+def _joined(pieces: list[StateBatch]) -> list[StateBatch]:
+    """Sorted, disjoint ``pieces`` with equal neighbours joined."""
+    out = pieces[:1]
+    before = pieces[0]
+    for piece in pieces:
+        first, last, state, count = piece
+        if first == before[1] + 1 and count == before[3] and state == before[2]:
+            before = out[-1] = StateBatch(before[0], last, state, count)
+        elif first > before[1]:
+            out.append(piece)
+            before = piece
     return out

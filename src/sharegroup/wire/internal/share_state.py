@@ -1,20 +1,24 @@
 """Records of ``__share_group_state``: snapshot (key type 0), update (key type 1), tombstone (key
 type 0, no value).
 
-Source: ShareSnapshotKey/Value.json and ShareUpdateKey/Value.json of Apache Kafka 4.3.
+Source: ShareSnapshotKey/Value.json and ShareUpdateKey/Value.json of Apache Kafka 4.3. A value is
+fixed numbers, then its state batches, then tagged fields. The batches, 20 bytes each and perhaps
+100,000 of them, are read and written as one block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
 from dataclasses import dataclass
+from itertools import starmap
 from uuid import UUID
 
+from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
-from sharegroup.wire.codec import decode, encode_bytes
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
+from sharegroup.wire.codec import decode, decode_prefix, encode_bytes, read_uvarint, uvarint
+from sharegroup.wire.schema import Message, i8, i16, i32, i64, string, uuid
 
 SNAPSHOT_KEY = 0
 UPDATE_KEY = 1
@@ -36,8 +40,33 @@ class StateKey(Message):
 
 
 @dataclass(slots=True)
+class SnapshotHead(Message):
+    """ShareSnapshotValue up to its batches."""
+
+    FLEXIBLE = NOT_FLEXIBLE
+
+    snapshot_epoch: int = i32()
+    state_epoch: int = i32()
+    leader_epoch: int = i32()
+    start_offset: int = i64()
+    create_timestamp: int = i64()
+    write_timestamp: int = i64()
+
+
+@dataclass(slots=True)
+class UpdateHead(Message):
+    """ShareUpdateValue up to its batches."""
+
+    FLEXIBLE = NOT_FLEXIBLE
+
+    snapshot_epoch: int = i32()
+    leader_epoch: int = i32()
+    start_offset: int = i64()
+
+
+@dataclass(slots=True)
 class StateBatchValue(Message):
-    """A run of offsets in one state."""
+    """A run of offsets in one state, in a value that has tagged fields in its batches."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -46,31 +75,15 @@ class StateBatchValue(Message):
 
 
 @dataclass(slots=True)
-class SnapshotValue(Message):
-    """ShareSnapshotValue version 0."""
+class ValueTail(Message):
+    """The tagged fields of either value."""
 
-    snapshot_epoch: int = i32()
-    state_epoch: int = i32()
-    leader_epoch: int = i32()
-    start_offset: int = i64()
     delivery_complete_count: int = i32(default=-1, tag=0)
-    create_timestamp: int = i64()
-    write_timestamp: int = i64()
-    state_batches: Sequence[StateBatchValue] = array(StateBatchValue)
-
-
-@dataclass(slots=True)
-class UpdateValue(Message):
-    """ShareUpdateValue version 0."""
-
-    snapshot_epoch: int = i32()
-    leader_epoch: int = i32()
-    start_offset: int = i64()
-    delivery_complete_count: int = i32(default=-1, tag=0)
-    state_batches: Sequence[StateBatchValue] = array(StateBatchValue)
 
 
 _VALUE_VERSION = b"\0\0"
+_BATCH = struct.Struct(">qqbhx")
+"""A state batch and the count of its tagged fields, 0."""
 
 
 def encode_record(keyed: KeyedRecord) -> tuple[bytes, bytes | None]:
@@ -80,28 +93,27 @@ def encode_record(keyed: KeyedRecord) -> tuple[bytes, bytes | None]:
     raw_key = encode_bytes(StateKey(key_type, key.group_id, key.topic_id, key.partition), 0)
     if record is None:
         return raw_key, None
-    batches = [StateBatchValue(*batch) for batch in record.state_batches]
-    value: Message
+    head: Message
     if isinstance(record, ShareUpdate):
-        value = UpdateValue(
-            record.snapshot_epoch,
-            record.leader_epoch,
-            record.start_offset,
-            record.delivery_complete_count,
-            batches,
-        )
+        head = UpdateHead(record.snapshot_epoch, record.leader_epoch, record.start_offset)
     else:
-        value = SnapshotValue(
+        head = SnapshotHead(
             record.snapshot_epoch,
             record.state_epoch,
             record.leader_epoch,
             record.start_offset,
-            record.delivery_complete_count,
             record.create_timestamp_ms,
             record.write_timestamp_ms,
-            batches,
         )
-    return raw_key, _VALUE_VERSION + encode_bytes(value, 0)
+    return raw_key, b"".join(
+        (
+            _VALUE_VERSION,
+            encode_bytes(head, 0),
+            uvarint(len(record.state_batches) + 1),
+            *starmap(_BATCH.pack, record.state_batches),
+            encode_bytes(ValueTail(record.delivery_complete_count), 0),
+        )
+    )
 
 
 def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None:
@@ -118,31 +130,59 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None
     if raw_value is None:
         return KeyedRecord(share_partition, None)
     if key.key_type == UPDATE_KEY:
-        update = decode(UpdateValue, 0, raw_value, 2)
+        update, position = decode_prefix(UpdateHead, 0, raw_value, len(_VALUE_VERSION))
+        batches, position = _decode_batches(raw_value, position)
         update_record = ShareUpdate(
             snapshot_epoch=update.snapshot_epoch,
             leader_epoch=update.leader_epoch,
             start_offset=update.start_offset,
-            delivery_complete_count=update.delivery_complete_count,
-            state_batches=_batches(update.state_batches),
+            delivery_complete_count=decode(
+                ValueTail, 0, raw_value, position
+            ).delivery_complete_count,
+            state_batches=batches,
         )
         return KeyedRecord(share_partition, update_record)
-    snapshot = decode(SnapshotValue, 0, raw_value, 2)
+    snapshot, position = decode_prefix(SnapshotHead, 0, raw_value, len(_VALUE_VERSION))
+    batches, position = _decode_batches(raw_value, position)
     snapshot_record = ShareSnapshot(
         snapshot_epoch=snapshot.snapshot_epoch,
         state_epoch=snapshot.state_epoch,
         leader_epoch=snapshot.leader_epoch,
         start_offset=snapshot.start_offset,
-        delivery_complete_count=snapshot.delivery_complete_count,
+        delivery_complete_count=decode(ValueTail, 0, raw_value, position).delivery_complete_count,
         create_timestamp_ms=snapshot.create_timestamp,
         write_timestamp_ms=snapshot.write_timestamp,
-        state_batches=_batches(snapshot.state_batches),
+        state_batches=batches,
     )
     return KeyedRecord(share_partition, snapshot_record)
 
 
-def _batches(values: Sequence[StateBatchValue]) -> tuple[StateBatch, ...]:
-    return tuple(
-        StateBatch(v.first_offset, v.last_offset, v.delivery_state, v.delivery_count)
-        for v in values
-    )
+def _decode_batches(data: bytes, position: int) -> tuple[tuple[StateBatch, ...], int]:
+    """The array of state batches at ``position``, and the position after it."""
+    try:
+        length, position = read_uvarint(data, position)
+    except IndexError as error:
+        raise MalformedMessage(f"a state record is cut off: {error}") from error
+    count = length - 1
+    end = position + count * _BATCH.size
+    if count < 0 or end > len(data):
+        raise MalformedMessage(f"a state record of {len(data)} bytes says {count} batches")
+    if data[position + _BATCH.size - 1 : end : _BATCH.size].count(0) == count:
+        block = memoryview(data)[position:end]
+        return tuple(map(StateBatch._make, _BATCH.iter_unpack(block))), end
+    return _decode_tagged_batches(data, position, count)
+
+
+def _decode_tagged_batches(
+    data: bytes, position: int, count: int
+) -> tuple[tuple[StateBatch, ...], int]:
+    """As a later version may write them, with tagged fields in each."""
+    batches: list[StateBatch] = []
+    for _ in range(count):
+        value, position = decode_prefix(StateBatchValue, 0, data, position)
+        batches.append(
+            StateBatch(
+                value.first_offset, value.last_offset, value.delivery_state, value.delivery_count
+            )
+        )
+    return tuple(batches), position
