@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from sharegroup.share import AckBatch, DeliverySettings
 
@@ -28,6 +29,8 @@ class NaivePartition:
     records: dict[int, Record] = field(default_factory=dict)
     durable: dict[int, tuple[int, int]] = field(default_factory=dict)
     durable_start: int = 0
+    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The delivery batch that each offset belongs to."""
 
     @property
     def end(self) -> int:
@@ -50,6 +53,7 @@ class NaivePartition:
         batches: list[tuple[int, int]],
         fetch_offset: int,
         records_max: int,
+        batch_size: int,
         strict: bool,
         aborted: list[tuple[int, int]],
         now_ms: int,
@@ -74,6 +78,8 @@ class NaivePartition:
             end = max(end, *(o + 1 for o in [-1, *wanted]))
             if not any(offset >= end for offset in batch_of):
                 end = max(end, last_read + 1)
+        new = [offset for offset in wanted if offset >= self.end]
+        self._note_batches(new, batch_of, batch_size, strict)
         for offset in range(self.end, end):
             self.records[offset] = Record(ARCHIVED)
         for offset in wanted:
@@ -131,7 +137,28 @@ class NaivePartition:
         end = max(kept, default=self.durable_start - 1) + 1
         self.start = self.durable_start
         self.records = {o: Record(*kept.get(o, (0, 0))) for o in range(self.start, end)}
+        self.batches = {}
+        for _, run in groupby(range(self.start, end), key=lambda o: kept.get(o, (0, 0))):
+            offsets = list(run)
+            self.batches |= dict.fromkeys(offsets, (offsets[0], offsets[-1]))
         self._advance()
+
+    def _note_batches(
+        self, new: list[int], batch_of: dict[int, tuple[int, int]], batch_size: int, strict: bool
+    ) -> None:
+        runs: list[list[int]] = []
+        for offset in new:
+            adjoins = runs and runs[-1][-1] == offset - 1
+            may_cut = not strict and batch_of[offset][0] == offset
+            if adjoins and not (may_cut and offset - runs[-1][0] >= batch_size):
+                runs[-1].append(offset)
+            else:
+                runs.append([offset])
+        for run in runs:
+            end = max(self.batches, default=-1) + 1
+            last = batch_of[run[-1]][1] if strict else run[-1]
+            for offset in range(max(run[0], end), last + 1):
+                self.batches[offset] = (max(run[0], end), last)
 
     def _redelivery(
         self,
@@ -142,34 +169,40 @@ class NaivePartition:
     ) -> tuple[list[int], bool]:
         limit = settings.delivery_count_limit
         taken: list[int] = []
-        for run in self._runs(batch_of):
-            count = self.records[run[0]].count
-            if count >= max(2, -(-limit // 2)):
-                if taken:
-                    return taken, False
-                alone = limit > 2 and count >= limit - 1
-                return run[: min(1 if alone else max(1, len(run) // 2), records_max)], False
-            for offset in run:
+        groups: dict[tuple[int, int], list[int]] = {}
+        for offset in self._in_state(AVAILABLE):
+            if offset in batch_of:
+                groups.setdefault(self.batches[offset], []).append(offset)
+        for batch, group in groups.items():
+            if max(self.records[o].count for o in group) >= max(2, -(-limit // 2)):
+                return (taken or self._portion(batch, group, records_max, limit)), False
+            for offset in group:
                 full = len(taken) >= records_max
                 if full and (strict or batch_of[offset] != batch_of[taken[-1]]):
                     return taken, True
                 taken.append(offset)
-            if len(taken) >= records_max:
-                return taken, True
         return taken, True
 
-    def _runs(self, batch_of: dict[int, tuple[int, int]]) -> list[list[int]]:
-        """Adjoining available offsets that were read, in runs of equal delivery count."""
-        runs: list[list[int]] = []
-        for offset in self._in_state(AVAILABLE):
-            if offset not in batch_of:
-                continue
-            before = runs[-1][-1] if runs else -2
-            if before == offset - 1 and self.records[before].count == self.records[offset].count:
-                runs[-1].append(offset)
-            else:
-                runs.append([offset])
-        return runs
+    def _portion(
+        self, batch: tuple[int, int], group: list[int], records_max: int, limit: int
+    ) -> list[int]:
+        threshold = max(2, -(-limit // 2))
+        taken: list[int] = []
+        cap: int | None = None
+        for offset in group:
+            count = self.records[offset].count
+            last_time = limit > 2 and count == limit - 1
+            if last_time and taken:
+                break
+            if count >= threshold and cap is None:
+                size = batch[1] - batch[0] + 1
+                cap = max(1, size // 2 ** (count - threshold + 1))
+            if len(taken) >= min(records_max, cap or records_max):
+                break
+            taken.append(offset)
+            if last_time:
+                break
+        return taken
 
     def _new(self, batch_of: dict[int, tuple[int, int]], size: int, strict: bool) -> list[int]:
         fresh = [offset for offset in sorted(batch_of) if offset >= self.end]

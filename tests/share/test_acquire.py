@@ -199,7 +199,7 @@ def test_a_throttled_run_never_follows_other_records_nor_is_followed_by_them() -
     leader.deliver(3, (0, 3))
     leader.acquire((0, 1), (2, 3), (4, 9))  # 0-1 for the fourth time
     leader.acknowledge(AckBatch(0, 1, ACCEPT))
-    assert leader.acquire((2, 3), (4, 9)) == [AcquiredRange(2, 2, 4)]
+    assert leader.acquire((2, 3), (4, 9)) == [AcquiredRange(2, 3, 4)]
     leader = Leader(0, (StateBatch(0, 1, 0, 1), StateBatch(2, 5, 0, 3)))
     assert leader.acquire((0, 5), (6, 9)) == [AcquiredRange(0, 1, 2)]
 

@@ -48,7 +48,7 @@ class Delivery(RuleBasedStateMachine):
         self._load()
 
     def _load(self) -> None:
-        state, records = self.coordinator.read(KEY, 1)
+        state, records = self.coordinator.read(KEY, 1, self.now_ms)
         self.records += records
         self.real = SharePartition(
             start_offset=state.start_offset,
@@ -110,7 +110,15 @@ class Delivery(RuleBasedStateMachine):
         batches = [batch for batch in self.log if batch[1] >= offset][:batches_max]
         aborted = [b for b in batches if b in self.aborted] if committed else []
         expected = self.naive.acquire(
-            member, batches, offset, records_max, strict, aborted, self.now_ms, self.settings
+            member,
+            batches,
+            offset,
+            records_max,
+            batch_size,
+            strict,
+            aborted,
+            self.now_ms,
+            self.settings,
         )
         got = self.real.acquire(
             member,
@@ -225,7 +233,7 @@ class Delivery(RuleBasedStateMachine):
             return
         naive = deepcopy(self.naive)
         naive.restart()
-        state, _ = self._replayed().read(KEY, 1)
+        state, _ = self._replayed().read(KEY, 1, self.now_ms)
         real = SharePartition(
             start_offset=state.start_offset, state_epoch=1, leader_epoch=1, batches=state.batches
         )

@@ -62,7 +62,7 @@ def test_replace_merges_with_both_neighbours() -> None:
     window.replace(6, 7, [Span(6, 7, ACKNOWLEDGED, 0, None)])
     assert shape(window) == [(0, 2, 0, 1), (3, 7, 2, 0), (8, 9, 0, 1)]
     window.replace(3, 7, [Span(3, 7, AVAILABLE, 1, None)])
-    window.offer(3, 7)
+    window.offer([(3, 7)])
     assert shape(window) == [(0, 9, 0, 1)]
 
 
@@ -81,7 +81,7 @@ def test_first_available_follows_what_is_taken_and_given_back() -> None:
     window.replace(0, 19, [Span(0, 19, ARCHIVED, 0, None)])
     assert window.first_available() == 20
     window.replace(5, 5, [Span(5, 5, AVAILABLE, 1, None)])
-    window.offer(5, 5)
+    window.offer([(5, 5)])
     assert window.first_available() == 5
 
 
@@ -90,6 +90,6 @@ def test_free_ranges_do_not_pile_up() -> None:
     for _ in range(1_000):
         window.replace(5, 5, [Span(5, 5, ARCHIVED, 0, None)])
         window.replace(5, 5, [Span(5, 5, AVAILABLE, 1, None)])
-        window.offer(5, 5)
+        window.offer([(5, 5)])
     assert len(window._free) < 200
     assert shape(window) == [(0, 9, 0, 1)]

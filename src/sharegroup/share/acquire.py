@@ -6,7 +6,7 @@ records are throttled (:mod:`sharegroup.share.throttle`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from sharegroup.share.ranges import AcquiredRange, Fetched
 from sharegroup.share.record_state import TRANSITIONS, RecordState, Verb
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span, clipped
-from sharegroup.share.throttle import portion
+from sharegroup.share.throttle import portion, threshold
 from sharegroup.share.window import Window
 
 _ACQUIRED = TRANSITIONS[RecordState.AVAILABLE, Verb.ACQUIRE]
@@ -53,7 +53,7 @@ class _Redelivery(NamedTuple):
 
     region: tuple[int, int] | None
     size: int
-    alone: bool
+    alone: bool = False
     """A throttled portion came or was left out: nothing may follow."""
 
 
@@ -71,6 +71,7 @@ def acquired(
     if again.region or new:
         lock = window.locks.take(request.member_id, request.deadline_ms)
         given += _lock_again(window, again.region, lock) if again.region else ()
+        _note_batches(window, fetched, new, request)
         given += _lock_new(window, new, lock)
     if wanted > 0 and fetched.end > window.end and fetched.from_offset(window.end) is None:
         window.extend([Span(window.end, fetched.end - 1, _GONE, 0, None)])
@@ -96,22 +97,53 @@ def _discard(window: Window, missing: list[tuple[int, int]]) -> None:
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:
-    first, last, size = -1, -1, 0
-    for span in _available_in(window, fetched):
-        count = portion(span.size, span.delivery_count, limit)
-        if count is not None:
-            if size:
-                return _Redelivery((first, last), size, alone=True)
-            size = min(count, request.records_max)
-            return _Redelivery((span.first, span.first + size - 1), size, alone=True)
-        if not size:
-            first = span.first
-        cut = fetched.cut(span.first, request.records_max - size, exact=request.strict)
-        last = min(span.last, cut)
-        size += last - span.first + 1
-        if size >= request.records_max:
-            break
-    return _Redelivery((first, last) if size else None, size, alone=False)
+    first, last, reach, size = -1, -1, -1, 0
+    available = _available_in(window, fetched)
+    calm = window.deliveries_max < threshold(limit)
+    for spans in [available] if calm else _by_batch(window, available):
+        if not calm and (found := _throttled(window, list(spans), request, limit)):
+            return _Redelivery((first, last), size, alone=True) if size else found
+        for span in spans:
+            if size < request.records_max:
+                reach = fetched.cut(span.first, request.records_max - size, exact=request.strict)
+            elif span.first > reach:
+                return _Redelivery((first, last), size)
+            if not size:
+                first = span.first
+            last = min(span.last, reach)
+            size += last - span.first + 1
+    return _Redelivery((first, last) if size else None, size)
+
+
+def _by_batch(window: Window, spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """``spans`` cut at the bounds of delivery batches, and grouped by them."""
+    group: list[Span] = []
+    group_last = -1
+    for whole in spans:
+        first = whole.first
+        while first <= whole.last:
+            if first > group_last:
+                if group:
+                    yield group
+                group, group_last = [], window.batches.find(first)[1]
+            span = clipped(whole, first, group_last)
+            group.append(span)
+            first = span.last + 1
+    if group:
+        yield group
+
+
+def _throttled(
+    window: Window, spans: list[Span], request: Request, limit: int
+) -> _Redelivery | None:
+    """The portion to take of available ``spans`` of one delivery batch; None: no restriction."""
+    if max(span.delivery_count for span in spans) < threshold(limit):
+        return None
+    first, last = window.batches.find(spans[0].first)
+    taken = portion(
+        spans, batch_size=last - first + 1, limit=limit, records_max=request.records_max
+    )
+    return _Redelivery((spans[0].first, taken.last), taken.size, alone=True)
 
 
 def _available_in(window: Window, fetched: Fetched) -> Iterator[Span]:
@@ -159,6 +191,23 @@ def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Spa
             given.append(span)
     window.replace(*region, pieces)
     return given
+
+
+def _note_batches(
+    window: Window, fetched: Fetched, ranges: list[tuple[int, int]], request: Request
+) -> None:
+    """Note the delivery batches that new ``ranges`` make (Kafka's createBatches)."""
+    end = window.end
+    for first, last in ranges:
+        if first > end:
+            window.batches.add(end, first - 1)
+        if request.strict:
+            window.batches.add(first, fetched.cut(last, 1, exact=False))
+        else:
+            whole = AcquiredRange(first, last, 1)
+            for batch in fetched.cut_at_bases(whole, request.batch_size):
+                window.batches.add(batch.first, batch.last)
+        end = last + 1
 
 
 def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list[Span]:

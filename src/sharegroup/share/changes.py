@@ -48,8 +48,7 @@ class Changes:
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance ``window`` over its finished head; the change, or None when there is none."""
-        for first, last in self._available:
-            window.offer(first, last)
+        window.offer(self._available)
         moved = window.pass_terminal() or moved
         if not moved and not self._batches:
             return None

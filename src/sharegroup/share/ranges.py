@@ -101,10 +101,12 @@ class Fetched:
             yield from joined
             return
         for whole in joined:
-            yield from self._cut_at_bases(whole, max(1, batch_size))
+            yield from self.cut_at_bases(whole, batch_size)
 
-    def _cut_at_bases(self, whole: AcquiredRange, batch_size: int) -> Iterator[AcquiredRange]:
+    def cut_at_bases(self, whole: AcquiredRange, batch_size: int) -> Iterator[AcquiredRange]:
+        """``whole`` cut at the next log batch base as soon as it has ``batch_size`` offsets."""
         first, last, count = whole
+        batch_size = max(1, batch_size)
         while first + batch_size <= last:
             index = bisect_left(self.bases, first + batch_size)
             if index == len(self.bases) or self.bases[index] > last:

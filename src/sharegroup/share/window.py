@@ -8,16 +8,18 @@ One flat structure holds all of it (architecture, decision 2). Invariants, asser
 * a span has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to it;
 * every offset held by a lock lies in a range that the lock remembers;
 * ``counts`` is the number of offsets per state;
-* every AVAILABLE offset lies in a remembered free range.
+* every AVAILABLE offset lies in a remembered free range;
+* delivery batches tile at least the window; no delivery count is above ``deliveries_max``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 
 from sharegroup.model.share_state import StateBatch
+from sharegroup.share.batches import DeliveryBatches
 from sharegroup.share.locks import Lock, LockTable
 from sharegroup.share.record_state import TERMINAL, RecordState
 from sharegroup.share.spans import Span, SpanList, clipped, merged
@@ -34,6 +36,9 @@ class Window:
         self.end = start
         self.counts = [0] * (max(RecordState) + 1)
         self.locks = LockTable()
+        self.batches = DeliveryBatches(start)
+        self.deliveries_max = 0
+        """No record in the window was delivered more often; 0 again when the window is empty."""
         self._spans = SpanList()
         # Heap of ranges that became available; parts of them may have been acquired since.
         self._free: list[tuple[int, int]] = []
@@ -91,11 +96,17 @@ class Window:
         spans = self._spans.covering(low, high)
         left, right = spans[0], spans[-1]
         # A neighbour on either side is in `spans`, whole, because it may equal what comes.
-        for span in new:
-            self._count(span)
-        for span in spans:
-            if span.last >= first and span.first <= last:
-                self._discount(clipped(span, first, last))
+        gone = list(spans)
+        if left.last < first:
+            del gone[0]
+        elif left.first < first:
+            gone[0] = clipped(left, first, last)
+        if right.first > last:
+            del gone[-1]
+        elif right.last > last:
+            gone[-1] = clipped(gone[-1], first, last)
+        self._count(new)
+        self._discount(gone)
         around = list(new)
         if low < first:
             around.insert(0, clipped(left, left.first, first - 1))
@@ -104,18 +115,20 @@ class Window:
         self._spans.splice(low, high, merged(around))
 
     def extend(self, new: list[Span]) -> None:
-        """Move the end over ``new`` spans, the first of which must begin there."""
+        """Move the end over ``new`` spans, the first of which must begin there.
+
+        Each is a delivery batch, unless ``batches`` knows more.
+        """
+        self._count(new)
         for span in new:
-            self._count(span)
+            self.batches.add(span.first, span.last)
         tail = self._spans.tail()
         if tail is None:
             self._spans.append(merged(new))
         else:
             self._spans.splice(tail.first, tail.last, merged([tail, *new]))
         self.end = new[-1].last + 1
-        for span in new:
-            if span.state is RecordState.AVAILABLE:
-                self.offer(span.first, span.last)
+        self.offer([(s.first, s.last) for s in new if s.state is RecordState.AVAILABLE])
 
     def move_start(self, offset: int) -> None:
         """Forget everything below ``offset``; the window is empty when that is past its end."""
@@ -123,13 +136,15 @@ class Window:
             return
         if self.start < self.end:
             last = min(offset, self.end) - 1
-            for span in self.pieces(self.start, last):
-                self._discount(span)
+            self._discount(self.pieces(self.start, last))
             rest = self._spans.covering(last, last)[0]
             kept = [clipped(rest, offset, rest.last)] if rest.last >= offset else []
             self._spans.splice(self.start, last, kept)
         self.start = offset
         self.end = max(self.end, offset)
+        self.batches.move_start(offset)
+        if self.start == self.end:
+            self.deliveries_max = 0
 
     def pass_terminal(self) -> bool:
         """Move the start over finished offsets at the head; whether it moved."""
@@ -144,11 +159,17 @@ class Window:
         self.move_start(end)
         return True
 
-    def offer(self, first: int, last: int) -> None:
-        """Remember that ``first`` … ``last`` became AVAILABLE; after the spans say so."""
-        heappush(self._free, (first, last))
-        if len(self._free) > _FREE_MIN + 2 * (self.end - self.start):
-            self._free = [(s.first, s.last) for s in self if s.state is RecordState.AVAILABLE]
+    def offer(self, ranges: list[tuple[int, int]]) -> None:
+        """Remember that ``ranges`` became AVAILABLE; after the spans say so."""
+        free = self._free
+        if len(free) + len(ranges) > _FREE_MIN + 2 * (self.end - self.start):
+            free[:] = [(s.first, s.last) for s in self if s.state is RecordState.AVAILABLE]
+        elif len(ranges) > len(free):
+            free += ranges
+            heapify(free)
+        else:
+            for first_and_last in ranges:
+                heappush(free, first_and_last)
 
     def first_available(self) -> int | None:
         """The lowest AVAILABLE offset, or None."""
@@ -175,17 +196,24 @@ class Window:
                 return max(span.first, first)
         return None
 
-    def _count(self, span: Span) -> None:
-        self.counts[span.state] += span.size
-        if span.lock is not None:
-            span.lock.held += span.size
+    def _count(self, spans: list[Span]) -> None:
+        counts, deliveries_max = self.counts, self.deliveries_max
+        for first, last, state, count, lock in spans:
+            counts[state] += last - first + 1
+            if count > deliveries_max:
+                deliveries_max = count
+            if lock is not None:
+                lock.held += last - first + 1
+        self.deliveries_max = deliveries_max
 
-    def _discount(self, span: Span) -> None:
-        self.counts[span.state] -= span.size
-        if span.lock is not None:
-            span.lock.held -= span.size
-            if not span.lock.held:
-                self.locks.drop(span.lock)
+    def _discount(self, spans: list[Span]) -> None:
+        counts = self.counts
+        for first, last, state, _, lock in spans:
+            counts[state] -= last - first + 1
+            if lock is not None:
+                lock.held -= last - first + 1
+                if not lock.held:
+                    self.locks.drop(lock)
 
     def check_invariants(self) -> None:
         """Assert what the module's docstring lists; costs a walk over the window."""
@@ -200,20 +228,28 @@ class Window:
             assert (span.lock is not None) == (span.state is RecordState.ACQUIRED), f"lock: {span}"
             assert span.state not in TERMINAL or span.delivery_count == 0, f"count: {span}"
             counts[span.state] += span.size
+            assert span.delivery_count <= self.deliveries_max, f"more than the maximum: {span}"
             if span.lock is not None:
                 held[span.lock] += span.size
-                self._check_remembered(span, span.lock.ranges)
-            if span.state is RecordState.AVAILABLE:
-                self._check_remembered(span, self._free)
             offset, before = span.last + 1, span
         assert offset == self.end, f"spans end at {offset}, the window at {self.end}"
         assert counts == self.counts, f"{counts} counted, {self.counts} kept"
         assert held == Counter({lock: lock.held for lock in self.locks}), "locks miscounted"
+        self.batches.check_invariants(self.start, self.end)
+        for lock in held:
+            _check_covered([span for span in self if span.lock is lock], lock.ranges)
+        _check_covered([s for s in self if s.state is RecordState.AVAILABLE], self._free)
 
-    @staticmethod
-    def _check_remembered(span: Span, ranges: list[tuple[int, int]]) -> None:
+
+def _check_covered(spans: list[Span], ranges: list[tuple[int, int]]) -> None:
+    """Assert that every offset of ``spans`` is in one of the remembered ``ranges``."""
+    remembered = iter(sorted(ranges))
+    first, last = next(remembered, (0, -1))
+    for span in spans:
         offset = span.first
-        for first, last in sorted(ranges):
-            if first <= offset <= last:
-                offset = last + 1
-        assert offset > span.last, f"{span} is not among the remembered ranges"
+        while offset <= span.last:
+            while last < offset:
+                first, last = next(remembered, (offset + 1, offset))
+                assert first <= offset or last > offset, f"{span} is not remembered"
+            assert first <= offset, f"{span} is not remembered"
+            offset = last + 1
