@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
@@ -57,11 +59,18 @@ class AckRound:
     """
 
     def __init__(
-        self, broker: Broker, group_id: str, member_id: str, *, renew_allowed: bool
+        self,
+        broker: Broker,
+        group_id: str,
+        member_id: str,
+        access: Access,
+        *,
+        renew_allowed: bool,
     ) -> None:
         self._broker = broker
         self._group_id = group_id
         self._member_id = member_id
+        self._access = access
         self._renew_allowed = renew_allowed
         self._changes: list[tuple[LedSharePartition, StateChange]] = []
         self._empty: list[TopicIdPartition] = []
@@ -80,8 +89,10 @@ class AckRound:
                 self._broker.counters.add("acknowledgements_refused", error.name)
 
     def _apply_one(self, key: TopicIdPartition, batches: Sequence[AckBatchMessage]) -> None:
-        if self._broker.topics.find_id(key.topic_id) is None:
+        name = self._broker.topics.name_of(key.topic_id)
+        if name is None:
             raise UnknownTopicId
+        self._access.require_topic(Operation.READ, name)
         if not batches:
             self._empty.append(key)
             return

@@ -15,10 +15,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.share_partitions import LedSharePartition
-from sharegroup.model.errors import KafkaError, OffsetOutOfRange
+from sharegroup.model.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.acquire import Acquisition
 from sharegroup.share.ranges import AcquiredRange
@@ -66,6 +69,7 @@ class FetchWish:
     strict: bool
     without_records: bool
     session: ShareSession
+    access: Access
 
 
 class _Ready(NamedTuple):
@@ -165,12 +169,25 @@ class ShareFetching:
         find = self._broker.share_partitions.find
         keys = [SharePartitionKey(wish.group_id, *key) for key in wish.partitions]
         found: list[LedSharePartition | KafkaError | None] = list(map(find, keys))
+        if wish.access.restricted:
+            found = list(map(partial(self._unless_denied, wish.access), wish.partitions, found))
         missing = [at for at, led in enumerate(found) if led is None]
         if missing:
             loads = await asyncio.gather(*(self._load(keys[at]) for at in missing))
             for at, led in zip(missing, loads, strict=True):
                 found[at] = led
         return [led for led in found if led is not None]
+
+    def _unless_denied(
+        self,
+        access: Access,
+        key: TopicIdPartition,
+        found: LedSharePartition | KafkaError | None,
+    ) -> LedSharePartition | KafkaError | None:
+        name = self._broker.topics.name_of(key.topic_id)
+        if name is None or access.allows_topic(Operation.READ, name):
+            return found
+        return TopicAuthorizationFailed()
 
     async def _load(self, key: SharePartitionKey) -> LedSharePartition | KafkaError:
         try:

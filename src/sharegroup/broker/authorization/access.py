@@ -39,6 +39,11 @@ class Access:
         self.principal = principal
         self.host = host
 
+    @property
+    def restricted(self) -> bool:
+        """Whether anything can be refused at all: where not, a loop of questions can be spared."""
+        return not self._free
+
     def allows(self, operation: Operation, resource: Resource) -> bool:
         """Whether this client may do ``operation`` on ``resource``."""
         if self._free:

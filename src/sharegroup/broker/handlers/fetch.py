@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition
@@ -40,7 +41,7 @@ async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) 
     with broker.waiters.watch(ids) as waiter:
         while True:
             last_look = asyncio.get_running_loop().time() >= until or broker.stopping
-            parts, size, failed = await _look(broker, request, wanted)
+            parts, size, failed = await _look(broker, request, wanted, context)
             if size >= request.min_bytes or failed or last_look or not wanted:
                 return _response(wanted, parts)
             await waiter.wait(until)
@@ -56,7 +57,7 @@ def _topic_id(broker: Broker, topic: FetchTopic) -> UUID:
 
 
 async def _look(
-    broker: Broker, request: FetchRequest, wanted: Wanted
+    broker: Broker, request: FetchRequest, wanted: Wanted, context: RequestContext
 ) -> tuple[list[PartitionData], int, bool]:
     """One pass: the partitions' data, bytes in all, whether any has an error."""
     parts = []
@@ -68,6 +69,9 @@ async def _look(
         part = PartitionData(partition_index=partition.partition, records=b"")
         parts.append(part)
         try:
+            name = topic.topic or broker.topics.name_of(topic.topic_id)
+            if name is not None:
+                context.access.require_topic(Operation.READ, name)
             log = _log(broker, topic, partition)
             # Kafka's rule: the first batch of a response goes out even when it is over the limits.
             left = max(bytes_max - size, 0)

@@ -48,7 +48,8 @@ async def produce(
             part = PartitionProduceResponse(index=partition.index)
             parts.append(part)
             try:
-                context.access.require_topic(Operation.WRITE, name or "")
+                if name is not None:
+                    context.access.require_topic(Operation.WRITE, name)
                 await _append(broker, topic, partition, part, waits)
             except KafkaError as error:
                 _refuse(broker, part, error)

@@ -27,13 +27,13 @@ async def share_acknowledge(
 ) -> ShareAcknowledgeResponse:
     """Apply, persist, answer; the final epoch then closes the session and releases (spec §2.10,
     §2.13)."""
-    group_id, member_id = checked_ids(request.group_id, request.member_id)
+    group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:
         session = broker.sessions.close(group_id, member_id)
     else:
         session = broker.sessions.update(group_id, member_id, request.share_session_epoch)
-    acks = AckRound(broker, group_id, member_id, renew_allowed=request.is_renew_ack)
+    acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
     for topic in request.topics:
         acks.apply(topic.topic_id, topic.partitions)
     await acks.persist()

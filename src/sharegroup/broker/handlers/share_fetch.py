@@ -42,7 +42,7 @@ async def share_fetch(
     broker: Broker, request: ShareFetchRequest, context: RequestContext
 ) -> ShareFetchResponse:
     """See the module (spec §2.12)."""
-    group_id, member_id = checked_ids(request.group_id, request.member_id)
+    group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     _check_renewal(request)
     acknowledges = any(p.acknowledgement_batches for t in request.topics for p in t.partitions)
     try:
@@ -50,7 +50,7 @@ async def share_fetch(
     except ShareSessionLimitReached:
         await _idle(broker, request.max_wait_ms)
         raise
-    acks = AckRound(broker, group_id, member_id, renew_allowed=request.is_renew_ack)
+    acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
     if acknowledges:
         for topic in request.topics:
             acks.apply(topic.topic_id, topic.partitions)
@@ -58,7 +58,7 @@ async def share_fetch(
     closes = request.share_session_epoch == FINAL_EPOCH
     fetched: Fetched = {}
     if not closes and not request.is_renew_ack:
-        fetched = await broker.share_fetching.fetch(_wish(request, session))
+        fetched = await broker.share_fetching.fetch(_wish(request, session, context))
     await persisting
     if closes:
         await broker.end_session(session)
@@ -112,7 +112,7 @@ def _session(
     )
 
 
-def _wish(request: ShareFetchRequest, session: ShareSession) -> FetchWish:
+def _wish(request: ShareFetchRequest, session: ShareSession, context: RequestContext) -> FetchWish:
     return FetchWish(
         group_id=session.group_id,
         member_id=session.member_id,
@@ -125,6 +125,7 @@ def _wish(request: ShareFetchRequest, session: ShareSession) -> FetchWish:
         strict=request.share_acquire_mode == RECORD_LIMIT,
         without_records=request.without_records,
         session=session,
+        access=context.access,
     )
 
 

@@ -1,0 +1,211 @@
+"""What a client is told that may not: each API's own error in its own place, over real sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from sharegroup.client.connection import Connection
+from sharegroup.model.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
+from sharegroup.wire import apis
+from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.messages import (
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_configs,
+    fetch,
+    incremental_alter_configs,
+    list_offsets,
+)
+from sharegroup.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
+from sharegroup.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
+from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.broker.authorization.clients import Clients, with_acls
+from tests.broker.by_hand import TIMEOUT_MS, produce
+
+TOPIC = TopicAuthorizationFailed.code
+GROUP = GroupAuthorizationFailed.code
+CLUSTER = ClusterAuthorizationFailed.code
+TRANSACTIONAL_ID = TransactionalIdAuthorizationFailed.code
+OTHER_ID = UUID(int=7)
+
+
+def errors(response: Any) -> list[int]:
+    """Every error code in a response that is not 0, in order."""
+    if hasattr(response, "__slots__"):
+        own = getattr(response, "error_code", 0)
+        inner = [getattr(response, name) for name in response.__slots__]
+        return [own] * bool(own) + [code for value in inner for code in errors(value)]
+    if isinstance(response, list | tuple):
+        return [code for value in response for code in errors(value)]
+    return []
+
+
+def configs(resource_type: int, name: str) -> Any:
+    resource = describe_configs.DescribeConfigsResource(resource_type, name, None)
+    return describe_configs.DescribeConfigsRequest([resource])
+
+
+def alter(resource_type: int, name: str) -> Any:
+    resource = incremental_alter_configs.AlterConfigsResource(resource_type, name, [])
+    return incremental_alter_configs.IncrementalAlterConfigsRequest([resource])
+
+
+DENIED: list[tuple[apis.Api, Any, list[int]]] = [
+    (apis.LIST_OFFSETS, list_offsets.ListOffsetsRequest(-1, 0, [
+        list_offsets.ListOffsetsTopic("jobs", [list_offsets.ListOffsetsPartition(0, -1, -1)])
+    ]), [TOPIC]),
+    (apis.METADATA, MetadataRequest([MetadataRequestTopic(name="jobs")]), [TOPIC]),
+    (apis.METADATA, MetadataRequest([MetadataRequestTopic(name="no-such-topic")], True), [TOPIC]),
+    (apis.DESCRIBE_TOPIC_PARTITIONS, DescribeTopicPartitionsRequest([TopicRequest("jobs")]),
+     [TOPIC]),
+    (apis.CREATE_TOPICS, CreateTopicsRequest([CreatableTopic("new", 1, -1)]), [TOPIC]),
+    (apis.CREATE_PARTITIONS, CreatePartitionsRequest([CreatePartitionsTopic("jobs", 2)]), [TOPIC]),
+    (apis.DELETE_TOPICS, delete_topics.DeleteTopicsRequest(
+        topics=[delete_topics.DeleteTopicState("jobs")]), [TOPIC]),
+    (apis.DELETE_TOPICS, delete_topics.DeleteTopicsRequest(
+        topics=[delete_topics.DeleteTopicState("no-such-topic")]), [TOPIC]),
+    (apis.DELETE_RECORDS, delete_records.DeleteRecordsRequest([
+        delete_records.DeleteRecordsTopic("jobs", [delete_records.DeleteRecordsPartition(0, 1)])
+    ]), [TOPIC]),
+    (apis.DESCRIBE_CONFIGS, configs(2, "jobs"), [TOPIC]),
+    (apis.DESCRIBE_CONFIGS, configs(4, ""), [CLUSTER]),
+    (apis.DESCRIBE_CONFIGS, configs(32, "workers"), [GROUP]),
+    (apis.INCREMENTAL_ALTER_CONFIGS, alter(2, "jobs"), [TOPIC]),
+    (apis.INCREMENTAL_ALTER_CONFIGS, alter(4, ""), [CLUSTER]),
+    (apis.INCREMENTAL_ALTER_CONFIGS, alter(32, "workers"), [GROUP]),
+    (apis.DELETE_GROUPS, delete_groups.DeleteGroupsRequest(["workers"]), [GROUP]),
+    (apis.FIND_COORDINATOR, FindCoordinatorRequest(key_type=0, coordinator_keys=["workers"]),
+     [GROUP]),
+    (apis.FIND_COORDINATOR, FindCoordinatorRequest(key_type=1, coordinator_keys=["payments"]),
+     [TRANSACTIONAL_ID]),
+    (apis.FIND_COORDINATOR, FindCoordinatorRequest(key_type=2, coordinator_keys=["g:x:0"]),
+     [CLUSTER]),
+    (apis.INIT_PRODUCER_ID, InitProducerIdRequest(None, 0), [CLUSTER]),
+    (apis.INIT_PRODUCER_ID, InitProducerIdRequest("payments", 0), [TRANSACTIONAL_ID]),
+]  # fmt: skip
+
+
+def test_without_an_allow_each_api_refuses_in_its_own_place(tmp_path: Path) -> None:
+    async def scenario(clients: Clients) -> None:
+        for api, request, expected in DENIED:
+            assert errors(await clients.ask(api, request)) == expected, (api.name, request)
+
+    with_acls(tmp_path, [], scenario)
+
+
+def test_without_an_allow_nothing_is_shown(tmp_path: Path) -> None:
+    async def scenario(clients: Clients) -> None:
+        assert (await clients.ask(apis.METADATA, MetadataRequest(None))).topics == []
+        described = await clients.ask(
+            apis.DESCRIBE_TOPIC_PARTITIONS, DescribeTopicPartitionsRequest([])
+        )
+        assert described.topics == []
+        assert (await clients.ask(apis.LIST_GROUPS, ListGroupsRequest())).groups == []
+        cluster = await clients.ask(apis.DESCRIBE_CLUSTER, DescribeClusterRequest(True))
+        assert cluster.cluster_authorized_operations == 0
+        assert len(cluster.brokers) == 1
+
+    with_acls(tmp_path, [], scenario)
+
+
+def test_an_unknown_topic_id_is_unknown_and_a_known_one_is_refused(tmp_path: Path) -> None:
+    async def scenario(clients: Clients) -> None:
+        for topic_id, code in ((OTHER_ID, 100), (clients.topic_id, TOPIC)):
+            request = MetadataRequest([MetadataRequestTopic(topic_id, None)])
+            assert errors(await clients.ask(apis.METADATA, request)) == [code]
+        batch = encode_batch([(b"k", b"v")], timestamp_ms=0)
+        assert await produce(clients.anybody, clients.topic_id, batch) == TOPIC
+
+    with_acls(tmp_path, [], scenario)
+
+
+@pytest.mark.parametrize(
+    ("acls", "allowed"),
+    [
+        (["ALLOW,User:ANONYMOUS,127.0.0.1,WRITE,TOPIC,jobs,LITERAL"], True),
+        (["ALLOW,User:ANONYMOUS,10.0.0.1,WRITE,TOPIC,jobs,LITERAL"], False),
+        (["ALLOW,User:*,*,READ,TOPIC,jobs,LITERAL"], False),
+    ],
+)
+def test_produce_needs_write(tmp_path: Path, acls: list[str], allowed: bool) -> None:
+    async def scenario(clients: Clients) -> None:
+        batch = encode_batch([(b"k", b"v")], timestamp_ms=0)
+        refused = await produce(clients.anybody, clients.topic_id, batch)
+        assert refused == (0 if allowed else TOPIC)
+        log = clients.broker.topics.log("jobs", 0)
+        assert log.log_end_offset == (4 if allowed else 3)
+        asked = await clients.ask(apis.INIT_PRODUCER_ID, InitProducerIdRequest(None, 0))
+        assert errors(asked) == ([] if allowed else [CLUSTER])
+
+    with_acls(tmp_path, acls, scenario)
+
+
+def test_what_is_allowed_is_shown_and_its_operations_are_told(tmp_path: Path) -> None:
+    acls = ["ALLOW,User:ANONYMOUS,*,READ,TOPIC,jobs,LITERAL"]
+
+    async def scenario(clients: Clients) -> None:
+        request = MetadataRequest(None, include_topic_authorized_operations=True)
+        (shown,) = (await clients.ask(apis.METADATA, request)).topics
+        assert shown.name == "jobs"
+        assert shown.topic_authorized_operations == 1 << 3 | 1 << 8
+        cluster = await clients.as_admin(apis.DESCRIBE_CLUSTER, DescribeClusterRequest(True))
+        assert cluster.cluster_authorized_operations > 0
+
+    with_acls(tmp_path, acls, scenario)
+
+
+def test_create_needs_create_on_the_topic_or_the_cluster(tmp_path: Path) -> None:
+    acls = ["ALLOW,User:ANONYMOUS,*,CREATE,TOPIC,my-,PREFIXED"]
+
+    async def scenario(clients: Clients) -> None:
+        topics = [CreatableTopic("my-new", 2, -1), CreatableTopic("new", 1, -1)]
+        made, refused = (await clients.ask(apis.CREATE_TOPICS, CreateTopicsRequest(topics))).topics
+        assert (made.error_code, refused.error_code) == (0, TOPIC)
+        assert made.topic_config_error_code == TOPIC  # it may not describe configs
+        assert (made.num_partitions, made.configs) == (-1, [])
+        assert clients.broker.topics.find("new") is None
+
+    with_acls(tmp_path, acls, scenario)
+
+
+def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
+    async def scenario(clients: Clients) -> None:
+        for connection in (clients.anybody, clients.admin):
+            asked: Connection = connection
+            metadata = await asked.send(apis.METADATA, MetadataRequest([]), timeout_ms=TIMEOUT_MS)
+            (broker,) = metadata.brokers
+            assert f"{broker.host}:{broker.port}" == asked.address
+
+    with_acls(tmp_path, [], scenario)
+
+
+def test_a_fetch_of_a_topic_needs_read(tmp_path: Path) -> None:
+    async def scenario(clients: Clients) -> None:
+        for topic_id, code in ((OTHER_ID, 100), (clients.topic_id, TOPIC)):
+            part = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+            topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
+            request = fetch.FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic])
+            assert errors(await clients.ask(apis.FETCH, request)) == [code]
+
+    with_acls(tmp_path, [], scenario)
