@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -46,12 +47,19 @@ class Member:
             "127.0.0.1", port, client_id=member_id, timeout_ms=TIMEOUT_MS
         )
         member = cls(connection, member_id)
-        joined = await member.send(
-            apis.SHARE_GROUP_HEARTBEAT,
-            ShareGroupHeartbeatRequest(GROUP, member_id, 0, None, ["jobs"]),
-        )
-        assert joined.assignment.topic_partitions, "the first heartbeat carries the assignment"
+        joined = await member.heartbeat(0, ["jobs"])
+        while not joined.assignment or not joined.assignment.topic_partitions:
+            # Not the group's first member: it is told when to come for its share.
+            assert 0 < joined.heartbeat_interval_ms <= 1_000
+            await asyncio.sleep(joined.heartbeat_interval_ms / 1000)
+            joined = await member.heartbeat(joined.member_epoch)
         return member
+
+    async def heartbeat(self, epoch: int, topics: list[str] | None = None) -> Any:
+        return await self.send(
+            apis.SHARE_GROUP_HEARTBEAT,
+            ShareGroupHeartbeatRequest(GROUP, self.member_id, epoch, None, topics),
+        )
 
     async def send(self, api: apis.Api, request: Any) -> Any:
         response = await self.connection.send(api, request, timeout_ms=TIMEOUT_MS)

@@ -92,7 +92,7 @@ def test_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
         waiting = asyncio.ensure_future(member.fetch(topic_id, wait_ms=300))
         await asyncio.sleep(0)
         later = asyncio.ensure_future(
-            member.send(apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(GROUP, "slow", 1))
+            member.send(apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(GROUP, "slow", 2))
         )
         done, _ = await asyncio.wait({waiting, later}, return_when=asyncio.FIRST_COMPLETED)
         assert waiting in done

@@ -5,6 +5,7 @@ of the log.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from uuid import UUID
 
 from hypothesis import settings
@@ -13,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.group import Member
-from sharegroup.groups.heartbeat import ShareHeartbeat
-from sharegroup.groups.records import CoordinatorRecord
+from sharegroup.groups.heartbeat import ShareHeartbeat, ToInitialize
+from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
 from sharegroup.groups.share import ShareGroups
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 
@@ -22,6 +23,18 @@ NAMES = ("flights", "delays", "planes")
 MEMBERS = tuple("abcdef")
 SUBSCRIPTION = st.sets(st.sampled_from(NAMES), min_size=1).map(tuple)
 SETTINGS = GroupSettings(session_timeout_ms=10_000, assignment_interval_ms=1_000)
+
+
+def remembered(groups: ShareGroups, group_id: str) -> object:
+    """All of a group that has to outlive a restart."""
+    group = groups._groups[group_id]
+    return (
+        group.describe(),
+        group.metadata_hash,
+        group.targets,
+        group.state_partitions(),
+        sorted(group.subscribed_topics()),
+    )
 
 
 class ShareGroupsMachine(RuleBasedStateMachine):
@@ -39,15 +52,27 @@ class ShareGroupsMachine(RuleBasedStateMachine):
         self.told: dict[str, int] = {}
         self.deadlines: dict[str, int] = {}
         self.wishes: dict[str, frozenset[str]] = {}
+        self.states: dict[UUID, set[int]] = {}
+        self.persister_fails = False
+        self.first = True
+        self.image = TopicsImage()
         self.create_topic("flights")
 
     def send(self, member: str, epoch: int, wish: tuple[str, ...] | None, *, lost: bool) -> None:
         request = ShareHeartbeat(
             group_id="g", member_id=member, member_epoch=epoch, subscribed_topics=wish
         )
-        image = TopicsImage(dict(self.topics))
-        self.log += self.groups.initialized("g", self.groups.uninitialized(request, image))
-        result = self.groups.heartbeat(request, image, self.now_ms)
+        missing = self.groups.uninitialized(request, self.image)
+        self.check_missing(missing)
+        self.log += self.groups.initializing("g", missing)
+        if self.persister_fails:
+            self.log += self.groups.not_initialized("g", missing)
+        else:
+            self.log += self.groups.initialized("g", missing)
+            for item in missing:
+                known = self.states.setdefault(item.topic.topic_id, set())
+                known.update(item.topic.partitions)
+        result = self.groups.heartbeat(request, self.image, self.now_ms)
         self.log += result.records
         if epoch == -1:
             self.forget(member)
@@ -59,19 +84,49 @@ class ShareGroupsMachine(RuleBasedStateMachine):
             self.told[member] = result.member_epoch
         if result.assignment is not None:
             assert result.assignment == self.member(member).assignment
-        if epoch == 0:
-            self.check_shares()
+        interval_ms = SETTINGS.heartbeat_interval_ms
+        assert (result.heartbeat_interval_ms < interval_ms) == self.groups.is_pending("g")
+        if len(self.wishes) == 1 and epoch == 0 and self.first:
+            assert not self.groups.is_pending("g"), "the first member is assigned at once"
+        self.first = False
 
-    def check_shares(self) -> None:
-        """A join computes at once: all partitions of all existing subscribed topics have a target
-        holder.
-        """
-        targets = self.groups._groups["g"].targets
-        held = Counter((t, p) for a in targets.values() for t, ps in a.items() for p in ps)
+    def check_missing(self, missing: Sequence[ToInitialize]) -> None:
+        """Nothing is initialised twice, and added partitions of a known topic begin at 0."""
+        for topic, start_offset in missing:
+            known = self.states.get(topic.topic_id, set())
+            assert not known & set(topic.partitions)
+            assert start_offset == (0 if known else -1)
+
+    def held(self) -> Counter[tuple[UUID, int]]:
+        """How many members have been told of each partition."""
+        return Counter(
+            (topic_id, partition)
+            for member in self.groups.describe("g").members
+            for topic_id, partitions in member.assignment.items()
+            for partition in partitions
+        )
+
+    @precondition(lambda self: self.told and not self.persister_fails)
+    @rule()
+    def come_to_rest(self) -> None:
+        """After the interval and a heartbeat of each member, twice, all is assigned and evenly."""
+        for _ in range(2):
+            self.time_passes(SETTINGS.assignment_interval_ms)
+            for member in sorted(self.told):
+                known = self.member(member)
+                self.send(member, known.epoch, None, lost=False)
+        if not self.told:
+            return
+        written = len(self.log)
+        for member in sorted(self.told):
+            self.send(member, self.told[member], None, lost=False)
+        assert len(self.log) == written, "nothing is written at rest"
         wanted = {name for wish in self.wishes.values() for name in wish} & self.topics.keys()
-        for name in wanted:
-            topic_id, count = self.topics[name]
-            assert all(held[topic_id, partition] for partition in range(count))
+        every = {(self.topics[n][0], p) for n in wanted for p in range(self.topics[n][1])}
+        held = self.held()
+        assert set(held) == every
+        if every and len(set(self.wishes.values())) == 1:
+            assert set(held.values()) == {-(-len(self.told) // len(every))}
 
     def member(self, member: str) -> Member:
         return next(m for m in self.groups.describe("g").members if m.member_id == member)
@@ -79,6 +134,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     def forget(self, member: str) -> None:
         for known in (self.told, self.deadlines, self.wishes):
             known.pop(member, None)
+        self.first = not self.wishes
 
     @rule(member=st.sampled_from(MEMBERS), wish=SUBSCRIPTION)
     def join(self, member: str, wish: tuple[str, ...]) -> None:
@@ -102,7 +158,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     @rule(step_ms=st.sampled_from([1, 500, 1_000, 4_000, 9_000]))
     def time_passes(self, step_ms: int) -> None:
         self.now_ms += step_ms
-        self.log += self.groups.tick(self.now_ms)
+        self.log += self.groups.tick(self.image, self.now_ms)
         for member, deadline_ms in list(self.deadlines.items()):
             if deadline_ms <= self.now_ms:
                 self.forget(member)
@@ -111,28 +167,81 @@ class ShareGroupsMachine(RuleBasedStateMachine):
     def create_topic(self, name: str) -> None:
         self.ids += 1
         self.topics.setdefault(name, TopicInfo(UUID(int=self.ids), 1))
+        self.image = TopicsImage(dict(self.topics))
 
     @rule(name=st.sampled_from(NAMES))
     def grow_topic(self, name: str) -> None:
         if name in self.topics:
             topic_id, count = self.topics[name]
             self.topics[name] = TopicInfo(topic_id, min(count + 2, 9))
+            self.image = TopicsImage(dict(self.topics))
 
     @rule(name=st.sampled_from(NAMES))
     def delete_topic(self, name: str) -> None:
         if name in self.topics:
-            self.log += self.groups.topics_deleted({self.topics.pop(name).topic_id})
+            topic_id = self.topics.pop(name).topic_id
+            self.image = TopicsImage(dict(self.topics))
+            self.log += self.groups.topics_deleted({topic_id})
+            self.states.pop(topic_id, None)
+
+    @rule(name=st.sampled_from(NAMES))
+    def delete_and_create_topic(self, name: str) -> None:
+        self.delete_topic(name)
+        self.create_topic(name)
+
+    @rule(fails=st.booleans())
+    def persister(self, fails: bool) -> None:
+        self.persister_fails = fails
+
+    @rule(second_half=st.booleans())
+    def delete_group(self, second_half: bool) -> None:
+        if self.groups.list_groups() and not self.told:
+            begun = self.groups.begin_deletion("g", self.image)
+            assert {t.topic_id: set(t.partitions) for t in begun.topics} == self.states
+            self.log += begun.records
+            if second_half:
+                self.log += self.groups.delete("g")
+                self.states = {}
+            else:
+                gone = {topic.topic_id for topic in begun.topics}
+                self.log += self.groups.offsets_deleted("g", gone)
+                self.states = {}
+
+    @rule(names=st.sets(st.sampled_from(NAMES)))
+    def delete_offsets(self, names: set[str]) -> None:
+        if self.groups.list_groups() and not self.told:
+            begun = self.groups.begin_offsets_deletion("g", sorted(names), self.image)
+            gone = {topic.topic_id for topic in begun.topics}
+            held = {n for n in names & self.topics.keys() if self.topics[n][0] in self.states}
+            assert gone == {self.topics[name][0] for name in held}
+            assert begun.refused.keys() == names - held
+            self.log += begun.records
+            self.log += self.groups.offsets_deleted("g", gone)
+            self.states = {t: ps for t, ps in self.states.items() if t not in gone}
+
+    @precondition(lambda self: self.topics and not self.told)
+    @rule(data=st.data())
+    def alter_offsets(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.topics)))
+        topic_id, count = self.topics[name]
+        partition = data.draw(st.integers(0, count - 1))
+        item = (ToInitialize(TopicPartitions(topic_id, name, (partition,)), 3),)
+        self.groups.check_empty("g")
+        self.log += self.groups.initializing("g", item)
+        self.log += self.groups.initialized("g", item)
+        self.states.setdefault(topic_id, set()).add(partition)
 
     @rule()
-    def delete_group(self) -> None:
-        if self.groups.list_groups() and not self.told:
-            self.log += self.groups.delete("g")
+    def write_anew(self) -> None:
+        """A round of the group log: what was before it is deleted."""
+        self.log = [r for g in self.groups.group_ids() for r in self.groups.records(g)]
 
     @rule()
     def restart(self) -> None:
         restored = self.rebuilt()
         restored.sessions_restarted(self.now_ms)
         self.groups = restored
+        self.first = not self.wishes
         deadline_ms = self.now_ms + SETTINGS.session_timeout_ms
         self.deadlines = dict.fromkeys(self.deadlines, deadline_ms)
 
@@ -150,7 +259,7 @@ class ShareGroupsMachine(RuleBasedStateMachine):
         restored = self.rebuilt()
         assert restored.list_groups() == self.groups.list_groups()
         for name, _ in self.groups.list_groups():
-            assert vars(restored._groups[name]) == vars(self.groups._groups[name])
+            assert remembered(restored, name) == remembered(self.groups, name)
 
     @invariant()
     def members_are_those_of_the_model(self) -> None:
@@ -160,6 +269,13 @@ class ShareGroupsMachine(RuleBasedStateMachine):
         members = self.groups.describe("g").members if listed else ()
         assert {m.member_id: frozenset(m.subscribed_topics) for m in members} == self.wishes
         assert self.groups.next_deadline_ms() == min(self.deadlines.values(), default=None)
+
+    @invariant()
+    def state_partitions_are_those_of_the_model(self) -> None:
+        if hasattr(self, "groups"):
+            known = {t.topic_id: set(t.partitions) for t in self.groups.state_partitions("g")}
+            assert known == self.states
+            assert self.groups.topic_ids() == self.states.keys()
 
 
 TestShareGroups = ShareGroupsMachine.TestCase

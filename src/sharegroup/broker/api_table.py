@@ -87,6 +87,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
         ),
+        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: there are none here"),
         _row(apis.LIST_GROUPS, 0, 5, "list_groups", "share groups by state and type"),
         _row(apis.API_VERSIONS, 0, 4, "api_versions", "this table, and the features"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
@@ -131,11 +132,61 @@ API_TABLE: dict[int, ServedApi] = {
             ACKNOWLEDGEMENTS,
         ),
         _row(
+            apis.INITIALIZE_SHARE_GROUP_STATE,
+            0,
+            0,
+            "initialize_share_group_state",
+            "peers: begin delivery state",
+        ),
+        _row(
+            apis.READ_SHARE_GROUP_STATE,
+            0,
+            0,
+            "read_share_group_state",
+            "peers: load delivery state",
+        ),
+        _row(
+            apis.WRITE_SHARE_GROUP_STATE,
+            0,
+            1,
+            "write_share_group_state",
+            "peers: make delivery state durable",
+            ACKNOWLEDGEMENTS,
+        ),
+        _row(
+            apis.DELETE_SHARE_GROUP_STATE,
+            0,
+            0,
+            "delete_share_group_state",
+            "peers: forget delivery state",
+        ),
+        _row(
+            apis.READ_SHARE_GROUP_STATE_SUMMARY,
+            0,
+            1,
+            "read_share_group_state_summary",
+            "peers: epochs, start offset and count",
+        ),
+        _row(
             apis.DESCRIBE_SHARE_GROUP_OFFSETS,
             0,
             1,
             "describe_share_group_offsets",
             "start offset, lag and in-flight count by partition",
+        ),
+        _row(
+            apis.ALTER_SHARE_GROUP_OFFSETS,
+            0,
+            0,
+            "alter_share_group_offsets",
+            "let an empty share group begin anew",
+        ),
+        _row(
+            apis.DELETE_SHARE_GROUP_OFFSETS,
+            0,
+            0,
+            "delete_share_group_offsets",
+            "forget an empty share group's offsets in topics",
         ),
     )
 }

@@ -1,34 +1,55 @@
 """The group coordinator of this broker: the membership machine over ``__consumer_offsets``.
 
-One lock per group keeps a heartbeat's three steps together: initialise delivery state, decide, make
-durable.
+One lock per group keeps the steps of a request together: initialise delivery state, decide, make
+durable. What was decided is written before anything else can be decided (``group_log``), so the
+log's order is the order of decisions. A write that fails leaves the machine ahead of its log: it is
+thrown away and replayed, and requests meanwhile are told to come again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from sharegroup.broker.group_log import GroupLog, LiveGroups, Written
 from sharegroup.broker.internal_topic import InternalTopic
+from sharegroup.broker.keyed_locks import KeyedLocks
 from sharegroup.broker.share_state_log import ShareStateLog
-from sharegroup.groups.heartbeat import HeartbeatResult, ShareHeartbeat
-from sharegroup.groups.records import CoordinatorRecord
+from sharegroup.groups.heartbeat import HeartbeatResult, ShareHeartbeat, ToInitialize
+from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
 from sharegroup.groups.share import ShareGroups
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import CoordinatorNotAvailable, KafkaError, KafkaStorageError
+from sharegroup.model.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    KafkaError,
+    KafkaStorageError,
+)
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share_state.partitioning import group_partition
-from sharegroup.wire.internal.groups import decode_record, encode_record
 
 logger = logging.getLogger("sharegroup.broker")
 
 
+class NewStart(NamedTuple):
+    """Where an administrator wants a share partition to begin."""
+
+    topic_id: UUID
+    topic: str
+    partition: int
+    start_offset: int
+
+
 class ShareGroupCoordinator:
-    """All share groups of this broker."""
+    """All share groups of this broker.
+
+    Args:
+        records_per_round: see ``GroupLog``.
+        spawn: runs a coroutine of ours in the background and reports its failure.
+    """
 
     def __init__(
         self,
@@ -38,148 +59,271 @@ class ShareGroupCoordinator:
         state: ShareStateLog,
         clock: Clock,
         image: Callable[[], TopicsImage],
+        records_per_round: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._new_groups = new_groups
         self.groups = new_groups()
-        self._topic = topic
         self._state = state
         self._clock = clock
         self._image = image
         self._spawn = spawn
-        self._locks: dict[str, asyncio.Lock] = {}
+        live = LiveGroups(lambda: self.groups.group_ids(), lambda g: self.groups.records(g))
+        self._log = GroupLog(topic, live, records_per_round, spawn)
+        self._locks = KeyedLocks()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._out_of_step = False
+        """The machine is not the fold of the log: a write has failed."""
+        self._loading = False
 
     async def load(self) -> None:
-        """Replay every group into a new machine; each member gets a whole session again."""
+        """Replay every group into a new machine; each member gets a whole session again. Topics
+        that were deleted while we were not there are forgotten.
+        """
         groups = self._new_groups()
-        if self._topic.exists:
-            for partition in range(self._topic.partition_count):
-                async for _, raw_key, raw_value in self._topic.replay(partition):
-                    record = decode_record(raw_key, raw_value)
-                    if record is not None:
-                        groups.replay(record)
+        async for record in self._log.replay():
+            groups.replay(record)
         self.groups = groups
         self.groups.sessions_restarted(self._clock.monotonic_ms())
+        self._out_of_step = False
         self._schedule()
+        existing = {info.topic_id for info in self._image().topics.values()}
+        await self._forget_topics(self.groups.topic_ids() - existing)
 
     async def heartbeat(self, request: ShareHeartbeat) -> HeartbeatResult:
-        """One heartbeat, durable before it returns; the first one already carries the assignment.
+        """One heartbeat, durable before it returns; the first one of a group already carries the
+        assignment.
 
         Raises:
             KafkaError: as ``ShareGroups.heartbeat``; CoordinatorNotAvailable when the log cannot
                 be written.
         """
-
-        async with self._lock(request.group_id):
-            image = self._image()
-            missing = self.groups.uninitialized(request, image)
-            records: tuple[CoordinatorRecord, ...] = ()
+        group_id = request.group_id
+        async with self._locks.holding(group_id):
+            await self._ready()
+            missing = self.groups.uninitialized(request, self._image())
+            await self._log.ensure()
             if missing:
-                epoch = self.groups.initialization_epoch(request.group_id)
-                await self._state.initialize(
-                    [
-                        (
-                            SharePartitionKey(request.group_id, item.topic_id, item.partition),
-                            item.start_offset,
-                        )
-                        for item in missing
-                    ],
-                    epoch,
-                )
-                records = self.groups.initialized(request.group_id, missing)
-            try:
-                result = self.groups.heartbeat(request, image, self._clock.monotonic_ms())
-            except KafkaError:
-                await self._write(request.group_id, records)
-                raise
+                await self._initialize(group_id, missing)
+            result = self.groups.heartbeat(request, self._image(), self._clock.monotonic_ms())
             self._schedule()
-            await self._write(request.group_id, (*records, *result.records))
+            await self._write(group_id, result.records)
             return result
 
     async def delete(self, group_id: str) -> None:
-        """Delete an empty group and its delivery state.
+        """Delete an empty group and its delivery state. What fails may be tried again.
 
         Raises:
-            GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.delete``.
+            GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_deletion``.
+            KafkaError: the delivery state could not be deleted.
         """
+        async with self._locks.holding(group_id):
+            await self._ready()
+            begun = self.groups.begin_deletion(group_id, self._image())
+            await self._write(group_id, begun.records)
+            await self._state.delete(_keys(group_id, begun.topics))
+            await self._write(group_id, self.groups.delete(group_id))
 
-        async with self._lock(group_id):
-            keys = [
-                SharePartitionKey(group_id, topic.topic_id, partition)
-                for topic in self.groups.initialized_partitions(group_id)
-                for partition in topic.partitions
+    async def delete_offsets(
+        self, group_id: str, names: Sequence[str]
+    ) -> tuple[Sequence[TopicPartitions], Mapping[str, KafkaError]]:
+        """Delete an empty group's delivery state in some topics: (those deleted, those refused, by
+        name).
+
+        Raises:
+            GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_offsets_deletion``.
+            KafkaError: the delivery state could not be deleted.
+        """
+        async with self._locks.holding(group_id):
+            await self._ready()
+            begun = self.groups.begin_offsets_deletion(group_id, names, self._image())
+            await self._write(group_id, begun.records)
+            if begun.topics:
+                await self._state.delete(_keys(group_id, begun.topics))
+                gone = [topic.topic_id for topic in begun.topics]
+                await self._write(group_id, self.groups.offsets_deleted(group_id, gone))
+            return begun.topics, begun.refused
+
+    async def alter_offsets(self, group_id: str, starts: Sequence[NewStart]) -> None:
+        """Let an empty group, which is made when there is none, begin anew at these offsets.
+
+        The state epoch is raised, so that nothing a share-partition leader still has in hand can
+        undo it.
+
+        Raises:
+            NonEmptyGroup: it has members.
+            KafkaError: the delivery state could not be written.
+        """
+        async with self._locks.holding(group_id):
+            await self._ready()
+            self.groups.check_empty(group_id)
+            if not starts:
+                return
+            await self._log.ensure()
+            items = [
+                ToInitialize(TopicPartitions(s.topic_id, s.topic, (s.partition,)), s.start_offset)
+                for s in starts
             ]
-            records = self.groups.delete(group_id)
-            await self._state.delete(keys)
-            await self._write(group_id, records)
-        self._locks.pop(group_id, None)
+            keys = [SharePartitionKey(group_id, s.topic_id, s.partition) for s in starts]
+            above = await self._stored_epoch(keys) + 1
+            self._write_soon(group_id, self.groups.initializing(group_id, items))
+            await self._initialize_state(group_id, items, above)
+            await self._write(group_id, self.groups.initialized(group_id, items))
 
     async def topic_deleted(self, topic_id: UUID) -> None:
         """Forget a topic that is gone, and the delivery state of every group in it."""
-        keys = [
-            SharePartitionKey(listing.group_id, topic_id, partition)
-            for listing in self.groups.list_groups()
-            for topic in self.groups.initialized_partitions(listing.group_id)
-            if topic.topic_id == topic_id
-            for partition in topic.partitions
-        ]
-        await self._state.delete(keys)
-        await self._write_all(self.groups.topics_deleted([topic_id]))
+        await self._ready()
+        await self._forget_topics({topic_id})
 
     def close(self) -> None:
         """Stop the session timer."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _lock(self, group_id: str) -> asyncio.Lock:
-        return self._locks.setdefault(group_id, asyncio.Lock())
+    async def _forget_topics(self, topic_ids: Iterable[UUID]) -> None:
+        gone = set(topic_ids)
+        keys = [
+            key
+            for topic_id in gone
+            for group_id, topic in self.groups.holds(topic_id)
+            for key in _keys(group_id, [topic])
+        ]
+        written = self._write_each(self.groups.topics_deleted(gone))
+        await self._state.delete(keys)
+        for part in written:
+            await self._log.wait_durable(part)
+
+    async def _initialize(self, group_id: str, missing: Sequence[ToInitialize]) -> None:
+        """Make delivery state. What cannot be made is not assigned yet, and the next heartbeat
+        tries again, as in Kafka; the member is not troubled with it.
+        """
+        self._write_soon(group_id, self.groups.initializing(group_id, missing))
+        try:
+            await self._initialize_state(group_id, missing, 0)
+        except KafkaError as error:
+            logger.warning("delivery state of group %s is not there yet: %s", group_id, error)
+            records = self.groups.not_initialized(group_id, missing)
+        else:
+            records = self.groups.initialized(group_id, missing)
+        self._write_soon(group_id, records)
+
+    async def _initialize_state(
+        self, group_id: str, items: Sequence[ToInitialize], epoch_min: int
+    ) -> None:
+        """Begin delivery state. Its epoch is the group's, unless a higher one is stored: state that
+        outlived its group must not lock out the next one.
+        """
+        starts = [
+            (SharePartitionKey(group_id, item.topic.topic_id, partition), item.start_offset)
+            for item in items
+            for partition in item.topic.partitions
+        ]
+        stored = await self._stored_epoch([key for key, _ in starts])
+        epoch = max(self.groups.initialization_epoch(group_id), stored, epoch_min)
+        await self._state.initialize(starts, epoch)
+
+    async def _stored_epoch(self, keys: Sequence[SharePartitionKey]) -> int:
+        return max([(await self._state.read_summary(key)).state_epoch for key in keys])
+
+    # Timer -----------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Have the timer go off at the next deadline or earlier; it looks again when it does."""
         deadline_ms = self.groups.next_deadline_ms()
-        if deadline_ms is not None:
-            delay_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self._deadline)
+        if deadline_ms is None:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._deadline)
 
     def _deadline(self) -> None:
         self._timer = None
-        records = self.groups.tick(self._clock.monotonic_ms())
+        if self._out_of_step:
+            return
+        records = self.groups.tick(self._image(), self._clock.monotonic_ms())
         self._schedule()
         if records:
-            self._spawn(self._write_expired(records))
+            try:
+                self._spawn(self._wait(self._write_each(records)))
+            except KafkaError as error:
+                logger.warning("expired members could not be written: %s", error)
 
-    async def _write_expired(self, records: Sequence[CoordinatorRecord]) -> None:
+    async def _wait(self, written: Sequence[Written]) -> None:
         try:
-            await self._write_all(records)
-        except KafkaError as error:
-            logger.warning("expired members are not durable yet: %s", error)
+            for part in written:
+                await self._log.wait_durable(part)
+        except KafkaStorageError as error:
+            self._failed(error)
 
-    async def _write_all(self, records: Sequence[CoordinatorRecord]) -> None:
+    # Writing ---------------------------------------------------------------------------------
+
+    async def _ready(self) -> None:
+        """Return when decisions may be taken.
+
+        Raises:
+            CoordinatorLoadInProgress: groups are being loaded again.
+            CoordinatorNotAvailable: they cannot be.
+        """
+        if self._loading:
+            raise CoordinatorLoadInProgress
+        if self._out_of_step:
+            await self._reload()
+
+    def _write_each(self, records: Iterable[CoordinatorRecord]) -> list[Written]:
         by_group: dict[str, list[CoordinatorRecord]] = {}
         for record in records:
             by_group.setdefault(record.group_id, []).append(record)
-        for group_id, own in by_group.items():
-            await self._write(group_id, own)
+        parts = [self._write_soon(group_id, own) for group_id, own in by_group.items()]
+        return [part for part in parts if part is not None]
+
+    def _write_soon(self, group_id: str, records: Sequence[CoordinatorRecord]) -> Written | None:
+        """Write without waiting until it is durable: a later write of the group waits for it."""
+        if self._out_of_step:
+            raise CoordinatorLoadInProgress
+        if not records:
+            return None
+        try:
+            return self._log.write(group_id, records)
+        except KafkaStorageError as error:
+            self._failed(error)
+            raise CoordinatorNotAvailable(str(error)) from error
 
     async def _write(self, group_id: str, records: Sequence[CoordinatorRecord]) -> None:
-        if not records:
+        written = self._write_soon(group_id, records)
+        if written is None:
             return
-        partition = group_partition(group_id, self._topic.partition_count)
         try:
-            await self._topic.append_durable(partition, [encode_record(r) for r in records])
+            await self._log.wait_durable(written)
         except KafkaStorageError as error:
-            logger.error("groups cannot be written, loading them again: %s", error)
+            self._failed(error)
             await self._reload()
             raise CoordinatorNotAvailable(str(error)) from error
 
+    def _failed(self, error: KafkaError) -> None:
+        logger.error("groups cannot be written, they are loaded again: %s", error)
+        self._out_of_step = True
+
     async def _reload(self) -> None:
-        """Forget what could not be made durable."""
+        """Forget what could not be made durable; another task may be at it already."""
+        if self._loading:
+            raise CoordinatorLoadInProgress
+        self._loading = True
         try:
-            if self._topic.exists:
-                await self._topic.settle()  # others' writes on their way must not be forgotten
             await self.load()
         except KafkaError as error:
-            logger.error("groups cannot be read either: %s", error)
+            raise CoordinatorNotAvailable(str(error)) from error
+        finally:
+            self._loading = False
+
+
+def _keys(group_id: str, topics: Iterable[TopicPartitions]) -> list[SharePartitionKey]:
+    return [
+        SharePartitionKey(group_id, topic.topic_id, partition)
+        for topic in topics
+        for partition in topic.partitions
+    ]

@@ -133,7 +133,7 @@ GROUP_CONFIGS: Final = ConfigTable(
             1_000,
             0,
             "The least time between two computations of the target assignment; "
-            "a member that joins or changes its subscription does not wait for it.",
+            "whatever happens in between shares one. The first member of a group does not wait.",
         ),
         ConfigDef(
             name="share.auto.offset.reset",

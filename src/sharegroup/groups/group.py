@@ -1,22 +1,24 @@
 """What is remembered of one share group: the fold of its records.
 
-Only :meth:`ShareGroup.apply` changes it, so that what is rebuilt from the log is what was there.
-Epochs (KIP-848):
+Only :meth:`ShareGroup.apply` changes it, so that what is rebuilt from the log is what was there,
+and :meth:`ShareGroup.records` says all of it anew. Epochs (KIP-848):
 
-* ``epoch``: bumped when something changes that the target assignment depends on;
-* ``assignment_epoch``: the epoch for which the target assignment was computed;
+* ``epoch``: bumped when something changes that the target assignment depends on; 1 at first;
+* ``assignment_epoch``: the epoch for which the target assignment was computed; 0 before the first;
 * a member's ``epoch``: the assignment epoch up to which the member has been told its partitions.
 
 Invariants (:meth:`ShareGroup.check_invariants`): previous < member epoch ≤ assignment epoch ≤
 group epoch; targets only for members; an empty group has no assignment pending; a partition list
-is rising and not empty.
+is rising and not empty; the subscriptions counted are the members'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from sharegroup.groups.assignor import NAME
@@ -24,6 +26,7 @@ from sharegroup.groups.records import (
     Assignment,
     CoordinatorRecord,
     CurrentMemberAssignment,
+    DeletingTopic,
     GroupMetadata,
     MemberMetadata,
     StatePartitionMetadata,
@@ -32,6 +35,9 @@ from sharegroup.groups.records import (
     Tombstone,
     TopicPartitions,
 )
+
+FIRST_EPOCH: Final = 1
+"""The epoch of a group that nobody has joined (Kafka class ModernGroup)."""
 
 
 class GroupState(StrEnum):
@@ -69,25 +75,45 @@ class GroupDescription:
 
 
 class ShareGroup:
-    """One group; see the module."""
+    """One group; see the module. ``revision`` counts the changes that an assignment could depend
+    on.
+    """
+
+    __slots__ = (
+        "_subscribers",
+        "assignment_epoch",
+        "deleting",
+        "epoch",
+        "group_id",
+        "initialized",
+        "initializing",
+        "members",
+        "metadata_hash",
+        "revision",
+        "targets",
+    )
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Assignment] = {}
         self.initialized: dict[UUID, TopicPartitions] = {}
+        self.initializing: dict[UUID, TopicPartitions] = {}
+        self.deleting: dict[UUID, str] = {}
+        self.revision = 0
+        self._subscribers: Counter[str] = Counter()
 
     @property
     def state(self) -> GroupState:
         """Empty without members, else Stable."""
         return GroupState.STABLE if self.members else GroupState.EMPTY
 
-    def subscribed_topics(self) -> set[str]:
+    def subscribed_topics(self) -> KeysView[str]:
         """Names that at least one member subscribes to."""
-        return {name for member in self.members.values() for name in member.subscribed_topics}
+        return self._subscribers.keys()
 
     def assigned_partitions(self) -> dict[UUID, set[int]]:
         """Partitions that the target assignment gives to somebody."""
@@ -109,6 +135,42 @@ class ShareGroup:
             initialized=tuple(self.initialized[topic_id] for topic_id in sorted(self.initialized)),
         )
 
+    def records(self) -> Iterator[CoordinatorRecord]:
+        """All that there is to say of the group: what a new log of it would hold."""
+        group_id = self.group_id
+        for member in self.members.values():
+            yield MemberMetadata(
+                group_id=group_id,
+                member_id=member.member_id,
+                rack_id=member.rack_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topics=member.subscribed_topics,
+            )
+        yield GroupMetadata(group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
+        for member_id, target in self.targets.items():
+            yield TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target)
+        yield TargetAssignmentMetadata(group_id=group_id, assignment_epoch=self.assignment_epoch)
+        for member in self.members.values():
+            yield CurrentMemberAssignment(
+                group_id=group_id,
+                member_id=member.member_id,
+                member_epoch=member.epoch,
+                previous_member_epoch=member.previous_epoch,
+                assignment=member.assignment,
+            )
+        if self.initialized or self.initializing or self.deleting:
+            yield self.state_partitions()
+
+    def state_partitions(self) -> StatePartitionMetadata:
+        """What is known of delivery state, as its record."""
+        return StatePartitionMetadata(
+            group_id=self.group_id,
+            initialized=tuple(sorted(self.initialized.values())),
+            initializing=tuple(sorted(self.initializing.values())),
+            deleting=tuple(sorted(DeletingTopic(*topic) for topic in self.deleting.items())),
+        )
+
     def apply(self, record: CoordinatorRecord) -> None:
         """Make the state what it is after ``record``."""
         match record:
@@ -123,22 +185,36 @@ class ShareGroup:
                 self.targets[record.member_id] = record.assignment
             case CurrentMemberAssignment():
                 self._assign(record)
+                return
             case StatePartitionMetadata():
                 self.initialized = {topic.topic_id: topic for topic in record.initialized}
+                self.initializing = {topic.topic_id: topic for topic in record.initializing}
+                self.deleting = dict(record.deleting)
             case Tombstone():
                 self._forget(record)
+        self.revision += 1
 
     def _member(self, member_id: str) -> Member:
         return self.members.get(member_id) or Member(member_id=member_id, assignment={})
 
     def _subscribe(self, record: MemberMetadata) -> None:
+        known = self._member(record.member_id)
+        self._count(known.subscribed_topics, record.subscribed_topics)
         self.members[record.member_id] = replace(
-            self._member(record.member_id),
+            known,
             rack_id=record.rack_id,
             client_id=record.client_id,
             client_host=record.client_host,
             subscribed_topics=record.subscribed_topics,
         )
+
+    def _count(self, before: Iterable[str], after: Iterable[str]) -> None:
+        subscribers = self._subscribers
+        subscribers.update(after)
+        for name in before:
+            subscribers[name] -= 1
+            if not subscribers[name]:
+                del subscribers[name]
 
     def _assign(self, record: CurrentMemberAssignment) -> None:
         self.members[record.member_id] = replace(
@@ -151,7 +227,9 @@ class ShareGroup:
     def _forget(self, record: Tombstone) -> None:
         member_id = record.member_id or ""
         if record.key_type == MemberMetadata.key_type:
-            self.members.pop(member_id, None)
+            member = self.members.pop(member_id, None)
+            if member is not None:
+                self._count(member.subscribed_topics, ())
         elif record.key_type == TargetAssignmentMember.key_type:
             self.targets.pop(member_id, None)
         elif record.key_type == CurrentMemberAssignment.key_type and member_id in self.members:
@@ -165,7 +243,7 @@ class ShareGroup:
         elif record.key_type == TargetAssignmentMetadata.key_type:
             self.assignment_epoch = 0
         elif record.key_type == StatePartitionMetadata.key_type:
-            self.initialized = {}
+            self.initialized, self.initializing, self.deleting = {}, {}, {}
 
     def check_invariants(self) -> None:
         """Raise AssertionError where an invariant of the module does not hold."""
@@ -175,10 +253,13 @@ class ShareGroup:
     def _problems(self) -> Iterator[str]:
         if self.assignment_epoch > self.epoch:
             yield f"assignment epoch {self.assignment_epoch} is ahead of the group's {self.epoch}"
-        if not self.members and self.assignment_epoch != self.epoch:
+        if not self.members and self.assignment_epoch not in (0, self.epoch):
             yield "an assignment is pending for nobody"
         if not self.targets.keys() <= self.members.keys():
             yield "a target assignment has no member"
+        counted = Counter(n for member in self.members.values() for n in member.subscribed_topics)
+        if counted != self._subscribers or 0 in self._subscribers.values():
+            yield f"subscriptions are {counted}, not {self._subscribers}"
         for member in self.members.values():
             if not member.previous_epoch < member.epoch <= self.assignment_epoch:
                 epochs = f"{member.previous_epoch} and {member.epoch}"

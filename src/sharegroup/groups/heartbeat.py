@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
-from uuid import UUID
 
-from sharegroup.groups.records import Assignment, CoordinatorRecord
+from sharegroup.groups.records import Assignment, CoordinatorRecord, TopicPartitions
 from sharegroup.model.errors import FencedMemberEpoch, InvalidRequest
 from sharegroup.model.limits import MEMBER_ID_LENGTH_MAX
 
@@ -31,10 +30,20 @@ class ShareHeartbeat:
     client_id: str = ""
     client_host: str = ""
 
+    @property
+    def subscription(self) -> tuple[str, ...] | None:
+        """``subscribed_topics`` without doubles, in order; None means "as before"."""
+        names = self.subscribed_topics
+        return None if names is None else tuple(sorted(set(names)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatResult:
-    """The answer to a heartbeat; ``assignment`` is None when the member knows it already."""
+    """The answer to a heartbeat; ``assignment`` is None when the member knows it already.
+
+    ``heartbeat_interval_ms`` is the group's setting, or less while an assignment waits for the
+    assignment interval: the member is to come again as soon as it can have it.
+    """
 
     member_id: str
     member_epoch: int
@@ -44,7 +53,7 @@ class HeartbeatResult:
 
 
 class ToInitialize(NamedTuple):
-    """A partition that needs delivery state before it can be assigned.
+    """Partitions of a topic that need delivery state before they can be assigned.
 
     ``start_offset`` is -1 (share.auto.offset.reset decides) in a topic that is new to the group,
     and 0 for partitions added to a topic that the group knows, as Kafka does since 4.4
@@ -52,9 +61,7 @@ class ToInitialize(NamedTuple):
     the group noticed it).
     """
 
-    topic_id: UUID
-    topic: str
-    partition: int
+    topic: TopicPartitions
     start_offset: int
 
 
@@ -65,10 +72,8 @@ def check_heartbeat(request: ShareHeartbeat) -> None:
         InvalidRequest: an id is missing or too long, the epoch is below -1, or a join names no
             topic.
     """
-    if not request.member_id:
-        raise InvalidRequest("MemberId can't be empty.")
-    if len(request.member_id) > MEMBER_ID_LENGTH_MAX:
-        raise InvalidRequest(f"MemberId can't be longer than {MEMBER_ID_LENGTH_MAX} characters.")
+    if not 0 < len(request.member_id) <= MEMBER_ID_LENGTH_MAX:
+        raise InvalidRequest("Invalid member id in the request.")
     if not request.group_id:
         raise InvalidRequest("GroupId can't be empty.")
     if request.rack_id == "":

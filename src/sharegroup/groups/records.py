@@ -23,11 +23,18 @@ handshake.
 
 
 class TopicPartitions(NamedTuple):
-    """Partitions of one topic of which the delivery state is initialised."""
+    """Partitions of one topic that have delivery state, or are about to have it or to lose it."""
 
     topic_id: UUID
     name: str
     partitions: tuple[int, ...]
+
+
+class DeletingTopic(NamedTuple):
+    """A topic whose delivery state is being deleted."""
+
+    topic_id: UUID
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +99,15 @@ class CurrentMemberAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatePartitionMetadata:
-    """Which partitions have delivery state. Ours are written once initialised; ``initializing`` is
-    read from Kafka's.
+    """Which partitions have delivery state, which are about to have it, and the topics whose state
+    is being deleted. A topic may be in two of them while an administrator and a member work on it.
     """
 
     key_type: ClassVar[int] = 15
     group_id: str
     initialized: tuple[TopicPartitions, ...]
     initializing: tuple[TopicPartitions, ...] = ()
-    deleting: tuple[tuple[UUID, str], ...] = ()
+    deleting: tuple[DeletingTopic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

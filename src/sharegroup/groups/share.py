@@ -6,27 +6,35 @@ that say what has changed are returned and the caller must make them durable, in
 answers. When that fails the caller must throw this object away and replay the log.
 
 **The first heartbeat already carries the assignment.** A partition may only be assigned once its
-delivery state is initialised, which somebody else does durably. So a heartbeat is three calls,
+delivery state is initialised, which somebody else does durably. So a heartbeat is a few calls,
 which the caller must not interleave with other calls *for the same group* (one lock per group)::
 
-    missing = groups.uninitialized(request, topics)      # checks the request; usually empty
+    missing = groups.uninitialized(request, topics)        # checks the request; usually empty
+    records = groups.initializing(group_id, missing)
     await initialise(missing, state_epoch=groups.initialization_epoch(group_id))
-    records = groups.initialized(group_id, missing)      # durable even when the next line raises
-    result = groups.heartbeat(request, topics, now_ms)   # its records: durable before the answer
+    records += groups.initialized(group_id, missing)       # or not_initialized: tried again later
+    result = groups.heartbeat(request, topics, now_ms)     # its records: durable before the answer
 
-Kafka initialises after the first heartbeat and assigns in the second, five seconds later. For the
-same reason a member that joins or changes its subscription does not wait for the assignment
-interval here; what waits for it (at most until the first heartbeat of any member after it) is a
-leave, an expired session, and a topic that is new, grown or deleted. The other members hear of
-their new partitions in their own next heartbeat, as in Kafka.
+Kafka initialises after the first heartbeat and assigns in the second, five seconds later.
+
+**The assignment interval** (``share.assignment.interval.ms``, KIP-1263): the first member of a
+group is assigned at once; after that, whatever happens within the interval shares one computation
+at its end. A member that asks meanwhile is told to come again just then, by the heartbeat interval
+in its answer (Kafka's members wait for their usual interval). Other members hear of their new
+partitions in their own next heartbeat, as in Kafka.
+
+**A heartbeat at rest costs the same whatever the size of the group**: what was found settled is
+remembered with the topics and the group's revision for which it was found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.groups import administration
+from sharegroup.groups.administration import ToDelete
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.group import GroupDescription, GroupState, ShareGroup
 from sharegroup.groups.heartbeat import (
@@ -49,16 +57,14 @@ from sharegroup.groups.records import (
 from sharegroup.groups.sessions import MemberKey, Sessions
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.groups.transition import Identity, Transition
-from sharegroup.model.errors import (
-    GroupIdNotFound,
-    GroupMaxSizeReached,
-    NonEmptyGroup,
-    UnknownMemberId,
-)
+from sharegroup.model.errors import GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 
 GROUP_SIZE_MAX: Final = 200
 """Members in a group; Kafka's default of group.share.max.size."""
+
+HEARTBEAT_INTERVAL_MS_MIN: Final = 50
+"""The shortest interval that a member is told while it waits for its assignment."""
 
 
 class GroupListing(NamedTuple):
@@ -83,6 +89,10 @@ class ShareGroups:
         self._groups: dict[str, ShareGroup] = {}
         self._sessions = Sessions()
         self._assigned_at_ms: dict[str, int] = {}
+        self._settled: dict[str, tuple[int, TopicsImage]] = {}
+        """(revision, topics) for which a group had nothing left to initialise or assign."""
+
+    # Heartbeats ------------------------------------------------------------------------------
 
     def heartbeat(
         self, request: ShareHeartbeat, topics: TopicsImage, now_ms: int
@@ -100,7 +110,7 @@ class ShareGroups:
         """
         group = self._admit(request)
         if request.member_epoch == LEAVE_EPOCH:
-            records = self._remove(group, request.member_id)
+            records = self._remove(group, request.member_id, topics)
             return HeartbeatResult(
                 member_id=request.member_id, member_epoch=LEAVE_EPOCH, records=records
             )
@@ -108,7 +118,7 @@ class ShareGroups:
         settings = self._settings_of(group.group_id)
         before = group.members.get(request.member_id)
         transition = Transition(group)
-        self._advance(transition, request, topics, now_ms, settings)
+        interval_ms = self._advance(transition, request, topics, now_ms, settings)
         key = MemberKey(group.group_id, request.member_id)
         self._sessions.restart(key, now_ms + settings.session_timeout_ms)
         member = group.members[request.member_id]
@@ -121,7 +131,7 @@ class ShareGroups:
         return HeartbeatResult(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            heartbeat_interval_ms=interval_ms,
             assignment=None if told else member.assignment,
             records=transition.records,
         )
@@ -129,95 +139,111 @@ class ShareGroups:
     def uninitialized(
         self, request: ShareHeartbeat, topics: TopicsImage
     ) -> tuple[ToInitialize, ...]:
-        """Partitions that must have delivery state before this heartbeat can assign them; by topic
-        and partition.
+        """Partitions that must have delivery state before this heartbeat can assign them, by
+        topic.
 
         Raises what :meth:`heartbeat` would raise, and changes nothing.
         """
         group = self._admit(request)
         if request.member_epoch == LEAVE_EPOCH:
             return ()
-        names = set(request.subscribed_topics or ())
-        for member in group.members.values():
-            if member.member_id != request.member_id or request.subscribed_topics is None:
-                names.update(member.subscribed_topics)
-        return tuple(
-            missing
-            for name in sorted(names)
-            for missing in _missing_partitions(group, name, topics)
-        )
+        wanted = request.subscription
+        member = group.members.get(request.member_id)
+        news = () if wanted is None or (member and wanted == member.subscribed_topics) else wanted
+        if not news and self._is_settled(group, topics):
+            return ()
+        names = {*group.subscribed_topics(), *news}
+        missing = (_missing(group, name, topics) for name in sorted(names))
+        return tuple(item for item in missing if item.topic.partitions)
 
     def initialization_epoch(self, group_id: str) -> int:
-        """The state epoch with which to initialise delivery state: the group epoch, 1 for a group
-        about to exist.
-        """
-        group = self._groups.get(group_id)
-        return max(1, group.epoch) if group is not None else 1
+        """The state epoch with which to initialise delivery state: the group epoch."""
+        return self._groups.get(group_id, ShareGroup(group_id)).epoch
 
-    def initialized(
-        self, group_id: str, partitions: Iterable[ToInitialize]
+    def initializing(
+        self, group_id: str, missing: Sequence[ToInitialize]
     ) -> tuple[CoordinatorRecord, ...]:
-        """Their delivery state is durable: they may be assigned from now on. A group that a join
-        is about to create is created. The caller must make the records durable, together with
-        those of the heartbeat that follows or alone.
+        """Their delivery state is about to be made. A group that a join, or an administrator, is
+        about to create is created.
         """
-        done = list(partitions)
-        if not done:
+        if not missing:
             return ()
         group = self._groups.setdefault(group_id, ShareGroup(group_id))
-        known = dict(group.initialized)
-        for topic_id, name, partition, _ in done:
-            held = known[topic_id].partitions if topic_id in known else ()
-            merged = tuple(sorted({*held, partition}))
-            known[topic_id] = TopicPartitions(topic_id, name, merged)
-        transition = Transition(group)
-        transition.set_initialized(known.values())
-        return transition.records
+        return administration.initializing(group, [item.topic for item in missing])
 
-    def initialized_partitions(self, group_id: str) -> tuple[TopicPartitions, ...]:
+    def initialized(
+        self, group_id: str, missing: Sequence[ToInitialize]
+    ) -> tuple[CoordinatorRecord, ...]:
+        """Their delivery state is durable: they may be assigned from now on."""
+        group = self._groups.get(group_id)
+        if group is None or not missing:
+            return ()
+        return administration.initialized(group, [item.topic for item in missing])
+
+    def not_initialized(
+        self, group_id: str, missing: Sequence[ToInitialize]
+    ) -> tuple[CoordinatorRecord, ...]:
+        """Their delivery state could not be made; the next heartbeat finds them missing again."""
+        group = self._groups.get(group_id)
+        if group is None or not missing:
+            return ()
+        return administration.not_initialized(group, [item.topic for item in missing])
+
+    # Topics and administration ---------------------------------------------------------------
+
+    def state_partitions(self, group_id: str) -> tuple[TopicPartitions, ...]:
         """Partitions that have delivery state, by topic id; none for a group that does not
         exist.
         """
         group = self._groups.get(group_id)
         return group.describe().initialized if group is not None else ()
 
+    def holds(self, topic_id: UUID) -> list[tuple[str, TopicPartitions]]:
+        """(group, partitions) of every group that has delivery state of a topic, or is making
+        it.
+        """
+        return [
+            (group.group_id, topic)
+            for group in self._groups.values()
+            for topics in (group.initialized, group.initializing)
+            if (topic := topics.get(topic_id)) is not None
+        ]
+
+    def topic_ids(self) -> set[UUID]:
+        """Topics that some group has, makes or deletes delivery state of."""
+        return {
+            topic_id
+            for group in self._groups.values()
+            for topics in (group.initialized, group.initializing, group.deleting)
+            for topic_id in topics
+        }
+
     def topics_deleted(self, topic_ids: Collection[UUID]) -> tuple[CoordinatorRecord, ...]:
         """Forget topics that are gone. Their assignment ends with the next heartbeat of each
         member.
         """
-        records: list[CoordinatorRecord] = []
-        for group in self._groups.values():
-            transition = Transition(group)
-            transition.set_initialized(
-                topic for topic in group.initialized.values() if topic.topic_id not in topic_ids
-            )
-            records.extend(transition.records)
-        return tuple(records)
+        return tuple(
+            record
+            for group in self._groups.values()
+            for record in administration.topics_gone(group, topic_ids)
+        )
 
-    def next_deadline_ms(self) -> int | None:
-        """When :meth:`tick` has something to do, or None."""
-        return self._sessions.next_deadline_ms()
+    def check_empty(self, group_id: str) -> None:
+        """Raise NonEmptyGroup when the group has members; a group that does not exist has none."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            administration.check_empty(group)
 
-    def tick(self, now_ms: int) -> tuple[CoordinatorRecord, ...]:
-        """Remove members whose session has ended. The caller must make the records durable."""
-        records: list[CoordinatorRecord] = []
-        for group_id, member_id in self._sessions.expired(now_ms):
-            records.extend(self._remove(self._groups[group_id], member_id))
-        return tuple(records)
-
-    def describe(self, group_id: str) -> GroupDescription:
-        """A picture of one group.
+    def begin_deletion(self, group_id: str, topics: TopicsImage) -> ToDelete:
+        """The first half of deleting an empty group; :meth:`delete` is the second.
 
         Raises:
             GroupIdNotFound: there is no such group.
+            NonEmptyGroup: it has members.
         """
-        return self._existing(group_id).describe()
-
-    def list_groups(self) -> tuple[GroupListing, ...]:
-        """All groups by id."""
-        return tuple(
-            GroupListing(name, group.state) for name, group in sorted(self._groups.items())
-        )
+        group = self._existing(group_id)
+        administration.check_empty(group)
+        return administration.deletion(group, topics)
 
     def delete(self, group_id: str) -> tuple[CoordinatorRecord, ...]:
         """Delete an empty group. The caller must have deleted the delivery state of its partitions
@@ -227,13 +253,83 @@ class ShareGroups:
             GroupIdNotFound: there is no such group.
             NonEmptyGroup: it has members.
         """
-        group = self._existing(group_id)
-        if group.members:
-            raise NonEmptyGroup
+        administration.check_empty(self._existing(group_id))
         del self._groups[group_id]
         self._assigned_at_ms.pop(group_id, None)
-        kinds = (StatePartitionMetadata, TargetAssignmentMetadata, GroupMetadata)
+        self._settled.pop(group_id, None)
+        kinds = (TargetAssignmentMetadata, StatePartitionMetadata, GroupMetadata)
         return tuple(Tombstone(key_type=kind.key_type, group_id=group_id) for kind in kinds)
+
+    def begin_offsets_deletion(
+        self, group_id: str, names: Sequence[str], topics: TopicsImage
+    ) -> ToDelete:
+        """The first half of deleting an empty group's offsets in some topics;
+        :meth:`offsets_deleted` is the second.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+            NonEmptyGroup: it has members.
+        """
+        group = self._existing(group_id)
+        administration.check_empty(group)
+        return administration.offsets_deletion(group, names, topics)
+
+    def offsets_deleted(
+        self, group_id: str, topic_ids: Collection[UUID]
+    ) -> tuple[CoordinatorRecord, ...]:
+        """The delivery state of these topics is gone."""
+        return administration.deleted(self._existing(group_id), topic_ids)
+
+    # Time ------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When :meth:`tick` has something to do, or None."""
+        return self._sessions.next_deadline_ms()
+
+    def tick(self, topics: TopicsImage, now_ms: int) -> tuple[CoordinatorRecord, ...]:
+        """Remove members whose session has ended. The caller must make the records durable."""
+        records: list[CoordinatorRecord] = []
+        for group_id, member_id in self._sessions.expired(now_ms):
+            records.extend(self._remove(self._groups[group_id], member_id, topics))
+        return tuple(records)
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def describe(self, group_id: str) -> GroupDescription:
+        """A picture of one group.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+        """
+        return self._existing(group_id).describe()
+
+    def exists(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return group_id in self._groups
+
+    def is_pending(self, group_id: str) -> bool:
+        """Whether a new target assignment of the group waits to be computed."""
+        group = self._existing(group_id)
+        return group.assignment_epoch < group.epoch
+
+    def list_groups(self) -> tuple[GroupListing, ...]:
+        """All groups by id."""
+        return tuple(
+            GroupListing(name, group.state) for name, group in sorted(self._groups.items())
+        )
+
+    def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
+        """All there is to say of a group, as a new log of it would; nothing of one that does not
+        exist.
+        """
+        group = self._groups.get(group_id)
+        return group.records() if group is not None else iter(())
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist."""
+        return list(self._groups)
+
+    # Replay ----------------------------------------------------------------------------------
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Take in a record from the log. :meth:`sessions_restarted` must follow the last one."""
@@ -265,7 +361,7 @@ class ShareGroups:
     def _existing(self, group_id: str) -> ShareGroup:
         group = self._groups.get(group_id)
         if group is None:
-            raise GroupIdNotFound(f"Share group {group_id} not found.")
+            raise GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
     def _admit(self, request: ShareHeartbeat) -> ShareGroup:
@@ -299,7 +395,8 @@ class ShareGroups:
         topics: TopicsImage,
         now_ms: int,
         settings: GroupSettings,
-    ) -> None:
+    ) -> int:
+        """Everything that a heartbeat moves; the heartbeat interval to answer with."""
         group = transition.group
         changed = transition.subscribe(
             Identity(
@@ -307,37 +404,69 @@ class ShareGroups:
                 request.rack_id,
                 request.client_id,
                 request.client_host,
-                request.subscribed_topics,
+                request.subscription,
             )
         )
-        bumped = transition.bump_epoch(topics, changed=changed)
-        last_ms = self._assigned_at_ms.get(group.group_id)
-        urgent = changed or request.member_epoch == JOIN_EPOCH or last_ms is None
-        if group.assignment_epoch < group.epoch and (
-            urgent or now_ms - (last_ms or 0) >= settings.assignment_interval_ms
-        ):
-            transition.retarget(topics)
-            self._assigned_at_ms[group.group_id] = now_ms
+        interval_ms = settings.heartbeat_interval_ms
+        bumped = False
+        if not self._is_settled(group, topics):
+            bumped = transition.bump_epoch(topics, changed=changed)
+            if group.assignment_epoch < group.epoch:
+                wait_ms = self._wait_ms(group.group_id, settings, now_ms)
+                if wait_ms:
+                    interval_ms = min(interval_ms, max(wait_ms, HEARTBEAT_INTERVAL_MS_MIN))
+                else:
+                    transition.retarget(topics)
+                    self._assigned_at_ms[group.group_id] = now_ms
         transition.reconcile(request.member_id, topics, changed=bumped)
+        if group.assignment_epoch == group.epoch and _is_initialized(group, topics):
+            self._settled[group.group_id] = (group.revision, topics)
+        return interval_ms
 
-    def _remove(self, group: ShareGroup, member_id: str) -> tuple[CoordinatorRecord, ...]:
+    def _wait_ms(self, group_id: str, settings: GroupSettings, now_ms: int) -> int:
+        """How long the next computation of a target assignment must wait."""
+        last_ms = self._assigned_at_ms.get(group_id)
+        if last_ms is None:
+            return 0
+        return max(0, last_ms + settings.assignment_interval_ms - now_ms)
+
+    def _is_settled(self, group: ShareGroup, topics: TopicsImage) -> bool:
+        """Whether a heartbeat that says nothing new would find nothing to do."""
+        found = self._settled.get(group.group_id)
+        return found is not None and found[0] == group.revision and found[1] is topics
+
+    def _remove(
+        self, group: ShareGroup, member_id: str, topics: TopicsImage
+    ) -> tuple[CoordinatorRecord, ...]:
         transition = Transition(group)
-        transition.remove(member_id)
+        transition.remove(member_id, topics)
         self._sessions.end(MemberKey(group.group_id, member_id))
         if not group.members:
             self._assigned_at_ms.pop(group.group_id, None)
+            self._settled.pop(group.group_id, None)
         return transition.records
 
 
-def _missing_partitions(group: ShareGroup, name: str, topics: TopicsImage) -> list[ToInitialize]:
+def _is_initialized(group: ShareGroup, topics: TopicsImage) -> bool:
+    """Whether every partition that the group subscribes to has delivery state."""
+    found = [info for name in group.subscribed_topics() if (info := topics.get(name)) is not None]
+    return all(
+        (known := group.initialized.get(info.topic_id)) is not None
+        and len(known.partitions) >= info.partition_count
+        for info in found
+    )
+
+
+def _missing(group: ShareGroup, name: str, topics: TopicsImage) -> ToInitialize:
+    """The partitions of a topic that have no delivery state in the group; those whose making was
+    cut short are among them.
+    """
     info = topics.get(name)
     if info is None:
-        return []
+        return ToInitialize(TopicPartitions(UUID(int=0), name, ()), UNKNOWN_OFFSET)
     known = group.initialized.get(info.topic_id)
     held = frozenset(known.partitions) if known else frozenset()
-    start_offset = 0 if known else UNKNOWN_OFFSET
-    return [
-        ToInitialize(info.topic_id, name, partition, start_offset)
-        for partition in range(info.partition_count)
-        if partition not in held
-    ]
+    missing = tuple(p for p in range(info.partition_count) if p not in held)
+    return ToInitialize(
+        TopicPartitions(info.topic_id, name, missing), 0 if known else UNKNOWN_OFFSET
+    )

@@ -1,7 +1,8 @@
 """The steps of which a heartbeat, a leave or a deletion is made. Each emits records and applies
 them at once.
 
-Nothing here refuses anything: requests are checked whole before the first step (``share.py``).
+Nothing here refuses anything: requests are checked whole before the first step (``share.py``,
+``administration.py``).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from sharegroup.groups.assignor import assign
-from sharegroup.groups.group import ShareGroup
+from sharegroup.groups.group import Member, ShareGroup
 from sharegroup.groups.records import (
     Assignment,
     CoordinatorRecord,
     CurrentMemberAssignment,
+    DeletingTopic,
     GroupMetadata,
     MemberMetadata,
     StatePartitionMetadata,
@@ -28,13 +30,24 @@ from sharegroup.groups.topics import TopicsImage, metadata_hash
 
 
 class Identity(NamedTuple):
-    """What a member says of itself in a heartbeat; ``subscribed_topics`` None means "as before"."""
+    """What a member says of itself in a heartbeat; ``subscribed_topics``, sorted, None means "as
+    before".
+    """
 
     member_id: str
     rack_id: str | None
     client_id: str
     client_host: str
     subscribed_topics: tuple[str, ...] | None
+
+    def is_known_as(self, member: Member) -> bool:
+        """Whether it says nothing new of ``member``."""
+        return (
+            self.client_id == member.client_id
+            and self.client_host == member.client_host
+            and self.rack_id in (None, member.rack_id)
+            and self.subscribed_topics in (None, member.subscribed_topics)
+        )
 
 
 class Transition:
@@ -50,6 +63,7 @@ class Transition:
         return tuple(self._records)
 
     def emit(self, record: CoordinatorRecord) -> None:
+        """Apply a record and keep it."""
         self.group.apply(record)
         self._records.append(record)
 
@@ -58,6 +72,8 @@ class Transition:
         they were.
         """
         known = self.group.members.get(identity.member_id)
+        if known is not None and identity.is_known_as(known):
+            return False
         old = known.subscribed_topics if known else ()
         wanted = identity.subscribed_topics
         record = MemberMetadata(
@@ -66,11 +82,9 @@ class Transition:
             rack_id=identity.rack_id or (known.rack_id if known else None),
             client_id=identity.client_id,
             client_host=identity.client_host,
-            subscribed_topics=old if wanted is None else tuple(sorted(set(wanted))),
+            subscribed_topics=old if wanted is None else wanted,
         )
         self.emit(record)
-        if self.group.members[identity.member_id] == known:
-            self._records.pop()
         return known is None or record.subscribed_topics != old
 
     def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> bool:
@@ -91,11 +105,12 @@ class Transition:
         written.
         """
         group = self.group
+        existing = {
+            subscribed: frozenset(topics.ids(subscribed))
+            for subscribed in {member.subscribed_topics for member in group.members.values()}
+        }
         new = assign(
-            {
-                m.member_id: frozenset(topics.ids(m.subscribed_topics))
-                for m in group.members.values()
-            },
+            {m.member_id: existing[m.subscribed_topics] for m in group.members.values()},
             assignable_partitions(group, topics),
             group.targets,
         )
@@ -132,7 +147,7 @@ class Transition:
             )
         )
 
-    def remove(self, member_id: str) -> None:
+    def remove(self, member_id: str, topics: TopicsImage) -> None:
         """A member leaves or its session has ended; the last one leaves no assignment pending
         (KAFKA-20442).
         """
@@ -142,17 +157,66 @@ class Transition:
                 Tombstone(key_type=kind.key_type, group_id=group.group_id, member_id=member_id)
             )
         epoch = group.epoch + 1
-        self.emit(
-            GroupMetadata(group_id=group.group_id, epoch=epoch, metadata_hash=group.metadata_hash)
-        )
+        digest = metadata_hash(group.subscribed_topics(), topics)
+        self.emit(GroupMetadata(group_id=group.group_id, epoch=epoch, metadata_hash=digest))
         if not group.members:
             self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=epoch))
 
-    def set_initialized(self, topics: Iterable[TopicPartitions]) -> None:
-        """Say which partitions have delivery state."""
-        ordered = tuple(sorted(topics))
-        if ordered != tuple(sorted(self.group.initialized.values())):
-            self.emit(StatePartitionMetadata(group_id=self.group.group_id, initialized=ordered))
+    def set_state_partitions(
+        self,
+        *,
+        initialized: Mapping[UUID, TopicPartitions] | None = None,
+        initializing: Mapping[UUID, TopicPartitions] | None = None,
+        deleting: Mapping[UUID, str] | None = None,
+    ) -> None:
+        """Say which partitions have delivery state, are to have it, or to lose it; None leaves
+        what is.
+        """
+        now = self.group.state_partitions()
+        record = StatePartitionMetadata(
+            group_id=self.group.group_id,
+            initialized=_sorted(initialized, now.initialized),
+            initializing=_sorted(initializing, now.initializing),
+            deleting=now.deleting
+            if deleting is None
+            else tuple(sorted(DeletingTopic(*topic) for topic in deleting.items())),
+        )
+        if record != now:
+            self.emit(record)
+
+
+def _sorted(
+    topics: Mapping[UUID, TopicPartitions] | None, now: tuple[TopicPartitions, ...]
+) -> tuple[TopicPartitions, ...]:
+    if topics is None:
+        return now
+    return tuple(sorted(topic for topic in topics.values() if topic.partitions))
+
+
+def joined(
+    topics: Mapping[UUID, TopicPartitions], more: Iterable[TopicPartitions]
+) -> dict[UUID, TopicPartitions]:
+    """``topics`` with the partitions of ``more``."""
+    result = dict(topics)
+    for topic in more:
+        held = result[topic.topic_id].partitions if topic.topic_id in result else ()
+        result[topic.topic_id] = topic._replace(
+            partitions=tuple(sorted({*held, *topic.partitions}))
+        )
+    return result
+
+
+def without(
+    topics: Mapping[UUID, TopicPartitions], less: Iterable[TopicPartitions]
+) -> dict[UUID, TopicPartitions]:
+    """``topics`` without the partitions of ``less``."""
+    result = dict(topics)
+    for topic in less:
+        if topic.topic_id in result:
+            gone = frozenset(topic.partitions)
+            left = tuple(p for p in result[topic.topic_id].partitions if p not in gone)
+            result[topic.topic_id] = topic._replace(partitions=left)
+    return {topic_id: topic for topic_id, topic in result.items() if topic.partitions}
 
 
 def assignable_partitions(group: ShareGroup, topics: TopicsImage) -> Assignment:

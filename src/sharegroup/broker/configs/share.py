@@ -100,7 +100,7 @@ SHARE_CONFIGS: Final = (
         (1_000, 0, INT_MAX),
         (15_000, 0, INT_MAX),
         "The least time between two computations of a group's assignment; "
-        "a member that joins or changes its subscription does not wait for it.",
+        "whatever happens in between shares one. The first member of a group does not wait.",
         minimum=(0, 0, INT_MAX),
     ),
     integer("group.share.max.size", 200, 1, "Members in a group.", maximum=1_000),
@@ -110,6 +110,14 @@ SHARE_CONFIGS: Final = (
         1,
         "Share sessions open at once; at least group.share.max.size.",
         aliases=("max.share.session.cache.slots",),
+    ),
+    integer(
+        "group.share.records.per.rewrite",
+        10_000,
+        1,
+        "Not a Kafka setting. After so many records in __consumer_offsets (but at least twice the "
+        "live ones) all share groups are written anew and what lies before is deleted.",
+        dynamic=True,
     ),
     ConfigDef(
         name="group.share.assignors",

@@ -1,4 +1,6 @@
-"""DeleteGroups: empty share groups, with their delivery state and settings."""
+"""DeleteGroups: empty share groups, with their delivery state; what was set for a group stays, as
+in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
-from sharegroup.model.errors import InvalidGroupId, KafkaError
+from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -24,7 +26,7 @@ async def delete_groups(
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(group_id, await _delete(broker, group_id, context))
-            for group_id in request.groups_names
+            for group_id in dict.fromkeys(request.groups_names)
         ]
     )
 
@@ -39,8 +41,6 @@ def failure(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResp
 async def _delete(broker: Broker, group_id: str, context: RequestContext) -> int:
     try:
         context.access.require_group(Operation.DELETE, group_id)
-        if not group_id:
-            raise InvalidGroupId
         await broker.groups.delete(group_id)
     except KafkaError as error:
         return error.code

@@ -6,11 +6,13 @@ tagged field.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.messages.describe_share_group_offsets import (
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
 async def describe_share_group_offsets(
     broker: Broker, request: DescribeShareGroupOffsetsRequest, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponse:
-    """Each group on its own; null topics are all topics that the group has state of."""
+    """Each group on its own; null topics are all topics that the group has state of. What does not
+    exist has no offsets: that is no error (as in Kafka).
+    """
     return DescribeShareGroupOffsetsResponse(
-        groups=[await _group(broker, g) for g in request.groups]
+        groups=[await _group(broker, g, context) for g in request.groups]
     )
 
 
@@ -51,24 +55,29 @@ def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRespo
 
 
 async def _group(
-    broker: Broker, wanted: DescribeShareGroupOffsetsRequestGroup
+    broker: Broker, wanted: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    group_id = wanted.group_id
+    group_id, access = wanted.group_id, context.access
     try:
-        if not group_id:
-            raise InvalidGroupId
-        known = broker.groups.groups.describe(group_id).initialized
-    except GroupIdNotFound as error:
-        return _refused(group_id, error)
+        access.require_group(Operation.DESCRIBE, group_id)
     except KafkaError as error:
         return _refused(group_id, error)
     if wanted.topics is None:
-        asked = [(topic.name, topic.partitions) for topic in known]
+        known = broker.groups.groups.state_partitions(group_id)
+        asked = [
+            (topic.name, topic.partitions)
+            for topic in known
+            if broker.topics.find(topic.name)
+            and access.allows_topic(Operation.DESCRIBE, topic.name)
+        ]
     else:
         asked = [(topic.topic_name, tuple(topic.partitions)) for topic in wanted.topics]
     response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=[])
     topics = []
     for name, partitions in asked:
+        if not access.allows_topic(Operation.DESCRIBE, name):
+            topics.append(_denied(name, partitions))
+            continue
         topic = broker.topics.find(name)
         topics.append(
             DescribeShareGroupOffsetsResponseTopic(
@@ -79,6 +88,22 @@ async def _group(
         )
     response.topics = topics
     return response
+
+
+def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsResponseTopic:
+    error = TopicAuthorizationFailed()
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=name,
+        partitions=[
+            DescribeShareGroupOffsetsResponsePartition(
+                partition_index=partition,
+                start_offset=UNKNOWN_OFFSET,
+                error_code=error.code,
+                error_message=error.message,
+            )
+            for partition in partitions
+        ],
+    )
 
 
 async def _partition(

@@ -18,7 +18,7 @@ async def list_groups(
     broker: Broker, request: ListGroupsRequest, context: RequestContext
 ) -> ListGroupsResponse:
     """Filters are case-insensitive, empty ones let all pass."""
-    states = {state.lower() for state in request.states_filter}
+    states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     access = context.access
     sees_all = access.allows(Operation.DESCRIBE, CLUSTER)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.context import RequestContext
 from sharegroup.groups.records import Assignment as Assigned
-from sharegroup.model.errors import InvalidGroupId, KafkaError
+from sharegroup.model.errors import InvalidGroupId, KafkaError, TopicAuthorizationFailed
 from sharegroup.wire.messages.share_group_describe import (
     Assignment,
     DescribedGroup,
@@ -19,12 +20,19 @@ from sharegroup.wire.messages.share_group_describe import (
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
+HIDDEN_TOPIC: Final = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
+
 
 async def share_group_describe(
     broker: Broker, request: ShareGroupDescribeRequest, context: RequestContext
 ) -> ShareGroupDescribeResponse:
     """Each group on its own; one that does not exist says GROUP_ID_NOT_FOUND."""
-    return ShareGroupDescribeResponse(groups=[_describe(broker, g) for g in request.group_ids])
+    with_operations = request.include_authorized_operations
+    return ShareGroupDescribeResponse(
+        groups=[_describe(broker, g, context, with_operations) for g in request.group_ids]
+    )
 
 
 def failure(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:
@@ -33,24 +41,26 @@ def failure(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroup
 
 
 def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
-    return DescribedGroup(
-        group_id=group_id, error_code=error.code, error_message=error.message, group_state="Dead"
-    )
+    return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
 
 
-def _describe(broker: Broker, group_id: str) -> DescribedGroup:
+def _describe(
+    broker: Broker, group_id: str, context: RequestContext, with_operations: bool
+) -> DescribedGroup:
+    access = context.access
     try:
+        access.require_group(Operation.DESCRIBE, group_id)
         if not group_id:
             raise InvalidGroupId
-        group = broker.groups.groups.describe(group_id)
+        found = broker.groups.groups.describe(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
-    return DescribedGroup(
+    described = DescribedGroup(
         group_id=group_id,
-        group_state=group.state,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        assignor_name=group.assignor,
+        group_state=found.state,
+        group_epoch=found.epoch,
+        assignment_epoch=found.assignment_epoch,
+        assignor_name=found.assignor,
         members=[
             Member(
                 member_id=member.member_id,
@@ -61,9 +71,18 @@ def _describe(broker: Broker, group_id: str) -> DescribedGroup:
                 subscribed_topic_names=member.subscribed_topics,
                 assignment=_assignment(broker, member.assignment),
             )
-            for member in group.members
+            for member in found.members
         ],
     )
+    if access.restricted and not all(
+        access.allows_topic(Operation.DESCRIBE, topic.topic_name)
+        for member in described.members
+        for topic in (member.assignment or Assignment()).topic_partitions
+    ):
+        return _refused(group_id, TopicAuthorizationFailed(HIDDEN_TOPIC))
+    if with_operations:
+        described.authorized_operations = access.operations(group(group_id))
+    return described
 
 
 def _assignment(broker: Broker, assigned: Assigned) -> Assignment:

@@ -246,7 +246,9 @@ def _state_partitions(group_id: str, _: str, raw: bytes) -> core.CoordinatorReco
         group_id=group_id,
         initialized=_infos(value.initialized_topics),
         initializing=_infos(value.initializing_topics),
-        deleting=tuple((topic.topic_id, topic.topic_name) for topic in value.deleting_topics),
+        deleting=tuple(
+            core.DeletingTopic(topic.topic_id, topic.topic_name) for topic in value.deleting_topics
+        ),
     )
 
 

@@ -1,0 +1,101 @@
+"""AlterShareGroupOffsets: an empty share group begins anew at given offsets; records in flight and
+delivery counts are thrown away.
+
+As in Kafka a group that does not exist is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.share_group_coordinator import NewStart
+from sharegroup.broker.topics import Topic
+from sharegroup.model.errors import (
+    InvalidGroupId,
+    InvalidRequest,
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def alter_share_group_offsets(
+    broker: Broker, request: AlterShareGroupOffsetsRequest, context: RequestContext
+) -> AlterShareGroupOffsetsResponse:
+    """What can be altered is altered as one; each partition says how it went."""
+    context.access.require_group(Operation.READ, request.group_id)
+    if not request.group_id:
+        raise InvalidGroupId
+    starts: list[NewStart] = []
+    responses = [_topic(broker, wanted, starts, context) for wanted in request.topics]
+    await broker.groups.alter_offsets(request.group_id, starts)
+    for start in starts:
+        broker.share_partitions.forget(request.group_id, start.topic_id, start.partition)
+    return AlterShareGroupOffsetsResponse(responses=responses)
+
+
+def failure(
+    request: AlterShareGroupOffsetsRequest, error: KafkaError
+) -> AlterShareGroupOffsetsResponse:
+    """The request and each of its partitions say ``error``."""
+    return AlterShareGroupOffsetsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        responses=[
+            AlterShareGroupOffsetsResponseTopic(
+                topic_name=topic.topic_name,
+                partitions=[_refused(part.partition_index, error) for part in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _topic(
+    broker: Broker,
+    wanted: AlterShareGroupOffsetsRequestTopic,
+    starts: list[NewStart],
+    context: RequestContext,
+) -> AlterShareGroupOffsetsResponseTopic:
+    topic = broker.topics.find(wanted.topic_name)
+    response = AlterShareGroupOffsetsResponseTopic(topic_name=wanted.topic_name)
+    if topic is not None:
+        response.topic_id = topic.topic_id
+    if not context.access.allows_topic(Operation.READ, wanted.topic_name):
+        denied = TopicAuthorizationFailed()
+        response.partitions = [_refused(part.partition_index, denied) for part in wanted.partitions]
+        return response
+    response.partitions = [_partition(topic, part, starts) for part in wanted.partitions]
+    return response
+
+
+def _partition(
+    topic: Topic | None, wanted: AlterShareGroupOffsetsRequestPartition, starts: list[NewStart]
+) -> AlterShareGroupOffsetsResponsePartition:
+    index = wanted.partition_index
+    if topic is None or not 0 <= index < topic.partition_count:
+        return _refused(index, UnknownTopicOrPartition())
+    if wanted.start_offset < UNKNOWN_OFFSET:
+        return _refused(index, InvalidRequest(f"Start offset {wanted.start_offset} is negative."))
+    starts.append(NewStart(topic.topic_id, topic.name, index, wanted.start_offset))
+    return AlterShareGroupOffsetsResponsePartition(partition_index=index)
+
+
+def _refused(index: int, error: KafkaError) -> AlterShareGroupOffsetsResponsePartition:
+    return AlterShareGroupOffsetsResponsePartition(
+        partition_index=index, error_code=error.code, error_message=error.message
+    )

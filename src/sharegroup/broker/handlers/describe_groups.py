@@ -1,0 +1,63 @@
+"""DescribeGroups, which is about classic groups only: there are none here, and a share group is
+none. Admin clients ask it before they conclude that a group does not exist.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import GroupIdNotFound, KafkaError
+from sharegroup.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+ERROR_FROM: Final = 6
+"""Since this version a group that is not found is an error; before, it is merely "Dead"
+(KIP-1043).
+"""
+
+
+async def describe_groups(
+    broker: Broker, request: DescribeGroupsRequest, context: RequestContext
+) -> DescribeGroupsResponse:
+    """Each group on its own, with the words of Kafka."""
+    return DescribeGroupsResponse(
+        groups=[_describe(broker, group_id, context) for group_id in request.groups]
+    )
+
+
+def failure(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    """Every group says ``error``."""
+    return DescribeGroupsResponse(
+        groups=[
+            DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
+            for group_id in request.groups
+        ]
+    )
+
+
+def _describe(broker: Broker, group_id: str, context: RequestContext) -> DescribedGroup:
+    try:
+        context.access.require_group(Operation.DESCRIBE, group_id)
+    except KafkaError as error:
+        return DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
+    return _dead(broker, group_id, context.version)
+
+
+def _dead(broker: Broker, group_id: str, version: int) -> DescribedGroup:
+    group = DescribedGroup(group_id=group_id, group_state="Dead")
+    if version >= ERROR_FROM:
+        group.error_code = GroupIdNotFound.code
+        group.error_message = (
+            f"Group {group_id} is not a classic group."
+            if broker.groups.groups.exists(group_id)
+            else f"Group {group_id} not found."
+        )
+    return group

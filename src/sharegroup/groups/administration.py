@@ -1,0 +1,151 @@
+"""What an administrator does to an empty group: delete it, delete its offsets, set them.
+
+Kafka classes GroupMetadataManager and GroupCoordinatorShard. Delivery state is held by somebody
+else (the persister), so each of these has two halves, and the records of the first half must be
+durable before that somebody is asked: a crash in between leaves a group that says what is to be
+done again (``initializing``, ``deleting``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from sharegroup.groups.group import ShareGroup
+from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
+from sharegroup.groups.topics import TopicsImage
+from sharegroup.groups.transition import Transition, joined, without
+from sharegroup.model.errors import KafkaError, NonEmptyGroup, UnknownTopicOrPartition
+
+
+class ToDelete(NamedTuple):
+    """The first half of a deletion: ``records`` must be durable before the delivery state of
+    ``topics`` is deleted. ``refused`` holds the topics, by name, that have nothing to delete.
+    """
+
+    topics: tuple[TopicPartitions, ...]
+    records: tuple[CoordinatorRecord, ...]
+    refused: dict[str, KafkaError]
+
+
+def check_empty(group: ShareGroup) -> None:
+    """Raise NonEmptyGroup when the group has members."""
+    if group.members:
+        raise NonEmptyGroup
+
+
+def deletion(group: ShareGroup, topics: TopicsImage) -> ToDelete:
+    """Move every topic of the group to ``deleting``; what an earlier attempt left there is tried
+    again.
+    """
+    wanted = joined(group.initialized, group.initializing.values())
+    wanted = joined(wanted, _left_deleting(group, group.deleting, topics))
+    transition = Transition(group)
+    transition.set_state_partitions(
+        initialized={},
+        initializing={},
+        deleting={topic.topic_id: topic.name for topic in wanted.values()},
+    )
+    return ToDelete(tuple(sorted(wanted.values())), transition.records, {})
+
+
+def offsets_deletion(group: ShareGroup, names: Sequence[str], topics: TopicsImage) -> ToDelete:
+    """Move the topics of these names to ``deleting``."""
+    refused: dict[str, KafkaError] = {}
+    found: list[TopicPartitions] = []
+    for name in dict.fromkeys(names):
+        info = topics.get(name)
+        if info is None:
+            refused[name] = UnknownTopicOrPartition()
+        elif info.topic_id in group.initialized:
+            found.append(group.initialized[info.topic_id])
+        elif info.topic_id in group.deleting:
+            found.extend(_left_deleting(group, [info.topic_id], topics))
+        else:
+            refused[name] = UnknownTopicOrPartition("There is no offset information to delete.")
+    transition = Transition(group)
+    transition.set_state_partitions(
+        initialized=without(group.initialized, found),
+        deleting={**group.deleting, **{topic.topic_id: topic.name for topic in found}},
+    )
+    return ToDelete(tuple(found), transition.records, refused)
+
+
+def deleted(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[CoordinatorRecord, ...]:
+    """The delivery state of these topics is gone."""
+    gone = frozenset(topic_ids)
+    transition = Transition(group)
+    transition.set_state_partitions(
+        deleting={t: name for t, name in group.deleting.items() if t not in gone}
+    )
+    return transition.records
+
+
+def initializing(
+    group: ShareGroup, topics: Sequence[TopicPartitions]
+) -> tuple[CoordinatorRecord, ...]:
+    """Delivery state of these partitions is about to begin, or to begin anew."""
+    begun = frozenset(topic.topic_id for topic in topics)
+    transition = Transition(group)
+    transition.set_state_partitions(
+        initializing=joined(group.initializing, topics),
+        deleting={t: name for t, name in group.deleting.items() if t not in begun},
+    )
+    return transition.records
+
+
+def initialized(
+    group: ShareGroup, topics: Iterable[TopicPartitions]
+) -> tuple[CoordinatorRecord, ...]:
+    """Delivery state of these partitions is there. Those that are no longer ``initializing``
+    (their topic was deleted meanwhile) are passed over.
+    """
+    done = []
+    for topic in topics:
+        begun = group.initializing.get(topic.topic_id)
+        if begun is not None:
+            both = tuple(sorted({*begun.partitions} & {*topic.partitions}))
+            done.append(topic._replace(partitions=both))
+    transition = Transition(group)
+    transition.set_state_partitions(
+        initialized=joined(group.initialized, done),
+        initializing=without(group.initializing, done),
+    )
+    return transition.records
+
+
+def not_initialized(
+    group: ShareGroup, topics: Iterable[TopicPartitions]
+) -> tuple[CoordinatorRecord, ...]:
+    """Delivery state of these partitions could not be made; the next heartbeat tries again."""
+    transition = Transition(group)
+    transition.set_state_partitions(initializing=without(group.initializing, topics))
+    return transition.records
+
+
+def topics_gone(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[CoordinatorRecord, ...]:
+    """Forget topics that were deleted."""
+    gone = frozenset(topic_ids)
+    transition = Transition(group)
+    transition.set_state_partitions(
+        initialized={t: topic for t, topic in group.initialized.items() if t not in gone},
+        initializing={t: topic for t, topic in group.initializing.items() if t not in gone},
+        deleting={t: name for t, name in group.deleting.items() if t not in gone},
+    )
+    return transition.records
+
+
+def _left_deleting(
+    group: ShareGroup, topic_ids: Iterable[UUID], topics: TopicsImage
+) -> list[TopicPartitions]:
+    """Topics whose deletion has begun and not ended, with all their partitions; those that no
+    longer exist are passed over.
+    """
+    found = []
+    for topic_id in topic_ids:
+        name = group.deleting[topic_id]
+        info = topics.get(name)
+        if info is not None and info.topic_id == topic_id:
+            found.append(TopicPartitions(topic_id, name, tuple(range(info.partition_count))))
+    return found
