@@ -19,11 +19,10 @@ from typing import TypeAlias
 from uuid import UUID
 
 from sharegroup.groups.records import Assignment
-from sharegroup.model.ids import TopicIdPartition
 
 NAME = "simple"
 
-_Partitions: TypeAlias = set[TopicIdPartition]
+_Numbers: TypeAlias = set[int]
 
 
 def assign(
@@ -38,21 +37,68 @@ def assign(
     these are shared out as one; else each topic is shared out among its subscribers, and a member
     of two topics may hold more than a member of one.
     """
-    topics = sorted(
-        {topic for wanted in subscriptions.values() for topic in wanted if topic in assignable}
+    kinds = {frozenset(wanted) for wanted in subscriptions.values()}
+    topics = sorted({topic for wanted in kinds for topic in wanted if topic in assignable})
+    numbers = _Numbering(topics, assignable)
+    held = {member: numbers.of(current.get(member, {})) for member in subscriptions}
+    new: dict[str, _Numbers] = {member: set() for member in subscriptions}
+    members = sorted(subscriptions)
+    classes: Iterable[tuple[list[str], list[UUID]]] = (
+        [(members, topics)]
+        if len(kinds) <= 1
+        else [([m for m in members if topic in subscriptions[m]], [topic]) for topic in topics]
     )
-    held = {member: _flat(current.get(member, {})) for member in subscriptions}
-    new: dict[str, _Partitions] = {member: set() for member in subscriptions}
-    for members, shared_topics in _classes(subscriptions, topics):
-        partitions = [TopicIdPartition(t, p) for t in shared_topics for p in sorted(assignable[t])]
-        for member, share in share_out(members, partitions, held).items():
+    for own, shared_topics in classes:
+        partitions = [number for topic in shared_topics for number in numbers.all_of(topic)]
+        for member, share in share_out(own, partitions, held).items():
             new[member] |= share
-    return {member: _by_topic(share) for member, share in new.items()}
+    return {
+        member: numbers.assignment(share)
+        if share != held[member]
+        else _as_it_was(current.get(member, {}), numbers, share)
+        for member, share in new.items()
+    }
+
+
+def _as_it_was(before: Assignment, numbers: _Numbering, share: _Numbers) -> Assignment:
+    """The assignment that a member keeps: itself, unless something in it is no more."""
+    if sum(map(len, before.values())) == len(share):
+        return before
+    return numbers.assignment(share)
+
+
+class _Numbering:
+    """Partitions as running numbers, by topic and partition: a table of them is quick."""
+
+    def __init__(self, topics: Sequence[UUID], assignable: Mapping[UUID, Sequence[int]]) -> None:
+        self._named = [(topic, p) for topic in topics for p in sorted(assignable[topic])]
+        self._numbers: dict[UUID, dict[int, int]] = {topic: {} for topic in topics}
+        for number, (topic, partition) in enumerate(self._named):
+            self._numbers[topic][partition] = number
+
+    def all_of(self, topic: UUID) -> Iterable[int]:
+        return self._numbers[topic].values()
+
+    def of(self, assignment: Assignment) -> _Numbers:
+        """Those that are known."""
+        found: _Numbers = set()
+        for topic, partitions in assignment.items():
+            numbers = self._numbers.get(topic)
+            if numbers is not None:
+                found.update(numbers[p] for p in partitions if p in numbers)
+        return found
+
+    def assignment(self, share: _Numbers) -> Assignment:
+        topics: dict[UUID, list[int]] = {}
+        for number in sorted(share):
+            topic, partition = self._named[number]
+            topics.setdefault(topic, []).append(partition)
+        return {topic: tuple(held) for topic, held in topics.items()}
 
 
 def share_out(
-    members: Sequence[str], partitions: Sequence[TopicIdPartition], held: Mapping[str, _Partitions]
-) -> dict[str, _Partitions]:
+    members: Sequence[str], partitions: Sequence[int], held: Mapping[str, _Numbers]
+) -> dict[str, _Numbers]:
     """Give every partition to S members, evenly, moving as little of ``held`` as that allows."""
     if not members or not partitions:
         return {member: set() for member in members}
@@ -67,17 +113,7 @@ def share_out(
     return table.share
 
 
-def _classes(
-    subscriptions: Mapping[str, Collection[UUID]], topics: Sequence[UUID]
-) -> Iterable[tuple[list[str], list[UUID]]]:
-    """(members, topics) pairs to share out on their own."""
-    members = sorted(subscriptions)
-    if len({frozenset(wanted) for wanted in subscriptions.values()}) <= 1:
-        return [(members, list(topics))]
-    return [([m for m in members if topic in subscriptions[m]], [topic]) for topic in topics]
-
-
-def _wanted(members: Sequence[str], total: int, share: Mapping[str, _Partitions]) -> dict[str, int]:
+def _wanted(members: Sequence[str], total: int, share: Mapping[str, _Numbers]) -> dict[str, int]:
     """How many partitions each member should hold; those that hold most are rounded up."""
     fewest, rounded_up = divmod(total, len(members))
     by_held = sorted(members, key=lambda member: (-len(share[member]), member))
@@ -90,23 +126,21 @@ class _Table:
     def __init__(
         self,
         members: Sequence[str],
-        partitions: Sequence[TopicIdPartition],
-        held: Mapping[str, _Partitions],
+        partitions: Sequence[int],
+        held: Mapping[str, _Numbers],
     ) -> None:
         known = set(partitions)
         self.share = {member: held.get(member, set()) & known for member in members}
-        self.holders: dict[TopicIdPartition, set[str]] = {
-            partition: set() for partition in partitions
-        }
+        self.holders: dict[int, set[str]] = {partition: set() for partition in partitions}
         for member, share in self.share.items():
             for partition in share:
                 self.holders[partition].add(member)
 
-    def give(self, partition: TopicIdPartition, member: str) -> None:
+    def give(self, partition: int, member: str) -> None:
         self.share[member].add(partition)
         self.holders[partition].add(member)
 
-    def take(self, partition: TopicIdPartition, member: str) -> None:
+    def take(self, partition: int, member: str) -> None:
         self.share[member].discard(partition)
         self.holders[partition].discard(member)
 
@@ -118,7 +152,7 @@ class _Table:
             for partition in by_holders[:excess]:
                 self.take(partition, member)
 
-    def thin(self, partition: TopicIdPartition, sharing: int) -> None:
+    def thin(self, partition: int, sharing: int) -> None:
         """Take holders from a partition that has too many, those with most partitions first."""
         excess = len(self.holders[partition]) - sharing
         if excess > 0:
@@ -126,14 +160,12 @@ class _Table:
             for member in by_share[:excess]:
                 self.take(partition, member)
 
-    def fill(
-        self, partitions: Sequence[TopicIdPartition], sharing: int, wanted: Mapping[str, int]
-    ) -> None:
+    def fill(self, partitions: Sequence[int], sharing: int, wanted: Mapping[str, int]) -> None:
         """Give partitions with too few holders to members with too few partitions, in turn; then
         trade.
         """
         unfilled = deque(m for m in sorted(wanted) if len(self.share[m]) < wanted[m])
-        short: list[TopicIdPartition] = []
+        short: list[int] = []
         for partition in partitions:
             for _ in range(sharing - len(self.holders[partition])):
                 if not self._give_to_next(partition, unfilled):
@@ -145,7 +177,7 @@ class _Table:
             if len(self.share[unfilled[0]]) >= wanted[unfilled[0]]:
                 unfilled.popleft()
 
-    def _give_to_next(self, partition: TopicIdPartition, unfilled: deque[str]) -> bool:
+    def _give_to_next(self, partition: int, unfilled: deque[str]) -> bool:
         for _ in range(len(unfilled)):
             member = unfilled[0]
             unfilled.rotate(-1)
@@ -154,7 +186,7 @@ class _Table:
                 return True
         return False
 
-    def _trade(self, partition: TopicIdPartition, member: str) -> None:
+    def _trade(self, partition: int, member: str) -> None:
         """``member`` wants more but holds all short partitions: it takes another from one that can
         have ``partition``.
 
@@ -173,16 +205,3 @@ class _Table:
                     self.give(partition, giver)
                     return
         raise AssertionError(f"no trade for {partition} and {member}")
-
-
-def _flat(assignment: Assignment) -> _Partitions:
-    return {
-        TopicIdPartition(topic, p) for topic, partitions in assignment.items() for p in partitions
-    }
-
-
-def _by_topic(partitions: Iterable[TopicIdPartition]) -> Assignment:
-    topics: dict[UUID, list[int]] = {}
-    for topic_id, partition in sorted(partitions):
-        topics.setdefault(topic_id, []).append(partition)
-    return {topic_id: tuple(held) for topic_id, held in topics.items()}
