@@ -7,6 +7,7 @@ for it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +47,8 @@ class InternalTopic:
         self._partitions_wanted = partitions
         self._topics = topics
         self._clock = clock
+        self._making = asyncio.Lock()
+        self._made = False
 
     @property
     def exists(self) -> bool:
@@ -64,8 +67,12 @@ class InternalTopic:
         Raises:
             KafkaStorageError: the disk failed.
         """
-        if not self.exists:
-            await self._topics.create_internal(self.name, self._partitions_wanted)
+        if self._made:
+            return
+        async with self._making:  # half made it exists, without all of its logs
+            if not self.exists:
+                await self._topics.create_internal(self.name, self._partitions_wanted)
+            self._made = True
 
     def write(self, partition: int, records: Sequence[KeyValue]) -> int:
         """Write records as one batch to the topic, which must exist; the end offset to wait for

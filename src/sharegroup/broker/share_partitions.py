@@ -192,6 +192,8 @@ class SharePartitions:
         if not changes:
             return
         try:
+            if any(led.fenced for led, _ in changes):
+                raise FencedStateEpoch("The share partition was loaded again.")
             await self._state.write(
                 [
                     Change(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sharegroup.broker.internal_topic import InternalTopic
-from sharegroup.broker.share_state_shard import StateSettings, StateShard
+from sharegroup.broker.share_state_shard import Decide, StateSettings, StateShard
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
@@ -25,7 +25,7 @@ from sharegroup.share_state.records import KeyedRecord
 logger = logging.getLogger("sharegroup.broker")
 
 _Item = TypeVar("_Item", bound=tuple[Any, ...])
-_Decide: TypeAlias = Callable[[ShareCoordinator, _Item], Sequence[KeyedRecord]]
+_Result = TypeVar("_Result")
 
 
 class Change(NamedTuple):
@@ -70,16 +70,13 @@ class ShareStateLog:
         """Begin delivery state for (key, start offset) pairs, durably; -1 is decided at load.
 
         Raises:
-            KafkaError: of the first that is refused or cannot be written.
+            FencedStateEpoch, InvalidRequest: one is refused; the others are durable.
+            KafkaStorageError: the disk failed; none of them may be taken as durable.
         """
-        _raise_first(await self.initialize_each([(key, state_epoch, at) for key, at in keys]))
-
-    async def initialize_each(
-        self, wanted: Sequence[tuple[SharePartitionKey, int, int]]
-    ) -> list[KafkaError | None]:
-        """:meth:`initialize` of (key, state epoch, start offset), with an answer for each."""
         now_ms = self._clock.wall_ms()
-        return await self._each(wanted, lambda machine, one: machine.initialize(*one, now_ms))
+        await self._each(
+            keys, lambda machine, one: machine.initialize(one[0], state_epoch, one[1], now_ms)
+        )
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadResult:
         """The state for a leader that loads it, after its predecessors are fenced durably.
@@ -90,8 +87,7 @@ class ShareStateLog:
             KafkaStorageError: the disk failed.
         """
         now_ms = self._clock.wall_ms()
-        shard = self._shard_of(key)
-        return await shard.commit(lambda machine: machine.read(key, leader_epoch, now_ms))
+        return await self.commit(key, lambda machine: machine.read(key, leader_epoch, now_ms))
 
     async def write(self, changes: Sequence[Change]) -> None:
         """Make changes of share partitions durable: one append per state partition for all of them.
@@ -101,22 +97,16 @@ class ShareStateLog:
                 the others are durable.
             KafkaStorageError: the disk failed; none of them may be taken as durable.
         """
-        _raise_first(await self.write_each(changes))
-
-    async def write_each(self, changes: Sequence[Change]) -> list[KafkaError | None]:
-        """:meth:`write` with an answer for each change: None, or why it is not durable."""
         now_ms = self._clock.wall_ms()
-        return await self._each(changes, lambda machine, one: [machine.write(*one, now_ms)])
+        await self._each(changes, lambda machine, one: [machine.write(*one, now_ms)])
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> None:
-        """Forget the state of share partitions, durably; unknown ones are fine."""
-        _raise_first(await self.delete_each([(key,) for key in keys]))
+        """Forget the state of share partitions, durably; unknown ones are fine.
 
-    async def delete_each(
-        self, keys: Sequence[tuple[SharePartitionKey]]
-    ) -> list[KafkaError | None]:
-        """:meth:`delete` with an answer for each key."""
-        return await self._each(keys, lambda machine, one: machine.delete(*one))
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        await self._each([(key,) for key in keys], lambda machine, one: machine.delete(*one))
 
     async def read_summary(self, key: SharePartitionKey) -> StateSummary:
         """Epochs, start offset and count; of an unknown key (0, 0, -1, -1).
@@ -127,8 +117,16 @@ class ShareStateLog:
         return (await self._shard_of(key).machine()).summary(key)
 
     async def knows(self, key: SharePartitionKey) -> bool:
-        """Whether the key is initialised."""
+        """Whether the key is initialised.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
         return key in await self._shard_of(key).machine()
+
+    async def commit(self, key: SharePartitionKey, decide: Decide[_Result]) -> _Result:
+        """:meth:`StateShard.commit` in the shard of ``key``."""
+        return await self._shard_of(key).commit(decide)
 
     # -- keeping the logs short ---------------------------------------------------------------
 
@@ -163,6 +161,11 @@ class ShareStateLog:
             except KafkaError as error:
                 logger.warning("share state partition %d, %s: %s", shard.partition, name, error)
 
+    def _shorten_when_overgrown(self, shard: StateShard) -> None:
+        if self._spawn is not None and shard not in self._shortening and shard.overgrown():
+            self._shortening.add(shard)
+            self._spawn(self._shorten(shard))
+
     async def _shorten(self, shard: StateShard) -> None:
         try:
             await shard.shorten()
@@ -184,41 +187,38 @@ class ShareStateLog:
         return shard
 
     async def _each(
-        self, items: Sequence[_Item], decide: _Decide[_Item]
-    ) -> list[KafkaError | None]:
-        """Decide each item, whose first element is its key, in its shard; one append a shard."""
-        outcomes: list[KafkaError | None] = [None] * len(items)
-        by_shard: dict[StateShard, list[int]] = {}
-        for index, item in enumerate(items):
-            by_shard.setdefault(self._shard_of(item[0]), []).append(index)
+        self,
+        items: Sequence[_Item],
+        decide: Callable[[ShareCoordinator, _Item], Sequence[KeyedRecord]],
+    ) -> None:
+        """Decide each item, whose first element is its key, in its shard; one append a shard.
 
-        async def commit(shard: StateShard, indexes: list[int]) -> None:
+        One that is refused does not keep the others from being written; it is raised afterwards.
+        """
+        by_shard: dict[StateShard, list[_Item]] = {}
+        for item in items:
+            by_shard.setdefault(self._shard_of(item[0]), []).append(item)
+        refused: list[KafkaError] = []
+
+        async def commit(shard: StateShard, own: list[_Item]) -> None:
             def decide_all(machine: ShareCoordinator) -> tuple[None, list[KeyedRecord]]:
                 records: list[KeyedRecord] = []
-                for index in indexes:
+                for item in own:
                     try:
-                        records += decide(machine, items[index])
+                        records += decide(machine, item)
                     except KafkaError as error:
-                        outcomes[index] = error
+                        refused.append(error)
                 return None, records
 
             try:
                 await shard.commit(decide_all)
             except KafkaError as error:
-                for index in indexes:
-                    outcomes[index] = outcomes[index] or error
-            if self._spawn is not None and shard not in self._shortening and shard.overgrown():
-                self._shortening.add(shard)
-                self._spawn(self._shorten(shard))
+                refused.append(error)
+            self._shorten_when_overgrown(shard)
 
         if len(by_shard) == 1:
             await commit(*by_shard.popitem())
         else:
             await asyncio.gather(*(commit(*entry) for entry in by_shard.items()))
-        return outcomes
-
-
-def _raise_first(outcomes: Sequence[KafkaError | None]) -> None:
-    for error in outcomes:
-        if error is not None:
-            raise error
+        if refused:
+            raise refused[0]

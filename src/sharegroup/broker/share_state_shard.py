@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.model.environment import Clock
@@ -25,6 +25,9 @@ from sharegroup.wire.internal.share_state import SNAPSHOT_PREFIX, decode_record,
 logger = logging.getLogger("sharegroup.broker")
 
 _Result = TypeVar("_Result")
+Decide: TypeAlias = Callable[[ShareCoordinator], tuple[_Result, Sequence[KeyedRecord]]]
+"""Checks and applies a request; its result and the records that stand for it. What it raises has
+changed nothing."""
 
 SNAPSHOTS_PER_BATCH: Final = 500
 """Cold snapshots written at once; requests pass between two batches."""
@@ -71,16 +74,14 @@ class StateShard:
             await asyncio.shield(self._loading)
         return self._machine
 
-    async def commit(
-        self, decide: Callable[[ShareCoordinator], tuple[_Result, Sequence[KeyedRecord]]]
-    ) -> _Result:
+    async def commit(self, decide: Decide[_Result]) -> _Result:
         """What ``decide`` returns, once the records it returns with it are durable.
 
         Without a record that is once all before is durable, so that nobody is told what may yet be
         taken back.
 
         Raises:
-            KafkaError: as ``decide``, which then has changed nothing; or the log failed.
+            KafkaError: as ``decide``; or the log failed.
         """
         await self._topic.ensure()
         machine = await self.machine()

@@ -1,0 +1,58 @@
+"""ReadShareGroupState: a share-partition leader elsewhere loads its state, which fences the leader
+before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.share_state_requests import Answered, answer, check_known, commit, refuse_all
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord
+from sharegroup.wire.messages.read_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def read_share_group_state(
+    broker: Broker, request: ReadShareGroupStateRequest, context: RequestContext
+) -> ReadShareGroupStateResponse:
+    """Each share partition on its own."""
+
+    async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
+        def decide(machine: ShareCoordinator, now_ms: int) -> tuple[ReadResult, list[KeyedRecord]]:
+            return machine.read(key, asked.leader_epoch, now_ms)
+
+        await check_known(broker, key)
+        state = await commit(broker, key, decide)
+        return PartitionResult(
+            partition=key.partition,
+            state_epoch=state.state_epoch,
+            start_offset=state.start_offset,
+            state_batches=[StateBatch(*batch) for batch in state.batches],
+        )
+
+    return _response(await answer(request, context, read, _refused))
+
+
+def failure(request: ReadShareGroupStateRequest, error: KafkaError) -> ReadShareGroupStateResponse:
+    """Every partition says ``error``."""
+    return _response(refuse_all(request, error, _refused))
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition, error.code, error.message)
+
+
+def _response(topics: list[Answered]) -> ReadShareGroupStateResponse:
+    return ReadShareGroupStateResponse([ReadStateResult(*topic) for topic in topics])

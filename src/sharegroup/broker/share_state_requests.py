@@ -1,0 +1,149 @@
+"""What the five requests to the share coordinator (APIs 83-87) have in common (Kafka class
+ShareCoordinatorService).
+
+They come from peers of a cluster, ask for many share partitions of one group, and are answered for
+each on its own. They act on the shards that the leaders in this process use. What changes state
+under a share partition that is led here makes the leader load it again, so that neither overwrites
+the other unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from uuid import UUID
+
+from sharegroup.broker.authorization.resources import CLUSTER, Operation
+from sharegroup.broker.context import RequestContext
+from sharegroup.model.errors import (
+    InvalidRequest,
+    KafkaError,
+    KafkaStorageError,
+    NotCoordinator,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+class _Partition(Protocol):
+    partition: int
+
+
+class _Topic(Protocol):
+    topic_id: UUID
+
+    @property
+    def partitions(self) -> Sequence[Any]: ...
+
+
+class StateRequest(Protocol):
+    """A request of APIs 83-87."""
+
+    group_id: str
+
+    @property
+    def topics(self) -> Sequence[Any]: ...
+
+
+Result = TypeVar("Result")
+_Decided: TypeAlias = tuple[Result, Sequence[KeyedRecord]]
+
+
+class Answered(NamedTuple):
+    """A topic of the request with the results of its partitions, in the request's order."""
+
+    topic_id: UUID
+    partitions: list[Any]
+
+
+async def answer(
+    request: StateRequest,
+    context: RequestContext,
+    act: Callable[[SharePartitionKey, Any], Awaitable[Result]],
+    refused: Callable[[int, KafkaError], Result],
+) -> list[Answered]:
+    """Let ``act`` answer each partition; what it raises is turned into a result by ``refused``.
+
+    Without a group, a topic, or a partition in each topic there is nothing to answer.
+
+    Raises:
+        ClusterAuthorizationFailed: the client is no peer.
+    """
+    context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
+    topics: Sequence[_Topic] = request.topics
+    if not request.group_id or not all(topic.partitions for topic in topics):
+        return []
+
+    async def one(topic_id: UUID, asked: _Partition) -> Result:
+        key = SharePartitionKey(request.group_id, topic_id, asked.partition)
+        try:
+            return await act(key, asked)
+        except KafkaStorageError as error:
+            return refused(asked.partition, NotCoordinator(error.message))
+        except KafkaError as error:
+            return refused(asked.partition, error)
+
+    # All are decided in their order, and become durable together.
+    results = iter(
+        await asyncio.gather(*(one(t.topic_id, asked) for t in topics for asked in t.partitions))
+    )
+    return [Answered(t.topic_id, [next(results) for _ in t.partitions]) for t in topics]
+
+
+def refuse_all(
+    request: StateRequest, error: KafkaError, refused: Callable[[int, KafkaError], Any]
+) -> list[Answered]:
+    """Every partition says ``error``."""
+    return [
+        Answered(topic.topic_id, [refused(asked.partition, error) for asked in topic.partitions])
+        for topic in request.topics
+    ]
+
+
+async def commit(
+    broker: Broker,
+    key: SharePartitionKey,
+    decide: Callable[[ShareCoordinator, int], _Decided[Result]],
+) -> Result:
+    """Change the state of ``key`` by ``decide``, given the time; what it returns, once durable.
+
+    A leader here is fenced in the step that decides, so that it decides nothing more on the state
+    it has loaded.
+    """
+
+    def decide_and_fence(machine: ShareCoordinator) -> _Decided[Result]:
+        result, records = decide(machine, broker.clock.wall_ms())
+        if records:
+            broker.share_partitions.forget(*key)
+        return result, records
+
+    return await broker.state.commit(key, decide_and_fence)
+
+
+def check_partition(key: SharePartitionKey) -> None:
+    """Raises InvalidRequest for a partition that cannot be."""
+    if key.partition < 0:
+        raise InvalidRequest("The partition id cannot be a negative number.")
+
+
+def check_exists(broker: Broker, key: SharePartitionKey) -> None:
+    """Raises UnknownTopicOrPartition for a partition that is not, InvalidRequest for one that
+    cannot be."""
+    check_partition(key)
+    topic = broker.topics.find_id(key.topic_id)
+    if topic is None or key.partition >= topic.partition_count:
+        raise UnknownTopicOrPartition
+
+
+async def check_known(broker: Broker, key: SharePartitionKey) -> None:
+    """:func:`check_exists`, where the state exists too: without it, it is the coordinator's to
+    refuse."""
+    check_partition(key)
+    if await broker.state.knows(key):
+        check_exists(broker, key)

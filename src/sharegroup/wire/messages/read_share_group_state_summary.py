@@ -1,0 +1,67 @@
+"""ReadShareGroupStateSummary (API key 87). Source: Kafka's message definitions
+ReadShareGroupStateSummaryRequest.json, ReadShareGroupStateSummaryResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+
+
+@dataclass(slots=True)
+class PartitionData(Message):
+    """In ReadShareGroupStateSummaryRequest."""
+
+    partition: int = i32()
+    leader_epoch: int = i32()
+
+
+@dataclass(slots=True)
+class ReadStateSummaryData(Message):
+    """In ReadShareGroupStateSummaryRequest."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[PartitionData] = array(PartitionData)
+
+
+@dataclass(slots=True)
+class ReadShareGroupStateSummaryRequest(Message):
+    """ReadShareGroupStateSummaryRequest, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    group_id: str = string()
+    topics: Sequence[ReadStateSummaryData] = array(ReadStateSummaryData)
+
+
+@dataclass(slots=True)
+class PartitionResult(Message):
+    """In ReadShareGroupStateSummaryResponse."""
+
+    partition: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    state_epoch: int = i32()
+    leader_epoch: int = i32()
+    start_offset: int = i64()
+    delivery_complete_count: int = i32("1+", default=-1)
+
+
+@dataclass(slots=True)
+class ReadStateSummaryResult(Message):
+    """In ReadShareGroupStateSummaryResponse."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[PartitionResult] = array(PartitionResult)
+
+
+@dataclass(slots=True)
+class ReadShareGroupStateSummaryResponse(Message):
+    """ReadShareGroupStateSummaryResponse, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    results: Sequence[ReadStateSummaryResult] = array(ReadStateSummaryResult)

@@ -1,0 +1,366 @@
+"""APIs 83-87 over real sockets: what peers of a cluster ask the share coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from sharegroup.broker.server import Broker
+from sharegroup.client.connection import Connection
+from sharegroup.model import errors
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.wire import apis
+from sharegroup.wire.messages import delete_share_group_state as delete
+from sharegroup.wire.messages import initialize_share_group_state as initialize
+from sharegroup.wire.messages import read_share_group_state as read
+from sharegroup.wire.messages import read_share_group_state_summary as summary
+from sharegroup.wire.messages import write_share_group_state as write
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.broker.by_hand import GROUP, TIMEOUT_MS, Member, connect, topic_with_records
+from tests.broker.running import run
+from tests.storage.faulty_disk import FaultyDisk
+
+Batch = tuple[int, int, int, int]
+PARTITIONS = 3
+
+
+class Peer:
+    """Another broker's persister, by hand; every call is about one share partition."""
+
+    def __init__(self, connection: Connection, topic_id: UUID, group: str = "peers") -> None:
+        self.connection = connection
+        self.topic_id = topic_id
+        self.group = group
+
+    @classmethod
+    async def of(cls, port: int, broker: Broker) -> Peer:
+        """With a topic of its own."""
+        connection = await connect(port)
+        topic = CreatableTopic("remote", PARTITIONS, -1)
+        request = CreateTopicsRequest([topic])
+        await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
+        found = broker.topics.find("remote")
+        assert found is not None
+        return cls(connection, found.topic_id)
+
+    async def send(self, api: apis.Api, request: Any) -> Any:
+        """The one result."""
+        response = await self.connection.send(api, request, timeout_ms=TIMEOUT_MS)
+        ((topic,),) = (response.results,)
+        assert topic.topic_id == request.topics[0].topic_id
+        (result,) = topic.partitions
+        assert result.partition == request.topics[0].partitions[0].partition
+        assert bool(result.error_message) == bool(result.error_code)
+        return result
+
+    async def initialize(self, *, epoch: int = 0, start: int = 0, partition: int = 0) -> int:
+        asked = initialize.PartitionData(partition, epoch, start)
+        topic = initialize.InitializeStateData(self.topic_id, [asked])
+        request = initialize.InitializeShareGroupStateRequest(self.group, [topic])
+        code: int = (await self.send(apis.INITIALIZE_SHARE_GROUP_STATE, request)).error_code
+        return code
+
+    async def read(self, *, leader: int = 0, partition: int = 0) -> Any:
+        topic = read.ReadStateData(self.topic_id, [read.PartitionData(partition, leader)])
+        request = read.ReadShareGroupStateRequest(self.group, [topic])
+        return await self.send(apis.READ_SHARE_GROUP_STATE, request)
+
+    async def write(
+        self,
+        *batches: Batch,
+        epoch: int = 0,
+        leader: int = 0,
+        start: int = -1,
+        complete: int = -1,
+        partition: int = 0,
+    ) -> int:
+        own = [write.StateBatch(*batch) for batch in batches]
+        asked = write.PartitionData(partition, epoch, leader, start, complete, own)
+        topic = write.WriteStateData(self.topic_id, [asked])
+        request = write.WriteShareGroupStateRequest(self.group, [topic])
+        code: int = (await self.send(apis.WRITE_SHARE_GROUP_STATE, request)).error_code
+        return code
+
+    async def delete(self, *, partition: int = 0) -> int:
+        topic = delete.DeleteStateData(self.topic_id, [delete.PartitionData(partition)])
+        request = delete.DeleteShareGroupStateRequest(self.group, [topic])
+        code: int = (await self.send(apis.DELETE_SHARE_GROUP_STATE, request)).error_code
+        return code
+
+    async def summary(self, *, partition: int = 0) -> tuple[int, ...]:
+        """(error code, state epoch, leader epoch, start offset, delivery complete count)"""
+        asked = summary.PartitionData(partition, 0)
+        topic = summary.ReadStateSummaryData(self.topic_id, [asked])
+        request = summary.ReadShareGroupStateSummaryRequest(self.group, [topic])
+        found = await self.send(apis.READ_SHARE_GROUP_STATE_SUMMARY, request)
+        return (
+            found.error_code,
+            found.state_epoch,
+            found.leader_epoch,
+            found.start_offset,
+            found.delivery_complete_count,
+        )
+
+
+def quads(batches: Sequence[Any]) -> list[Batch]:
+    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches]
+
+
+def test_a_life_of_state(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        assert await peer.summary() == (0, 0, 0, -1, -1), "unknown is no error"
+        assert await peer.initialize(epoch=3, start=-1) == 0
+        assert await peer.summary() == (0, 3, -1, -1, -1)
+        state = await peer.read(leader=2)
+        assert (state.error_code, state.state_epoch, state.start_offset) == (0, 3, -1)
+        assert await peer.summary() == (0, 3, 2, -1, -1), "who has read is the leader"
+        assert await peer.write((10, 19, 0, 1), epoch=3, leader=2, start=10, complete=0) == 0
+        assert await peer.write((12, 13, 2, 1), epoch=3, leader=2, start=-1, complete=2) == 0
+        state = await peer.read(leader=2)
+        assert state.start_offset == 10
+        assert quads(state.state_batches) == [(10, 11, 0, 1), (12, 13, 2, 1), (14, 19, 0, 1)]
+        assert await peer.summary() == (0, 3, 2, 10, 2)
+        assert await peer.initialize(epoch=4, start=50) == 0
+        assert await peer.summary() == (0, 4, -1, 50, 0)
+        assert quads((await peer.read(leader=3)).state_batches) == []
+        assert await peer.delete() == 0
+        assert await peer.delete() == 0, "deleting is idempotent"
+        assert await peer.summary() == (0, 0, 0, -1, -1)
+
+    run(tmp_path, scenario)
+
+
+def test_old_epochs_are_fenced_and_minus_one_is_not_checked(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        assert await peer.initialize(epoch=3) == 0
+        assert (await peer.read(leader=5)).error_code == 0
+        leader, state = errors.FencedLeaderEpoch.code, errors.FencedStateEpoch.code
+        assert (await peer.read(leader=4)).error_code == leader
+        assert await peer.write(epoch=3, leader=4) == leader
+        assert await peer.write(epoch=2, leader=4) == leader, "the leader is checked first"
+        assert await peer.write(epoch=2, leader=5) == state
+        assert await peer.initialize(epoch=2) == state
+        assert (await peer.read(leader=-1)).error_code == 0
+        assert await peer.write((0, 4, 2, 1), epoch=-1, leader=-1) == 0
+        assert await peer.summary() == (0, 3, 5, 0, 0)
+
+    run(tmp_path, scenario)
+
+
+def test_a_write_of_a_later_leader_does_not_make_it_the_leader(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        assert await peer.initialize() == 0
+        assert (await peer.read(leader=5)).error_code == 0
+        assert await peer.write((0, 4, 2, 1), leader=9) == 0
+        assert await peer.write((5, 9, 2, 1), leader=5) == 0
+        assert quads((await peer.read(leader=5)).state_batches) == [(0, 9, 2, 1)]
+
+    run(tmp_path, scenario)
+
+
+def test_what_is_not_there_or_cannot_be(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        invalid, unknown = errors.InvalidRequest.code, errors.UnknownTopicOrPartition.code
+        # Nothing of it was initialised: for a leader that comes before what the topic is.
+        assert (await peer.read()).error_code == invalid
+        assert await peer.write() == invalid
+        for partition, expected in ((-1, invalid), (PARTITIONS, unknown)):
+            assert await peer.initialize(partition=partition) == expected
+            assert await peer.delete(partition=partition) == expected
+            assert (await peer.summary(partition=partition))[0] == expected
+            assert (await peer.read(partition=partition)).error_code == invalid
+            assert await peer.write(partition=partition) == invalid
+        assert await peer.initialize(epoch=-1) == invalid
+        assert await peer.initialize(start=-2) == invalid
+        assert await peer.initialize() == 0
+        for batch in ((5, 4, 0, 1), (0, 4, 1, 1), (-1, 4, 0, 1)):
+            assert await peer.write(batch) == invalid
+        peer.topic_id = UUID(int=0)
+        assert await peer.initialize() == unknown
+        assert await peer.delete() == unknown
+        assert (await peer.summary())[0] == unknown
+
+    run(tmp_path, scenario)
+
+
+def test_state_whose_topic_is_gone_is_not_served(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        assert await peer.initialize() == 0
+        topic = broker.topics.find("remote")
+        assert topic is not None
+        await broker.topics.delete(topic)
+        unknown = errors.UnknownTopicOrPartition.code
+        assert (await peer.read()).error_code == unknown
+        assert await peer.write((0, 0, 2, 1)) == unknown
+
+    run(tmp_path, scenario)
+
+
+REQUESTS: list[tuple[apis.Api, type[Any], type[Any], type[Any]]] = [
+    (
+        apis.INITIALIZE_SHARE_GROUP_STATE,
+        initialize.InitializeShareGroupStateRequest,
+        initialize.InitializeStateData,
+        initialize.PartitionData,
+    ),
+    (
+        apis.READ_SHARE_GROUP_STATE,
+        read.ReadShareGroupStateRequest,
+        read.ReadStateData,
+        read.PartitionData,
+    ),
+    (
+        apis.WRITE_SHARE_GROUP_STATE,
+        write.WriteShareGroupStateRequest,
+        write.WriteStateData,
+        write.PartitionData,
+    ),
+    (
+        apis.DELETE_SHARE_GROUP_STATE,
+        delete.DeleteShareGroupStateRequest,
+        delete.DeleteStateData,
+        delete.PartitionData,
+    ),
+    (
+        apis.READ_SHARE_GROUP_STATE_SUMMARY,
+        summary.ReadShareGroupStateSummaryRequest,
+        summary.ReadStateSummaryData,
+        summary.PartitionData,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("api", "request_kind", "topic_kind", "partition_kind"),
+    REQUESTS,
+    ids=[api.name for api, *_ in REQUESTS],
+)
+def test_a_request_for_nothing_gets_an_empty_answer(
+    tmp_path: Path,
+    api: apis.Api,
+    request_kind: type[Any],
+    topic_kind: type[Any],
+    partition_kind: type[Any],
+) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        whole = topic_kind(peer.topic_id, [partition_kind(0)])
+        for request in (
+            request_kind("", [whole]),
+            request_kind("peers", []),
+            request_kind("peers", [whole, topic_kind(peer.topic_id, [])]),
+        ):
+            response = await peer.connection.send(api, request, timeout_ms=TIMEOUT_MS)
+            assert response.results == []
+
+    run(tmp_path, scenario)
+
+
+def test_many_partitions_are_answered_each_on_its_own_in_order(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        partitions = [initialize.PartitionData(p, 0, p) for p in (2, 7, 0)]
+        request = initialize.InitializeShareGroupStateRequest(
+            "peers",
+            [
+                initialize.InitializeStateData(peer.topic_id, partitions),
+                initialize.InitializeStateData(UUID(int=9), [initialize.PartitionData(0, 0, 0)]),
+            ],
+        )
+        response = await peer.connection.send(
+            apis.INITIALIZE_SHARE_GROUP_STATE, request, timeout_ms=TIMEOUT_MS
+        )
+        unknown = errors.UnknownTopicOrPartition.code
+        assert [
+            (topic.topic_id, [(p.partition, p.error_code) for p in topic.partitions])
+            for topic in response.results
+        ] == [(peer.topic_id, [(2, 0), (7, unknown), (0, 0)]), (UUID(int=9), [(0, unknown)])]
+        assert [(await peer.summary(partition=p))[3] for p in range(3)] == [0, -1, 2]
+
+    run(tmp_path, scenario, "share.coordinator.state.topic.num.partitions=4")
+
+
+def test_a_full_disk_is_said_and_changes_nothing(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Peer.of(port, broker)
+        assert await peer.initialize(start=5) == 0
+        disk.append_errno = errno.ENOSPC
+        refused = errors.NotCoordinator.code
+        assert await peer.write((5, 9, 2, 1)) == refused
+        assert await peer.initialize(epoch=1, start=0) == refused
+        assert await peer.initialize(partition=1) == refused
+        assert await peer.delete() == refused
+        assert (await peer.read(leader=3)).error_code == refused
+        disk.append_errno = 0
+        assert await peer.summary() == (0, 0, -1, 5, 0)
+        assert await peer.summary(partition=1) == (0, 0, 0, -1, -1)
+        state = await peer.read(leader=3)
+        assert (state.error_code, state.start_offset, list(state.state_batches)) == (0, 5, [])
+
+    run(tmp_path, scenario, disk=disk)
+
+
+# -- a leader here and a peer that changes the same state
+
+
+def test_a_write_by_wire_is_seen_by_the_leader_here(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 10)
+        member = await Member.join(port, "first")
+        assert await member.fetch(topic_id) == [(0, 9, 1)]
+        peer = Peer(await connect(port), topic_id, GROUP)
+        epoch = (await peer.summary())[1]
+        assert await peer.write((2, 9, 2, 1), epoch=epoch) == 0
+        gone = errors.UnknownTopicOrPartition.code
+        assert await member.acknowledge(topic_id, 0, 9, kind=1) == gone, "its locks are gone"
+        assert await member.fetch(topic_id) == [(0, 1, 1)], "what the peer finished stays finished"
+        assert await member.acknowledge(topic_id, 0, 1, kind=1) == 0
+        assert (await peer.summary())[3] == 10
+
+    run(tmp_path, scenario)
+
+
+def test_state_begun_anew_by_wire_is_what_the_leader_here_goes_on_with(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 10)
+        member = await Member.join(port, "first")
+        assert await member.fetch(topic_id) == [(0, 9, 1)]
+        assert await member.acknowledge(topic_id, 0, 9, kind=1) == 0
+        waiting = asyncio.ensure_future(member.fetch(topic_id, wait_ms=60_000))
+        await asyncio.sleep(0.05)
+        peer = Peer(await connect(port), topic_id, GROUP)
+        epoch = (await peer.summary())[1]
+        assert await peer.initialize(epoch=epoch, start=4) == 0
+        assert await waiting == [(4, 9, 1)], "the waiting fetch is woken, and reads from there"
+
+    run(tmp_path, scenario)
+
+
+def test_a_leader_elsewhere_fences_the_one_here(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 10)
+        member = await Member.join(port, "first")
+        assert await member.fetch(topic_id) == [(0, 9, 1)]
+        key = SharePartitionKey(GROUP, topic_id, 0)
+        assert broker.share_partitions.find(key) is not None
+        peer = Peer(await connect(port), topic_id, GROUP)
+        assert (await peer.read(leader=7)).error_code == 0
+        assert broker.share_partitions.find(key) is None
+        gone = errors.UnknownTopicOrPartition.code
+        assert await member.acknowledge(topic_id, 0, 9, kind=1) == gone
+        assert (await peer.summary())[2:4] == (7, 0), "nothing of the old leader was written"
+
+    run(tmp_path, scenario)
