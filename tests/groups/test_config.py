@@ -15,7 +15,7 @@ from sharegroup.groups.config import (
     today,
 )
 from sharegroup.groups.offset_reset import OffsetReset, OffsetResetKind
-from sharegroup.model.config import ConfigSource
+from sharegroup.model.config import ConfigSource, ConfigSynonym
 from sharegroup.model.errors import InvalidConfig
 
 BROKER = BrokerGroupDefaults()
@@ -81,8 +81,11 @@ def test_names_of_drafts_are_replaced() -> None:
 
 def test_describe_says_where_each_value_comes_from() -> None:
     own = {"share.session.timeout.ms": "50000"}
-    broker_set = {"group.share.delivery.count.limit": "5"}
-    entries = {entry.name: entry for entry in describe_group_configs(own, BROKER, broker_set)}
+    limit = "group.share.delivery.count.limit"
+    altered = ConfigSynonym(name=limit, value="6", source=ConfigSource.DYNAMIC_BROKER)
+    default = ConfigSynonym(name=limit, value="5", source=ConfigSource.DEFAULT)
+    described = describe_group_configs(own, BROKER, {limit: (altered, default)})
+    entries = {entry.name: entry for entry in described}
     assert list(entries) == list(GROUP_CONFIGS)
     session = entries["share.session.timeout.ms"]
     assert (session.value, session.source) == ("50000", ConfigSource.GROUP)
@@ -90,6 +93,8 @@ def test_describe_says_where_each_value_comes_from() -> None:
         ("share.session.timeout.ms", "50000"),
         ("group.share.session.timeout.ms", "45000"),
     ]
-    assert entries["share.delivery.count.limit"].source is ConfigSource.STATIC_BROKER
+    delivery = entries["share.delivery.count.limit"]
+    assert (delivery.value, delivery.source) == ("6", ConfigSource.DYNAMIC_BROKER)
+    assert delivery.synonyms == (altered, default)
     reset = entries["share.auto.offset.reset"]
     assert (reset.value, reset.is_default) == ("latest", True)

@@ -11,7 +11,7 @@ would do nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -231,12 +231,14 @@ def effective(overrides: Mapping[str, str], broker: BrokerGroupDefaults) -> Grou
 
 
 def describe_group_configs(
-    overrides: Mapping[str, str], broker: BrokerGroupDefaults, broker_set: Mapping[str, str]
+    overrides: Mapping[str, str],
+    broker: BrokerGroupDefaults,
+    broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
 ) -> list[ConfigEntry]:
-    """DescribeConfigs of a group, whether it exists or not; ``broker_set`` are the broker settings
-    somebody set.
+    """DescribeConfigs of a group, whether it exists or not; ``broker_synonyms`` says of each broker
+    setting where its value comes from, the place that wins first.
     """
-    return [_entry(GROUP_CONFIGS[name], overrides, broker, broker_set) for name in GROUP_CONFIGS]
+    return [_entry(GROUP_CONFIGS[n], overrides, broker, broker_synonyms) for n in GROUP_CONFIGS]
 
 
 def today(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -263,7 +265,7 @@ def _entry(
     definition: ConfigDef,
     overrides: Mapping[str, str],
     broker: BrokerGroupDefaults,
-    broker_set: Mapping[str, str],
+    broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
 ) -> ConfigEntry:
     name = definition.name
     synonyms: list[ConfigSynonym] = []
@@ -271,8 +273,8 @@ def _entry(
         synonyms.append(ConfigSynonym(name=name, value=overrides[name], source=ConfigSource.GROUP))
     for synonym in definition.synonyms:
         value = str(getattr(broker, field_name(name)).value)
-        source = ConfigSource.STATIC_BROKER if synonym in broker_set else ConfigSource.DEFAULT
-        synonyms.append(ConfigSynonym(name=synonym, value=value, source=source))
+        default = ConfigSynonym(name=synonym, value=value, source=ConfigSource.DEFAULT)
+        synonyms.extend(broker_synonyms.get(synonym, (default,)))
     if not definition.synonyms:
         default = format_value(definition.default)
         synonyms.append(ConfigSynonym(name=name, value=default, source=ConfigSource.DEFAULT))

@@ -93,10 +93,10 @@ def entries_of(broker: Broker, resource_type: int, name: str) -> Sequence[Config
     if resource_type == BROKER_LOGGER:
         return []
     if resource_type == GROUP:
-        set_by_somebody = live.broker.set_by_somebody
-        return describe_group_configs(
-            live.of_group(name), live.broker.group_defaults(), set_by_somebody
-        )
+        if not name:
+            raise InvalidRequest("Group name must not be empty")
+        synonyms = {entry.name: entry.synonyms for entry in live.broker.describe()}
+        return describe_group_configs(live.of_group(name), live.broker.group_defaults(), synonyms)
     raise InvalidRequest(f"resources of type {resource_type} have no configs here")
 
 

@@ -3,7 +3,9 @@ groups."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation
@@ -36,6 +38,8 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
+
+logger = logging.getLogger("sharegroup.broker")
 
 SET: Final = 0
 DELETE: Final = 1
@@ -113,13 +117,24 @@ def _changed(
     broker: Broker, resource: AlterConfigsResource, current: Mapping[str, str]
 ) -> dict[str, str]:
     """``current`` after the request's operations."""
-    names = [config.name for config in resource.configs]
+    table = TABLES[resource.resource_type]
+    configs = [replace(config, name=_todays(table, config.name)) for config in resource.configs]
+    names = [config.name for config in configs]
     if len(set(names)) != len(names):
         raise InvalidRequest("Error due to duplicate config keys")
     changed = dict(current)
-    for config in resource.configs:
+    for config in configs:
         _apply(broker, resource, config, changed)
     return changed
+
+
+def _todays(table: ConfigTable, name: str) -> str:
+    """The setting that is meant: names of KIP drafts are understood, with a warning."""
+    today = table.today(name)
+    if today is None:
+        return name
+    logger.warning("%s is the name of a draft; it is %s today", name, today)
+    return today
 
 
 def _apply(
