@@ -21,11 +21,11 @@ MEMBERS = st.sampled_from(["anna", "bert", "cleo"])
 SETTINGS = st.builds(
     DeliverySettings,
     lock_ms=st.sampled_from([5, 10]),
-    delivery_count_limit=st.integers(1, 6),
-    record_locks_max=st.integers(1, 40),
+    delivery_count_limit=st.sampled_from([1, 2, 3, 5, 6, 10]),
+    record_locks_max=st.integers(1, 60),
     renew_enabled=st.sampled_from([True, True, True, False]),
 )
-DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=5, record_locks_max=40)
+DEFAULTS = DeliverySettings(lock_ms=10, delivery_count_limit=10, record_locks_max=60)
 
 
 class Delivery(RuleBasedStateMachine):
@@ -67,7 +67,7 @@ class Delivery(RuleBasedStateMachine):
     @rule(
         batches=st.lists(
             st.tuples(
-                st.integers(1, 8), st.sampled_from([0, 0, 0, 2]), st.sampled_from([False, True])
+                st.integers(1, 12), st.sampled_from([0, 0, 0, 2]), st.sampled_from([False, True])
             ),
             max_size=5,
         )
@@ -172,6 +172,22 @@ class Delivery(RuleBasedStateMachine):
         for first, last in [(s.first, s.last) for s in self.real.spans() if s.lock is not None]:
             size = min(len(kinds), last - first + 1)
             self._acknowledge("anna", [AckBatch(first, first + size - 1, kinds[:size])])
+
+    @rule(
+        times=st.integers(1, 5),
+        batch_size=st.sampled_from([3, 20]),
+        strict=st.booleans(),
+        some=st.booleans(),
+    )
+    def deliver_in_vain(self, times: int, batch_size: int, strict: bool, some: bool) -> None:
+        for _ in range(times):
+            self.acquire("dora", 30, batch_size, 6, strict, committed=False)
+            held = [s for s in self.real.spans() if s.lock and s.lock.member_id == "dora"]
+            if some and held:
+                first, last = held[0].first, max(held[0].first, held[0].last - 1)
+                self._acknowledge("dora", [AckBatch(first, last, [2])])
+            else:
+                self.release_member("dora")
 
     def _acknowledge(self, member: str, batches: list[AckBatch]) -> None:
         def real() -> StateChange | None:

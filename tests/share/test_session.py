@@ -71,13 +71,6 @@ def test_the_last_epoch_is_followed_by_one() -> None:
     assert sessions.update("g", "m", 1).epoch == 1
 
 
-def test_a_partition_that_was_served_goes_to_the_end() -> None:
-    session = opened(A, B, C).update("g", "m", 1)
-    session.served(A)
-    session.served(TopicIdPartition(UUID(int=2), 0))
-    assert list(session.partitions) == [B, C, A]
-
-
 def test_an_error_is_known_until_it_is_gone() -> None:
     session = opened(A).update("g", "m", 1)
     assert not session.knows_error(A)
