@@ -61,7 +61,11 @@ class ShareSession:
         self._in_error: set[TopicIdPartition] = set()
 
     def rotated(self) -> list[TopicIdPartition]:
-        """The partitions, rotated by the epoch, so that each request begins with another one."""
+        """The partitions, rotated by the epoch, so that each request begins with another one.
+
+        Kafka also moves a partition to the end when it was served; together with the rotation that
+        serves some partitions twice in a row, so it is left out.
+        """
         partitions = list(self.partitions)
         if not partitions:
             return partitions
@@ -89,12 +93,6 @@ class ShareSession:
         """Whether the last response that could said that ``partition`` has an error: saying it once
         more is no reason to end a wait early."""
         return partition in self._in_error
-
-    def served(self, partition: TopicIdPartition) -> None:
-        """Records of ``partition`` go out: it moves to the end of the order."""
-        if partition in self.partitions:
-            del self.partitions[partition]
-            self.partitions[partition] = None
 
     def _change(self, add: Iterable[TopicIdPartition], forget: Iterable[TopicIdPartition]) -> None:
         for partition in add:

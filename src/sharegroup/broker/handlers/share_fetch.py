@@ -140,8 +140,6 @@ def _responses(
         listed = session is not None and session.must_list(key, has_error=part.error is not None)
         if not (listed or part.acquired or key in outcome):
             continue
-        if session is not None and part.acquired:
-            session.served(key)
         data = _part(broker, key.partition, part, outcome.get(key))
         topics.setdefault(key.topic_id, []).append(data)
     return [ShareFetchableTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]

@@ -1,0 +1,386 @@
+"""ShareFetch and ShareAcknowledge over real sockets: what a correct client may rely on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharegroup.broker.server import Broker
+from sharegroup.model import errors
+from sharegroup.wire.batch import batch_bounds
+from tests.broker.running import run
+from tests.broker.share_wire import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Session,
+    ack_codes,
+    acquired,
+    codes,
+    connect,
+    new_group,
+    parts,
+    produce,
+    started,
+)
+
+
+def test_one_partition_is_fetched(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        assert acquired(await session.fetch(0)) == {}
+        await produce(port, session.topic_id, 0, 10)
+        response = await session.fetch()
+        assert response.acquisition_lock_timeout_ms == 30_000
+        assert [topic.topic_id for topic in response.responses] == [session.topic_id]
+        assert acquired(response) == {0: [(0, 9, 1)]}
+        assert codes(response) == ack_codes(response) == {0: 0}
+        assert batch_bounds(parts(response)[0].records) == [(0, 9)]
+
+    run(tmp_path, scenario)
+
+
+def test_several_partitions_are_fetched(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        for partition in range(3):
+            await produce(port, session.topic_id, partition, 10)
+        assert acquired(await session.fetch(0, 1, 2)) == {n: [(0, 9, 1)] for n in range(3)}
+
+    run(tmp_path, scenario)
+
+
+# What is seen of ten records after all of them met a verb: (delivered again, for the second time).
+VERBS = {ACCEPT: {}, RELEASE: {0: [(0, 9, 2)]}, REJECT: {}}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_acknowledging_by_its_own_request(tmp_path: Path, verb: int) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        response = await session.acknowledge({0: [(0, 9, [verb])]})
+        assert response.acquisition_lock_timeout_ms == 30_000
+        assert codes(response) == {0: 0}
+        assert acquired(await session.fetch()) == VERBS[verb]
+        await produce(port, session.topic_id, 0, 5)
+        assert acquired(await session.fetch()) == {0: [(10, 14, 1)]}
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_acknowledging_with_the_next_fetch(tmp_path: Path, verb: int) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        response = await session.fetch(acks={0: [(0, 9, [verb])]})
+        assert codes(response) == ack_codes(response) == {0: 0}
+        assert acquired(response) == VERBS[verb]
+        await produce(port, session.topic_id, 0, 5)
+        assert acquired(await session.fetch()) == {0: [(10, 14, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_a_record_is_not_delivered_more_often_than_the_limit(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10, share_delivery_count_limit="2")
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        assert codes(await session.acknowledge({0: [(0, 9, [RELEASE])]})) == {0: 0}
+        assert acquired(await session.fetch()) == {0: [(0, 9, 2)]}
+        assert codes(await session.acknowledge({0: [(0, 9, [RELEASE])]})) == {0: 0}
+        await produce(port, session.topic_id, 0, 5)
+        assert acquired(await session.fetch()) == {0: [(10, 14, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_members_of_a_group_share(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        one = await started(broker, port)
+        await produce(port, one.topic_id, 0, *[1] * 10)
+        two = Session(await connect(port), one.topic_id, "m-2")
+        three = Session(await connect(port), one.topic_id, "m-3")
+        got = [acquired(await member.fetch(0, max_records=1)) for member in (one, two, three)]
+        assert got == [{0: [(n, n, 1)]} for n in range(3)]
+
+    run(tmp_path, scenario)
+
+
+def test_groups_do_not_share(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        first = await started(broker, port, records=10)
+        assert acquired(await first.fetch(0)) == {0: [(0, 9, 1)]}
+        for group in ("other", "third"):
+            await new_group(broker, port, group)
+            member = Session(await connect(port), first.topic_id, group=group)
+            assert acquired(await member.fetch(0)) == {0: [(0, 9, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_closing_with_a_fetch_acknowledges_and_releases_the_rest(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        response = await session.fetch(acks={0: [(0, 4, [ACCEPT])]}, epoch=-1)
+        assert ack_codes(response) == {0: 0}
+        assert acquired(response) == {}
+        assert broker.sessions.get(session.group, session.member) is None
+        again = Session(session.connection, session.topic_id, "m-2")
+        assert acquired(await again.fetch(0)) == {0: [(5, 9, 2)]}
+
+    run(tmp_path, scenario)
+
+
+def test_closing_fetches_nothing_even_when_partitions_are_named(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        assert acquired(await session.fetch(0)) == {}
+        await produce(port, session.topic_id, 0, 10)
+        response = await session.fetch(1, epoch=-1)
+        assert (response.acquisition_lock_timeout_ms, parts(response)) == (30_000, {})
+
+    run(tmp_path, scenario)
+
+
+def test_closing_with_an_acknowledgement_releases_the_rest(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        assert codes(await session.acknowledge({0: [(0, 4, [ACCEPT])]}, epoch=-1)) == {0: 0}
+        again = Session(session.connection, session.topic_id, "m-2")
+        assert acquired(await again.fetch(0)) == {0: [(5, 9, 2)]}
+
+    run(tmp_path, scenario)
+
+
+def test_a_forgotten_partition_is_not_fetched_any_more(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        assert acquired(await session.fetch(0, 1)) == {}
+        await produce(port, session.topic_id, 0, 10)
+        await produce(port, session.topic_id, 1, 10)
+        response = await session.fetch(forget=[0])
+        assert acquired(response) == {1: [(0, 9, 1)]}
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("batches", "records_max", "got"),
+    [
+        pytest.param([10], 1, [(0, 9, 1)], id="one batch is not cut"),
+        pytest.param([1] * 10, 1, [(0, 0, 1)], id="one record"),
+        pytest.param([1] * 10, 5, [(n, n, 1) for n in range(5)], id="a range for each batch"),
+    ],
+)
+def test_max_records_with_a_batch_size_of_one(
+    tmp_path: Path, batches: list[int], records_max: int, got: list[tuple[int, int, int]]
+) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        await produce(port, session.topic_id, 0, *batches)
+        response = await session.fetch(0, max_records=records_max, batch_size=1)
+        assert acquired(response) == {0: got}
+
+    run(tmp_path, scenario)
+
+
+def test_ranges_are_cut_at_batches_by_batch_size(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        await produce(port, session.topic_id, 0, 3, 3, 3)
+        response = await session.fetch(0, max_records=5, batch_size=1)
+        assert acquired(response) == {0: [(0, 2, 1), (3, 5, 1)]}
+        assert batch_bounds(parts(response)[0].records) == [(0, 2), (3, 5)]
+
+    run(tmp_path, scenario)
+
+
+def test_a_dropped_connection_makes_room_for_another_session(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        one = await started(broker, port, records=10)
+        two = Session(await connect(port), one.topic_id, "m-2")
+        three = Session(await connect(port), one.topic_id, "m-3")
+        assert acquired(await one.fetch(0)) == {0: [(0, 9, 1)]}
+        assert acquired(await two.fetch(0)) == {}
+        refused = await three.fetch(0)
+        assert refused.error_code == errors.ShareSessionLimitReached.code
+        assert refused.acquisition_lock_timeout_ms == 0
+        waiting = asyncio.ensure_future(two.fetch(max_wait_ms=20_000))
+        one.connection.close()
+        assert acquired(await waiting) == {0: [(0, 9, 2)]}
+        assert codes(await three.fetch(0, epoch=0)) == {0: 0}
+
+    run(
+        tmp_path,
+        scenario,
+        "group.share.max.share.sessions=2",
+        "group.share.max.size=2",
+    )
+
+
+def test_a_session_too_many_is_refused_late(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        one = await started(broker, port)
+        await one.fetch(0)
+        two = Session(await connect(port), one.topic_id, "m-2")
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        refused = await two.fetch(0, max_wait_ms=300)
+        assert refused.error_code == errors.ShareSessionLimitReached.code
+        assert loop.time() - before >= 0.3
+
+    run(tmp_path, scenario, "group.share.max.share.sessions=1", "group.share.max.size=1")
+
+
+def test_a_replaced_session_keeps_its_locks(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        assert acquired(await session.fetch(0, epoch=0)) == {}
+        session.epoch = 1
+        assert codes(await session.acknowledge({0: [(0, 9, [ACCEPT])]})) == {0: 0}
+
+    run(tmp_path, scenario)
+
+
+def test_partitions_take_turns(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        for partition in range(3):
+            await produce(port, session.topic_id, partition, *[5] * 4)
+        got = [acquired(await session.fetch(0, 1, 2, max_records=5)) for _ in range(4)]
+        assert [list(each) for each in got] == [[0], [1], [2], [0]]
+
+    run(tmp_path, scenario)
+
+
+def test_max_records_is_a_total_over_partitions(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        for partition in range(3):
+            await produce(port, session.topic_id, partition, *[5] * 4)
+        got = acquired(await session.fetch(0, 1, 2, max_records=30))
+        sizes = [sum(last - first + 1 for first, last, _ in ranges) for ranges in got.values()]
+        assert sorted(sizes) == [10, 20]
+
+    run(tmp_path, scenario)
+
+
+def sizes(response: Any) -> list[int]:
+    return [len(part.records) for part in parts(response).values() if part.records]
+
+
+@pytest.mark.parametrize("by", ["request", "broker"])
+def test_bytes_are_divided_over_partitions(tmp_path: Path, by: str) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        for partition in range(3):
+            await produce(port, session.topic_id, partition, *[1] * 60, size=1000)
+        wanted = 1 << 20 if by == "broker" else 90_000
+        response = await session.fetch(0, 1, 2, max_bytes=wanted)
+        assert len(sizes(response)) == 3
+        assert all(25_000 < size <= 30_000 for size in sizes(response)), sizes(response)
+
+    run(tmp_path, scenario, *(["fetch.max.bytes=90000"] if by == "broker" else []))
+
+
+def test_only_the_first_batch_may_be_over_the_limit(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        for partition in range(2):
+            await produce(port, session.topic_id, partition, 1, 1, size=5000)
+        response = await session.fetch(0, 1, max_bytes=2000)
+        assert acquired(response) == {0: [(0, 0, 1)]}
+        assert acquired(await session.fetch(max_bytes=2000)) == {1: [(0, 0, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_a_fetch_waits_for_enough_bytes(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        await session.fetch(0, 1)
+        waiting = asyncio.ensure_future(session.fetch(min_bytes=5000, max_wait_ms=20_000))
+        await produce(port, session.topic_id, 0, 1, size=3000)
+        await produce(port, session.topic_id, 1, 1, size=3000)
+        assert acquired(await waiting) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
+        await produce(port, session.topic_id, 0, 1, size=3000)
+        late = await session.fetch(min_bytes=5000, max_wait_ms=200)
+        assert acquired(late) == {0: [(1, 1, 1)]}
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("nothing", [{"max_records": 0}, {"max_bytes": 0}])
+def test_asking_for_nothing_is_answered_at_once(tmp_path: Path, nothing: dict[str, int]) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0, max_wait_ms=100_000, **nothing)) == {}
+        assert acquired(await session.fetch()) == {0: [(0, 9, 1)]}
+
+    run(tmp_path, scenario)
+
+
+NO_FETCH = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+
+
+def test_a_renewing_fetch_acknowledges_and_fetches_nothing(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+        await produce(port, session.topic_id, 0, 5)
+        acks = {0: [(0, 4, [ACCEPT]), (5, 9, [RENEW])]}
+        response = await session.fetch(acks=acks, is_renew_ack=True, **NO_FETCH)
+        assert ack_codes(response) == {0: 0}
+        assert acquired(response) == {}
+        assert codes(await session.acknowledge({0: [(5, 9, [RENEW])]}, is_renew_ack=True)) == {0: 0}
+        assert acquired(await session.fetch()) == {0: [(10, 14, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_a_partition_is_listed_when_there_is_something_to_say(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        assert codes(await session.fetch(0)) == {0: 0}
+        assert codes(await session.fetch()) == {}
+        assert codes(await session.fetch(1)) == {1: 0}
+        assert codes(await session.fetch(7)) == {7: errors.UnknownTopicOrPartition.code}
+        assert codes(await session.fetch()) == {7: errors.UnknownTopicOrPartition.code}
+        assert codes(await session.fetch(forget=[7])) == {}
+
+    run(tmp_path, scenario)
+
+
+def test_an_error_that_is_known_does_not_end_a_wait(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        unknown = {7: errors.UnknownTopicOrPartition.code}
+        first = await session.fetch(0, 7, max_wait_ms=20_000)
+        assert codes(first) == {0: 0, **unknown}
+        waiting = asyncio.ensure_future(session.fetch(max_wait_ms=20_000))
+        await produce(port, session.topic_id, 0, 10)
+        second = await waiting
+        assert codes(second) == {0: 0, **unknown}
+        assert acquired(second) == {0: [(0, 9, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_acknowledging_nothing_for_a_partition_is_fine(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        await session.fetch(0)
+        assert codes(await session.acknowledge({0: [(0, 9, [ACCEPT])], 1: []})) == {0: 0, 1: 0}
+        assert codes(await session.acknowledge({1: []})) == {}
+
+    run(tmp_path, scenario)
