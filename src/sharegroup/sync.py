@@ -23,12 +23,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from sharegroup import client
+from sharegroup.client.commit_callback import AckCallback
+from sharegroup.client.consumer_metrics import Metrics
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.holdings import Iteration
 from sharegroup.client.descriptions import (
     ClusterDescription,
     ConfigSetting,
@@ -41,7 +44,7 @@ from sharegroup.client.descriptions import (
     TopicListing,
 )
 from sharegroup.client.producer import RecordMetadata
-from sharegroup.client.record import Record
+from sharegroup.client.record import Record, Records
 from sharegroup.model.errors import KafkaError, SharegroupError
 from sharegroup.model.ids import TopicPartition
 
@@ -113,6 +116,14 @@ class _Front:
             raise client.IllegalState(f"the {type(self).__name__} is closed")
         return self._thread.run(work)
 
+    def _call(self, work: Callable[[], T]) -> T:
+        """As :meth:`_run`, for what does not wait."""
+
+        async def call() -> T:
+            return work()
+
+        return self._run(call())
+
     def _close(self, work: Coroutine[Any, Any, None]) -> None:
         thread, self._thread = self._thread, None
         if thread is None:
@@ -127,11 +138,13 @@ class _Front:
 class ShareConsumer(_Front):
     """:class:`sharegroup.client.ShareConsumer`, blocking; it takes the same arguments.
 
-    The acknowledgement callback runs on the background thread.
+    The acknowledgement callback runs on the thread that calls :meth:`poll`, :meth:`commit` or
+    :meth:`close`; deserializers run on the background thread.
     """
 
     def __init__(self, *topics: str, group_id: str, **settings: Any) -> None:
         self._inner = client.ShareConsumer(*topics, group_id=group_id, **settings)
+        self._inner._callback.elsewhere = True
         super().__init__()
 
     def __enter__(self) -> Self:
@@ -156,7 +169,9 @@ class ShareConsumer(_Front):
 
     def close(self, *, timeout_ms: int = 30_000) -> None:
         """Send what is acknowledged, release the rest, leave the group."""
+        self._inner._callback.check_outside()
         self._close(self._inner.close(timeout_ms=timeout_ms))
+        self._tell()
 
     @property
     def subscription(self) -> tuple[str, ...]:
@@ -178,68 +193,103 @@ class ShareConsumer(_Front):
         """How long a lock lasts; None before the first fetch."""
         return self._inner.acquisition_lock_timeout_ms
 
+    def metrics(self) -> Metrics:
+        """Kafka's share consumer metrics: (group, name) → value."""
+        return self._call(self._inner.metrics)
+
     def subscribe(self, *topics: str) -> None:
         """Replace the subscription."""
-
-        async def subscribe() -> None:
-            self._inner.subscribe(*topics)
-
-        self._run(subscribe())
+        self._call(lambda: self._inner.subscribe(*topics))
 
     def unsubscribe(self) -> None:
-        """Release all records and leave the group."""
+        """Send what is acknowledged, release the rest, leave the group."""
         self._run(self._inner.unsubscribe())
+        self._tell()
 
-    def poll(self, timeout_ms: int = 1_000) -> list[Record]:
+    def poll(self, timeout_ms: int = 1_000) -> Records:
         """The next records; empty when there were none within ``timeout_ms``."""
+        self._tell()
         return self._run(self._inner.poll(timeout_ms))
 
     def __iter__(self) -> Iterator[Record]:
-        return self
-
-    def __next__(self) -> Record:
-        if self._thread is None:
-            raise StopIteration
+        """Records without end, one by one; ends when the consumer is closed."""
         # A record that is at hand costs no way to the other thread and back; nothing there touches
         # what the application holds while it is not waiting in a call.
-        record = self._inner._holdings.advance()
-        if record is None:
-            return self._run(self._inner._next_batch())
-        if self._thread.loop.time() > self._inner._flush_at:
-            self._run(self._inner._give_way())
-        return record
+        inner = self._inner
+        while self._thread is not None:
+            now = self._thread.loop.time
+            iteration = inner._holdings.iteration or self._next_iteration()
+            for record in iteration.records[iteration.given :]:
+                if now() > inner._flush_at:
+                    self._run(inner._give_way())
+                if iteration is not inner._holdings.iteration:
+                    break  # a poll in the loop's body has taken the rest
+                iteration.given += 1
+                yield record
+            else:
+                self._next_iteration()
 
-    def accept(self, record: Record) -> None:
+    def batches(self, timeout_ms: int = 1_000) -> Iterator[Records]:
+        """What :meth:`poll` returns, without end, and without the empty ones."""
+        while self._thread is not None:
+            records = self.poll(timeout_ms)
+            if records:
+                yield records
+
+    def _next_iteration(self) -> Iteration:
+        self._tell()
+        return self._run(self._inner._next_iteration())
+
+    def wakeup(self) -> None:
+        """End the :meth:`poll` or :meth:`commit` that waits, or else the next one, with ``Wakeup``.
+        From any thread.
+        """
+        if self._thread is not None:
+            self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
+
+    def accept(self, *records: Record) -> None:
         """Explicit mode: processed."""
-        self._inner.accept(record)
+        self._inner.accept(*records)
 
-    def release(self, record: Record) -> None:
-        """Explicit mode: deliver it again."""
-        self._inner.release(record)
+    def release(self, *records: Record) -> None:
+        """Explicit mode: deliver them again."""
+        self._inner.release(*records)
 
-    def reject(self, record: Record) -> None:
-        """Explicit mode: it cannot be processed."""
-        self._inner.reject(record)
+    def reject(self, *records: Record) -> None:
+        """Explicit mode: they cannot be processed."""
+        self._inner.reject(*records)
 
-    def renew(self, record: Record) -> None:
+    def renew(self, *records: Record) -> None:
         """Explicit mode: still at work."""
-        self._inner.renew(record)
+        self._inner.renew(*records)
 
-    def acknowledge(self, record: Record, kind: AckType) -> None:
+    def acknowledge(self, record: Record, kind: AckType = AckType.ACCEPT) -> None:
         """Any of the four."""
         self._inner.acknowledge(record, kind)
 
-    def commit(self) -> dict[TopicPartition, KafkaError | None]:
+    def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
+        """Any of the four, by place: for a record that could not be read."""
+        self._inner.acknowledge_offset(topic, partition, offset, kind)
+
+    def commit(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, KafkaError | None]:
         """Send what is acknowledged and wait for the outcome per partition."""
-        return self._run(self._inner.commit())
+        self._tell()
+        try:
+            return self._run(self._inner.commit(timeout_ms=timeout_ms))
+        finally:
+            self._tell()
 
     def commit_async(self) -> None:
         """Send what is acknowledged; the outcome goes to the callback."""
+        self._tell()
+        self._call(self._inner.commit_async)
 
-        async def commit() -> None:
-            self._inner.commit_async()
+    def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
+        """Replace the callback; None: there is none."""
+        self._call(lambda: self._inner.set_acknowledgement_commit_callback(callback))
 
-        self._run(commit())
+    def _tell(self) -> None:
+        self._inner._callback.run(elsewhere=True)
 
 
 class SentRecord:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sharegroup.cli.lines import KeyedValue, LineSplitter, parser, record_json
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.record import Record
-from sharegroup.model.ids import TopicIdPartition
+from sharegroup.client.record import PlainFields, Record
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 
 
@@ -82,7 +82,7 @@ def test_two_ways_to_a_key_are_one_too_many() -> None:
 
 
 def test_a_record_as_json() -> None:
-    record = Record("t", 1, 7, 1234, b"k", b"\xff\x00", [("h", None)], 2, delivery())
+    record = Record(PlainFields(7, 1234, b"k", b"\xff\x00", [("h", None)]), delivery())
     assert json.loads(json.dumps(record_json(record))) == {
         "topic": "t",
         "partition": 1,
@@ -98,10 +98,12 @@ def test_a_record_as_json() -> None:
 def delivery() -> Delivery:
     """What a record is part of; it does not show in the JSON."""
     where = TopicIdPartition(uuid4(), 1)
-    return Delivery(where, OffsetRange(7, 7), 2, Lease(), deadline=0)
+    name = TopicPartition("t", 1)
+    return Delivery(where, name, OffsetRange(7, 7), 2, Lease(), deadline=0)
 
 
 class Lease:
     """A lock that is held."""
 
     lost = False
+    node_id = 1

@@ -16,6 +16,8 @@ from tests.client.working import WAIT_S, fresh, numbers, poll_until, produce, ru
 from tests.servers.running import RunningServer
 
 COUNT = 60
+SENT = ("consumer-share-fetch-manager-metrics", "acknowledgements-send-total")
+FAILED = ("consumer-share-fetch-manager-metrics", "acknowledgements-error-total")
 
 
 def consumer_of(broker: RunningServer, topic: str, group: str, **settings: object) -> ShareConsumer:
@@ -262,8 +264,11 @@ def test_locks_are_renewed_while_the_application_works(broker: RunningServer) ->
         topic, group = await topic_with(broker.bootstrap, 3)
         async with consumer_of(broker, topic, group, renew_locks=True) as consumer:
             await poll_until(consumer, 3)
-            renewed = await consumer._renew(consumer._holdings.undecided())
-            assert set(renewed.values()) == {None}
+            async with asyncio.timeout(WAIT_S):
+                while consumer.metrics()[SENT] < 3:  # acknowledgements of the keeper's
+                    await asyncio.sleep(0.05)
+            assert consumer.metrics()[FAILED] == 0
+            assert set((await consumer.commit()).values()) == {None}
 
     run(scenario)
 

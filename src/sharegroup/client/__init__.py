@@ -19,9 +19,11 @@ if TYPE_CHECKING:
         BufferExhausted,
         CorruptRecordBatch,
         IllegalState,
+        RecordDeserializationError,
+        Wakeup,
     )
     from sharegroup.client.producer import Producer, RecordMetadata, SentRecord
-    from sharegroup.client.record import Record
+    from sharegroup.client.record import Record, Records
 
 __all__ = [
     "AckType",
@@ -33,10 +35,13 @@ __all__ = [
     "OffsetSpec",
     "Producer",
     "Record",
+    "RecordDeserializationError",
     "RecordMetadata",
+    "Records",
     "ResourceType",
     "SentRecord",
     "ShareConsumer",
+    "Wakeup",
 ]
 
 _HOMES = {
@@ -49,10 +54,13 @@ _HOMES = {
     "OffsetSpec": "descriptions",
     "Producer": "producer",
     "Record": "record",
+    "RecordDeserializationError": "errors",
     "RecordMetadata": "producer",
+    "Records": "record",
     "ResourceType": "descriptions",
     "SentRecord": "producer",
     "ShareConsumer": "consumer",
+    "Wakeup": "errors",
 }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.core.acknowledgements import (
     AcknowledgedRange,
     AcknowledgementQueue,
@@ -16,18 +17,30 @@ from sharegroup.client.core.acknowledgements import (
 from sharegroup.client.node_session import Acknowledged, NodeSession
 from sharegroup.client.node_sessions import NodeSessions
 from sharegroup.model.errors import (
-    CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    InvalidShareSessionEpoch,
     KafkaError,
     NotLeaderOrFollower,
+    RequestTimedOut,
     RetriableError,
+    ShareSessionNotFound,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.client")
 
-_PASSING: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable)
-"""The broker could not write its state just now; the locks stand, and it may be said again."""
+_LOCKS_GONE: Final = (
+    NotLeaderOrFollower,
+    FencedLeaderEpoch,
+    UnknownTopicOrPartition,
+    UnknownTopicId,
+)
+"""There is no point in saying it again: another node leads the partition, or none, and the locks
+went with it. Other retriable errors of a partition pass, and the locks stand.
+"""
+_SESSION_GONE: Final = (ShareSessionNotFound, InvalidShareSessionEpoch)
 
 AckOutcomes = dict[TopicIdPartition, KafkaError | None]
 """None is success."""
@@ -48,15 +61,17 @@ class Acknowledger:
         sessions: NodeSessions,
         wanted: Callable[[], Collection[TopicIdPartition]],
         on_acknowledged: Callable[[Acknowledged], None] | None,
+        metrics: ConsumerMetrics,
     ) -> None:
         self._cluster = cluster
         self._sessions = sessions
+        self._metrics = metrics
         self._wanted = wanted
         self._on_acknowledged = on_acknowledged
         self._queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
         self._collectors: list[AckOutcomes] = []
-        self.carrying: dict[int, asyncio.Future[None]] = {}
-        """Nodes with a fetch under way that carries acknowledgements; done when these are known."""
+        self._carried: dict[int, tuple[asyncio.Future[None], set[TopicIdPartition]]] = {}
+        self._sending: set[asyncio.Task[Any]] = set()
 
     def __bool__(self) -> bool:
         return any(self._queues.values())
@@ -78,28 +93,69 @@ class Acknowledger:
         """Take what is queued for a node; the caller owes an outcome for it."""
         leader = self._sessions.leader
         partitions = [p for p, q in self._queues.items() if q and leader(p) == node_id]
-        return {partition: self._queues.pop(partition).take() for partition in partitions}
+        taken = {partition: self._queues.pop(partition).take() for partition in partitions}
+        for ranges in taken.values():
+            self._metrics.acknowledgements_sent(ranges)
+        return taken
+
+    def carry(self, node_id: int, partitions: Iterable[TopicIdPartition]) -> Callable[[], None]:
+        """A fetch from this node carries acknowledgements of these partitions. The caller calls
+        what is returned when their outcomes are known.
+        """
+        known = asyncio.get_running_loop().create_future()
+        self._carried[node_id] = known, set(partitions)
+
+        def done() -> None:
+            del self._carried[node_id]
+            known.set_result(None)
+
+        return done
 
     # --- sending ----------------------------------------------------------------------------------
 
-    async def commit(self) -> AckOutcomes:
-        """Send all, and await the outcomes, also of what is just under way."""
+    async def commit(self, wait_s: float | None = None) -> AckOutcomes:
+        """Send all, and await the outcomes, also of what is just under way. What takes longer than
+        ``wait_s`` has RequestTimedOut here; it goes on, and so it does when the caller is
+        cancelled.
+        """
         outcomes: AckOutcomes = {}
+        queued = [partition for partition, queue in self._queues.items() if queue]
+        carried = [p for _, partitions in self._carried.values() for p in partitions]
         self._collectors.append(outcomes)
         try:
-            queued = [partition for partition, queue in self._queues.items() if queue]
-            by_node = await self._sessions.by_node(queued)
-            await asyncio.gather(*(self.flush(n) for n in by_node.keys() | self.carrying.keys()))
-            self.fail_unled()
+            await self._finish([self._flush_all(queued)], wait_s)
         finally:
             self._collectors = [one for one in self._collectors if one is not outcomes]
+        for partition in (*queued, *carried):
+            if partition not in outcomes:
+                outcomes[partition] = RequestTimedOut(f"no answer in {wait_s} s")
         return outcomes
+
+    async def _flush_all(self, queued: Sequence[TopicIdPartition]) -> None:
+        by_node = await self._sessions.by_node(queued)
+        await asyncio.gather(*(self.flush(n) for n in by_node.keys() | self._carried.keys()))
+        self.fail_unled()
+
+    async def _finish(
+        self, work: Iterable[Coroutine[Any, Any, Any]], wait_s: float | None = None
+    ) -> list[Any]:
+        """Await all, not longer than ``wait_s``. A request that is sent is read to its end whoever
+        loses patience: leaving it would cost the session, and all locks with it.
+        """
+        tasks = [asyncio.create_task(one) for one in work]
+        for task in tasks:
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+        if not tasks:
+            return []
+        done, _ = await asyncio.wait(tasks, timeout=wait_s)
+        return [task.result() for task in tasks if task in done]
 
     async def flush(self, node_id: int, *, final: bool = False) -> None:
         """Send what is queued for one node, after what is under way there."""
         session = self._sessions[node_id]
-        if node_id in self.carrying:
-            await asyncio.shield(self.carrying[node_id])
+        if node_id in self._carried:
+            await asyncio.shield(self._carried[node_id][0])
         ranges = self.take(node_id)
         if ranges or final:
             await self.send(session, ranges, final=final)
@@ -114,15 +170,17 @@ class Acknowledger:
             try:
                 outcomes = await session.acknowledge(left, self._wanted(), final=final)
             except KafkaError as error:
-                self.complete_all(left, error)
-                self.fail_node(session.node_id, error)
+                self.complete_all(left, as_outcome(error))
+                self.fail_node(session.node_id)
                 return
             except asyncio.CancelledError:
                 self.complete_all(left, NotLeaderOrFollower("the acknowledgement was cancelled"))
                 raise
             again = not final and loop.time() < deadline
             passing = {
-                one.partition: one.ranges for one in outcomes if isinstance(one.error, _PASSING)
+                one.partition: one.ranges
+                for one in outcomes
+                if isinstance(one.error, RetriableError) and not isinstance(one.error, _LOCKS_GONE)
             }
             left = passing if again else {}
             for outcome in outcomes:
@@ -133,7 +191,9 @@ class Acknowledger:
             await asyncio.sleep(backoff.next_ms() / 1000)
 
     async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
-        """Begin locks anew; nothing of this is queued or told to ``on_acknowledged``."""
+        """Begin locks anew. Nothing of this is queued, and it goes on when the caller is
+        cancelled.
+        """
         queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
         for partition, first, last in ranges:
             queue = queues.setdefault(partition, AcknowledgementQueue())
@@ -141,19 +201,22 @@ class Acknowledger:
         taken = {partition: queue.take() for partition, queue in queues.items()}
         outcomes: AckOutcomes = {p: NotLeaderOrFollower(f"{p} has no leader") for p in taken}
         by_node = await self._sessions.by_node(taken)
-        results = await asyncio.gather(
-            *(self._renew(node_id, {p: taken[p] for p in ps}) for node_id, ps in by_node.items())
+        results = await self._finish(
+            self._renew(node_id, {p: taken[p] for p in ps}) for node_id, ps in by_node.items()
         )
         for result in results:
             outcomes.update({one.partition: one.error for one in result})
         return outcomes
 
     async def _renew(self, node_id: int, ranges: Ranges) -> list[Acknowledged]:
+        for one in ranges.values():
+            self._metrics.acknowledgements_sent(one)
         try:
             return await self._sessions[node_id].acknowledge(ranges, self._wanted())
         except RetriableError as error:
-            self.fail_node(node_id, error)
-            return [Acknowledged(partition, one, error) for partition, one in ranges.items()]
+            self.fail_node(node_id)
+            outcome = as_outcome(error)
+            return [Acknowledged(partition, one, outcome) for partition, one in ranges.items()]
 
     # --- outcomes ---------------------------------------------------------------------------------
 
@@ -161,6 +224,7 @@ class Acknowledger:
         """An outcome is known."""
         if outcome.error is not None:
             log.info("acknowledgement of %s failed: %s", outcome.partition, outcome.error)
+            self._metrics.acknowledgements_failed(outcome.ranges)
         for collector in self._collectors:
             if collector.get(outcome.partition) is None:
                 collector[outcome.partition] = outcome.error
@@ -172,9 +236,9 @@ class Acknowledger:
         for partition, one in ranges.items():
             self.complete(Acknowledged(partition, one, error))
 
-    def fail_node(self, node_id: int, error: KafkaError) -> None:
+    def fail_node(self, node_id: int) -> None:
         """What is queued for a session that is gone cannot be said any more."""
-        self.complete_all(self.take(node_id), error)
+        self.complete_all(self.take(node_id), locks_gone())
 
     def fail_unled(self) -> None:
         """What is queued for partitions without a leader."""
@@ -184,3 +248,13 @@ class Acknowledger:
                 if ranges:
                     error = NotLeaderOrFollower(f"{partition} has no leader")
                     self.complete(Acknowledged(partition, ranges, error))
+
+
+def locks_gone() -> KafkaError:
+    """The outcome of what was to be said in a session that is gone."""
+    return NotLeaderOrFollower("the share session was lost, and its locks with it")
+
+
+def as_outcome(error: KafkaError) -> KafkaError:
+    """What a failed request means for the acknowledgements in it."""
+    return locks_gone() if isinstance(error, _SESSION_GONE) else error

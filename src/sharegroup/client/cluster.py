@@ -21,10 +21,12 @@ from sharegroup.client.metadata import MetadataImage, TopicInfo
 from sharegroup.client.node_link import NodeLink
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
+    InvalidTopic,
     KafkaError,
     LeaderNotAvailable,
     NetworkException,
     RetriableError,
+    TopicAuthorizationFailed,
     UnknownTopicOrPartition,
     error_from_code,
 )
@@ -240,6 +242,26 @@ class Cluster:
             error = self._topic_errors.pop(name, None)
             raise error or UnknownTopicOrPartition(f"there is no topic {name!r}")
         return known
+
+    async def check_topics(self, names: Iterable[str]) -> None:
+        """Ask whether these topics could be used, without creating any; that one does not exist yet
+        is no error.
+
+        Raises:
+            InvalidTopic, TopicAuthorizationFailed: one cannot be.
+        """
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        try:
+            response: MetadataResponse = await self.send_to_any(METADATA, request)
+        except RetriableError as error:
+            log.info("topics could not be checked: %s", error)
+            return
+        for topic in response.topics:
+            if topic.error_code in (InvalidTopic.code, TopicAuthorizationFailed.code):
+                raise error_from_code(topic.error_code, f"the topic {topic.name!r} is refused")
 
     def watch(self, topics: Iterable[str]) -> None:
         """Include these topics in every :meth:`refresh`."""

@@ -13,31 +13,27 @@ and whatever was not accepted is released and delivered again, to whomever.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
-from sharegroup.client.acknowledger import AckOutcomes
 from sharegroup.client.admin import Admin
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.commit_callback import AckCallback, CommitCallback
+from sharegroup.client.committer import Committer
+from sharegroup.client.consumer_metrics import Metrics
+from sharegroup.client.consumer_settings import check_group, check_positive, is_strict, mode_of
 from sharegroup.client.core.acknowledgements import AckType
-from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings
+from sharegroup.client.core.holdings import Holdings, Iteration
+from sharegroup.client.decode import Decoding, Deserializer
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.fetcher import Fetcher, FetchSettings
-from sharegroup.client.node_session import Acknowledged
-from sharegroup.client.record import Record
+from sharegroup.client.record import Record, Records
 from sharegroup.client.share_member import ShareMember
-from sharegroup.model.errors import ConfigError, KafkaError, NotLeaderOrFollower, UnsupportedVersion
+from sharegroup.client.wakeup import WakeupCall
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.model.offsets import OffsetRange
-
-log = logging.getLogger("sharegroup.client")
-
-AckCallback = Callable[[Mapping[TopicPartition, Sequence[OffsetRange]], KafkaError | None], None]
 
 _ITERATION_FLUSH_S: Final = 1.0
 """While an ``async for`` goes slowly through a batch, what it has accepted is sent this often."""
@@ -58,16 +54,18 @@ class ShareConsumer:
             ``by_duration:PT1H``. It becomes the group's config ``share.auto.offset.reset`` (which
             is ``latest`` when nobody sets it); a group that exists goes on where it is.
         bootstrap_servers: ``host:port,…`` or a list.
+        key_deserializer, value_deserializer: made of bytes whatever the application wants; null
+            stays None. Where one raises, the poll does (:class:`RecordDeserializationError`).
         acknowledgement_mode: ``implicit``: the next :meth:`poll`, or going round an ``async for``,
             accepts the records before; ``explicit``: the application calls :meth:`accept`,
             :meth:`release`, :meth:`reject` or :meth:`renew` for every record.
         acquire_mode: ``batch_optimized``: whole record batches, so that a poll may return more than
             ``max_poll_records``, and the next ones are fetched while the application works;
-            ``record_limit``: never more, and no prefetch.
+            ``record_limit``: never more, no prefetch, and one broker at a time.
         renew_locks: renew the locks of all records held, in the background, for as long as
             ``max_poll_interval_ms`` allows; needs Apache Kafka 4.2 or ours.
         max_poll_interval_ms: the member leaves the group when the application does not poll for so
-            long.
+            long, and joins again with the next poll.
         fetch_max_wait_ms: how long a broker may wait for ``fetch_min_bytes``. A :meth:`commit`
             waits behind a fetch.
         check_crcs: check the checksum of each batch.
@@ -82,6 +80,8 @@ class ShareConsumer:
         group_id: str,
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
         auto_offset_reset: str | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         acknowledgement_mode: Literal["implicit", "explicit"] = "implicit",
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
         renew_locks: bool = False,
@@ -98,7 +98,9 @@ class ShareConsumer:
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
-        _check_settings(group_id, max_poll_records, acquire_mode)
+        check_group(group_id)
+        self._max_poll_records = check_positive("max_poll_records", max_poll_records)
+        self._holdings = Holdings(mode_of(acknowledgement_mode))
         self._cluster = cluster or Cluster(
             bootstrap_servers,
             client_id=client_id,
@@ -108,15 +110,15 @@ class ShareConsumer:
         self._owns_cluster = cluster is None
         self._group_id = group_id
         self._auto_offset_reset = auto_offset_reset
+        self._callback = CommitCallback(acknowledgement_commit_callback, self._name_of)
         self._member = ShareMember(
             self._cluster,
             group_id,
             rack_id=client_rack or None,
             subscribed_topics=topics,
-            poll_interval_max_ms=max_poll_interval_ms,
-            on_acknowledged=self._note_outcome,
+            poll_interval_max_ms=check_positive("max_poll_interval_ms", max_poll_interval_ms),
+            on_acknowledged=self._callback.note,
         )
-        self._holdings = Holdings(_mode(acknowledgement_mode))
         self._fetcher = Fetcher(
             self._member,
             FetchSettings(
@@ -124,17 +126,14 @@ class ShareConsumer:
                 max_bytes=fetch_max_bytes,
                 min_bytes=fetch_min_bytes,
                 max_wait_ms=fetch_max_wait_ms,
-                strict=acquire_mode == "record_limit",
-                check_crcs=check_crcs,
+                strict=is_strict(acquire_mode),
+                decoding=Decoding(check_crcs, key_deserializer, value_deserializer),
             ),
         )
+        self._committer = Committer(self._holdings, self._member, self._callback)
+        self._wakeup = WakeupCall()
         self._renew_locks = renew_locks
-        self._max_poll_records = max_poll_records
-        self._callback = acknowledgement_commit_callback
-        self._in_callback = False
-        self._outcomes: deque[Acknowledged] = deque()
         self._names: dict[TopicIdPartition, TopicPartition] = {}
-        self._background: set[asyncio.Task[Any]] = set()
         self._lock_keeper: asyncio.Task[None] | None = None
         self._started = False
         self._closed = False
@@ -154,27 +153,28 @@ class ShareConsumer:
         self._check_usable()
         if self._started:
             return
-        self._started = True
         if self._auto_offset_reset is not None:
             admin = Admin(cluster=self._cluster)
             await admin.begin_group_at(self._group_id, self._auto_offset_reset)
         await self._member.start()
+        self._started = True
         if self._renew_locks:
-            self._lock_keeper = asyncio.create_task(self._keep_locks())
+            self._lock_keeper = asyncio.create_task(self._committer.keep_locks())
 
     async def close(self, *, timeout_ms: int = 30_000) -> None:
         """Send what is acknowledged, release the rest, leave the group. Nothing happens the
-        second time.
+        second time. It takes at most ``timeout_ms``, and at most ``request_timeout_ms``.
         """
+        self._callback.check_outside()
         if self._closed:
             return
         self._closed = True
         try:
-            if self._started:
-                await self._stop_background()
-                self._queue(self._holdings.release_all())
-                await self._member.close(timeout_ms=timeout_ms)
-                self._run_callback()
+            if self._lock_keeper is not None:
+                self._lock_keeper.cancel()
+            await self._release_all()
+            await self._member.close(timeout_ms=timeout_ms)
+            self._callback.run()
         finally:
             if self._owns_cluster:
                 await self._cluster.close()
@@ -218,203 +218,231 @@ class ShareConsumer:
         """How long a lock lasts, for whoever schedules renewals; None before the first fetch."""
         return self._member.lock_timeout_ms
 
+    def metrics(self) -> Metrics:
+        """Kafka's share consumer metrics: (group, name) → value. An average of nothing is NaN."""
+        return self._member.metrics.read()
+
     def subscribe(self, *topics: str) -> None:
-        """Replace the subscription."""
+        """Replace the subscription. Records that are held stay held, and may be acknowledged."""
         self._check_usable()
         self._member.subscribe(topics)
 
     async def unsubscribe(self) -> None:
-        """Release all records and leave the group."""
+        """Send what is acknowledged, release the rest, leave the group; :meth:`subscribe` comes
+        back.
+        """
         self._check_usable()
-        await self._stop_background()
-        self._queue(self._holdings.release_all())
-        await self._member.commit()
-        self._member.subscribe(())
+        await self._release_all()
+        await self._member.leave()
+        self._callback.run()
+
+    async def _release_all(self) -> None:
+        self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
+        await self._committer.finish()
+        self._committer.queue(self._holdings.release_all())
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def poll(self, timeout_ms: int = 1_000) -> list[Record]:
+    async def poll(self, timeout_ms: int = 1_000) -> Records:
         """The next records; empty when there were none within ``timeout_ms``.
 
         Records of one partition ascend in offset. In implicit mode the records of the poll before
-        are accepted; in explicit mode each of them must have been acknowledged.
+        are accepted; in explicit mode each of them must have been acknowledged. While records are
+        renewed, a poll returns these and no others. Whoever cancels a poll loses nothing.
 
         Raises:
             IllegalState: nothing is subscribed; or unacknowledged records in explicit mode, which
                 stay acknowledgeable.
-            CorruptRecordBatch: a damaged batch was rejected; what came before it was returned
-                before.
+            CorruptRecordBatch: a damaged batch is rejected with the next poll; what came before it
+                was returned before.
+            RecordDeserializationError: a record is released with the next poll; as above.
+            Wakeup: :meth:`wakeup` was called.
             KafkaError: the group or the broker refuses for good.
         """
-        await self._begin_poll()
-        rest = self._holdings.rest()
-        return rest or await self._poll(timeout_ms / 1000)
+        return await self._poll(timeout_ms / 1000)
 
-    def __aiter__(self) -> Self:
-        return self
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """Records without end, one by one. In implicit mode a record is accepted when the next one
+        is asked for. Ends when the consumer is closed.
+        """
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        while not self._closed:
+            iteration = self._holdings.iteration or await self._next_iteration()
+            for record in iteration.records[iteration.given :]:
+                if now() > self._yield_at:
+                    await self._give_way()
+                if iteration is not self._holdings.iteration:
+                    break  # a poll in the loop's body has taken the rest
+                iteration.given += 1
+                yield record
+            else:
+                await self._next_iteration()
 
-    async def __anext__(self) -> Record:
-        if self._closed:
-            raise StopAsyncIteration
-        record = self._holdings.advance()
-        if record is None:
-            return await self._next_batch()
-        if self._now() > self._yield_at:
-            await self._give_way()
-        return record
+    async def batches(self, timeout_ms: int = 1_000) -> AsyncIterator[Records]:
+        """What :meth:`poll` returns, without end, and without the empty ones. In implicit mode
+        going round the loop accepts the whole batch. Ends when the consumer is closed.
+        """
+        while not self._closed:
+            records = await self.poll(timeout_ms)
+            if records:
+                yield records
 
-    async def _next_batch(self) -> Record:
-        """The first record of the next batch of an iteration, however long it takes."""
-        record = None
-        while record is None:
-            await self._begin_poll()
-            self._holdings.iterate(self._holdings.rest() or await self._poll(_GIVE_UP_S))
-            record = self._holdings.advance()
+    async def _next_iteration(self) -> Iteration:
+        """The next batch for an iteration, however long it takes."""
+        records = await self._poll(_GIVE_UP_S)
         self._yield_at = self._now() + _YIELD_S
         self._flush_at = self._now() + _ITERATION_FLUSH_S
-        return record
+        return self._holdings.iterate(records)
 
-    async def _begin_poll(self) -> None:
+    def wakeup(self) -> None:
+        """End the :meth:`poll` or :meth:`commit` that waits, or else the next one, with
+        :class:`Wakeup`. Nothing is lost by it. From another thread, use
+        ``loop.call_soon_threadsafe``, or the synchronous consumer, whose ``wakeup`` may be called
+        from anywhere.
+        """
+        self._wakeup.ring()
+
+    async def _poll(self, wait_s: float) -> Records:
         self._check_usable()
         if not self._started:
             await self.start()
         if not self._member.topics:
             raise IllegalState("nothing is subscribed: name topics, or call subscribe()")
-        self._run_callback()
-        self._raise_damage()
-        self._queue(self._holdings.settle())
-        await self._send_renewals()
+        self._member.metrics.poll_begins()
+        try:
+            async with self._wakeup:
+                return await self._next_records(wait_s)
+        finally:
+            self._member.metrics.poll_ends()
 
-    async def _poll(self, wait_s: float) -> list[Record]:
+    async def _next_records(self, wait_s: float) -> Records:
         deadline = self._now() + wait_s
-        while True:
-            records = self._holdings.next_records(self._max_poll_records, self._now())
-            if records:
-                if self._holdings.has_buffered or not self._fetcher.fetch_ahead():
-                    self._flush_later()
-                return records
+        self._callback.run()
+        self._raise_refusal()
+        self._committer.queue(self._holdings.settle())
+        self._member.polled()
+        self._committer.begin_renewals()
+        if not await self._committer.renewed(wait_s):
+            return Records()  # while renewals are under way there are no other records
+        records = self._holdings.rest() or self._take_buffered()
+        riding = False  # what is queued rides on a fetch ahead
+        while not records:
             remaining = max(0.0, deadline - self._now())
             deliveries = await self._fetcher.fetch(remaining)
-            self._queue(self._holdings.buffer(deliveries))
-            for delivery in deliveries:
-                self._learn_name(delivery)
-            if not self._holdings.has_buffered:
-                self._raise_damage()
+            riding = self._fetcher.fetching_ahead
+            self._names.update((one.partition, one.topic_partition) for one in deliveries)
+            self._committer.queue(self._holdings.buffer(deliveries))
+            records = self._take_buffered()
+            if not records:
+                self._raise_refusal()
                 if remaining <= 0:
-                    self._flush_later()
-                    return []
+                    break
+        if not riding:
+            self._committer.flush()
+        return records
 
-    def _raise_damage(self) -> None:
+    def _take_buffered(self) -> Records:
+        try:
+            return self._holdings.next_records(self._max_poll_records, self._now())
+        finally:
+            self._callback.run()
+
+    def _raise_refusal(self) -> None:
         if self._fetcher.errors:
             raise self._fetcher.errors.popleft()
 
-    def _learn_name(self, delivery: Delivery) -> None:
-        if delivery.records:
-            self._names[delivery.partition] = delivery.records[0].topic_partition
-
     # --- acknowledging ----------------------------------------------------------------------------
 
-    def accept(self, record: Record) -> None:
-        """Explicit mode: processed; it will not come again. Sent by the next :meth:`poll` or
+    def accept(self, *records: Record) -> None:
+        """Explicit mode: processed; they will not come again. Sent by the next :meth:`poll` or
         :meth:`commit`.
 
         Raises:
-            IllegalState: the mode is implicit, or the record has been acknowledged and sent.
+            IllegalState: the mode is implicit, or a record has been acknowledged and sent.
         """
-        self.acknowledge(record, AckType.ACCEPT)
+        for record in records:
+            self.acknowledge(record, AckType.ACCEPT)
 
-    def release(self, record: Record) -> None:
-        """Explicit mode: not processed; deliver it again, if its delivery count allows. Raises
+    def release(self, *records: Record) -> None:
+        """Explicit mode: not processed; deliver them again, if the delivery count allows. Raises
         as :meth:`accept`.
         """
-        self.acknowledge(record, AckType.RELEASE)
+        for record in records:
+            self.acknowledge(record, AckType.RELEASE)
 
-    def reject(self, record: Record) -> None:
-        """Explicit mode: it cannot be processed; it will not come again. Raises as
+    def reject(self, *records: Record) -> None:
+        """Explicit mode: they cannot be processed; they will not come again. Raises as
         :meth:`accept`.
         """
-        self.acknowledge(record, AckType.REJECT)
+        for record in records:
+            self.acknowledge(record, AckType.REJECT)
 
-    def renew(self, record: Record) -> None:
-        """Explicit mode: still at work; its lock begins anew with the next :meth:`poll` or
-        :meth:`commit`, and the poll after that returns it once more, to be acknowledged finally.
-        Raises as :meth:`accept`.
+    def renew(self, *records: Record) -> None:
+        """Explicit mode: still at work; the locks begin anew with the next :meth:`poll` or
+        :meth:`commit`, and the poll after that returns the records once more, to be acknowledged
+        finally. Raises as :meth:`accept`.
         """
-        self.acknowledge(record, AckType.RENEW)
+        for record in records:
+            self.acknowledge(record, AckType.RENEW)
 
-    def acknowledge(self, record: Record, kind: AckType) -> None:
+    def acknowledge(self, record: Record, kind: AckType = AckType.ACCEPT) -> None:
         """Any of the four. Before it is sent, a record may be acknowledged again: the last word
-        counts.
-        """
-        if self._in_callback:
-            raise IllegalState("the acknowledgement callback may not use the consumer")
-        self._holdings.decide(record, kind)
-
-    async def commit(self) -> dict[TopicPartition, KafkaError | None]:
-        """Send what is acknowledged and await the outcome: per partition None, or why all of its
-        failed.
-
-        In implicit mode every record that was given is accepted first, the one in work included.
+        counts. Raises as :meth:`accept`.
         """
         self._check_usable()
-        if self._holdings.implicit:
-            self._holdings.accept_given()
-        decided = self._holdings.take_decided()
-        self._queue(decided)
-        outcomes = await self._send_renewals()
-        outcomes.update({one.partition: _locks_gone() for one in decided if one.lost})
-        for partition, error in (await self._member.commit()).items():
-            outcomes[partition] = outcomes.get(partition) or error
-        self._run_callback()
+        self._holdings.decide(record, kind)
+
+    def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
+        """As :meth:`acknowledge`, by place: for a record that never was one, because it could not
+        be read (the error of :meth:`poll` names its place).
+        """
+        self._check_usable()
+        self._holdings.decide_offset(TopicPartition(topic, partition), offset, kind)
+
+    async def commit(
+        self, *, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Send what is acknowledged and await the outcome: per partition None, or why all of its
+        failed. A failure is not raised: the records concerned come again.
+
+        In implicit mode every record that was given is accepted first, the one in work included.
+        Whoever cancels a commit loses the outcome, not the acknowledgements.
+
+        Args:
+            timeout_ms: an outcome that takes longer is RequestTimedOut; None: no limit but that of
+                the requests themselves.
+
+        Raises:
+            Wakeup: :meth:`wakeup` was called.
+        """
+        self._check_usable()
+        self._callback.run()
+        async with self._wakeup:
+            wait_s = None if timeout_ms is None else timeout_ms / 1000
+            outcomes = await self._committer.commit(wait_s)
+        self._callback.run()
         return {self._name_of(partition): error for partition, error in outcomes.items()}
 
     def commit_async(self) -> None:
         """As :meth:`commit` without waiting; the outcome goes to the callback."""
         self._check_usable()
-        if self._holdings.implicit:
-            self._holdings.accept_given()
-        self._queue(self._holdings.take_decided())
-        self._flush_later()
+        self._callback.run()
+        self._committer.queue_decided()
+        self._committer.begin_renewals()
+        self._committer.flush()
 
-    def _queue(self, decided: list[Decided]) -> None:
-        for one in decided:
-            if one.lost:
-                self._note_outcome(Acknowledged(one.partition, one.ranges, _locks_gone()))
-            else:
-                self._member.acknowledge_ranges(one.partition, one.ranges)
-
-    async def _send_renewals(self) -> AckOutcomes:
-        renewals = self._holdings.take_renewals()
-        if not renewals:
-            return {}
-        return await self._renew(renewals)
-
-    async def _renew(self, ranges: list[tuple[TopicIdPartition, OffsetRange]]) -> AckOutcomes:
-        return await self._member.renew((partition, *offsets) for partition, offsets in ranges)
-
-    async def _keep_locks(self) -> None:
-        """Renew all that is held, at a third of the lock's time."""
-        while True:
-            timeout_ms = self._member.lock_timeout_ms or 3_000
-            await asyncio.sleep(timeout_ms / 3000)
-            ranges = self._holdings.undecided()
-            if not ranges:
-                continue
-            renewed_at = self._now()
-            try:
-                await self._renew(ranges)
-            except UnsupportedVersion as error:
-                log.warning("renew_locks does nothing: %s", error)
-                return
-            self._holdings.locked_until(renewed_at + timeout_ms / 1000)
+    def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
+        """Replace the callback; None: there is none."""
+        self._check_usable()
+        self._callback.replace(callback)
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _check_usable(self) -> None:
         if self._closed:
             raise IllegalState("the consumer is closed")
-        if self._in_callback:
-            raise IllegalState("the acknowledgement callback may not use the consumer")
+        self._callback.check_outside()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -427,64 +455,12 @@ class ShareConsumer:
         return TopicPartition(name, partition.partition)
 
     async def _give_way(self) -> None:
+        """A long iteration lets the loop do its other work, and sends what it has accepted."""
         await asyncio.sleep(0)
         now = self._now()
         self._yield_at = now + _YIELD_S
-        if now > self._flush_at:
+        if now > self._flush_at and not self._closed:
             self._member.polled()
             self._flush_at = now + _ITERATION_FLUSH_S
-            self._queue(self._holdings.take_decided())
-            self._flush_later()
-
-    def _flush_later(self) -> None:
-        """Send what is queued, in the background: the member tells every outcome."""
-        if self._member.has_pending_acknowledgements:
-            task = asyncio.create_task(self._member.commit())
-            self._background.add(task)
-            task.add_done_callback(self._background.discard)
-
-    async def _stop_background(self) -> None:
-        if self._lock_keeper is not None:
-            self._lock_keeper.cancel()
-            await asyncio.wait([self._lock_keeper])
-        await self._fetcher.stop()
-        if self._background:
-            await asyncio.wait(self._background)
-
-    def _note_outcome(self, outcome: Acknowledged) -> None:
-        if self._callback is not None:
-            self._outcomes.append(outcome)
-
-    def _run_callback(self) -> None:
-        while self._outcomes and self._callback is not None:
-            outcome = self._outcomes.popleft()
-            offsets = {self._name_of(outcome.partition): [one.offsets for one in outcome.ranges]}
-            self._in_callback = True
-            try:
-                self._callback(offsets, outcome.error)
-            finally:
-                self._in_callback = False
-
-
-def _check_settings(group_id: str, max_poll_records: int, acquire_mode: str) -> None:
-    if not group_id:
-        raise ConfigError("group_id is empty: name the share group")
-    if max_poll_records < 1:
-        raise ConfigError(f"max_poll_records is {max_poll_records}: it must be at least 1")
-    if acquire_mode not in ("batch_optimized", "record_limit"):
-        raise ConfigError(
-            f"acquire_mode is {acquire_mode!r}: write 'batch_optimized' or 'record_limit'"
-        )
-
-
-def _mode(text: str) -> AcknowledgementMode:
-    try:
-        return AcknowledgementMode(text)
-    except ValueError:
-        raise ConfigError(
-            f"acknowledgement_mode is {text!r}: write 'implicit' or 'explicit'"
-        ) from None
-
-
-def _locks_gone() -> KafkaError:
-    return NotLeaderOrFollower("the share session was lost, and its locks with it")
+            self._committer.queue_decided()
+            self._committer.flush()

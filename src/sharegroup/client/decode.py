@@ -1,97 +1,183 @@
 """From fetched bytes to records, for the offsets that were acquired and no others.
 
 A batch may hold offsets that are not ours; a range may hold offsets that no batch has (compacted
-away, control records): these are acknowledged as gaps. The work per record is one line; all else is
-per batch.
+away, control records): these are acknowledged as gaps. What cannot be read becomes a delivery of
+its own, with an error and a word on it that is decided: REJECT for a damaged batch, RELEASE for a
+record that a deserializer refused. The work per record is done by compiled code; all else is per
+batch.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple
 
 from aiokafka.record.memory_records import MemoryRecords
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.errors import CorruptRecordBatch
+from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
 from sharegroup.client.node_session import FetchedPartition
-from sharegroup.client.record import Record
+from sharegroup.client.record import Fields, PlainFields, Record
+from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 
 log = logging.getLogger("sharegroup.client")
 
+Deserializer = Callable[[bytes], Any]
+"""Not called for null, which stays None."""
 
-def decode_fetched(
-    fetched: FetchedPartition, *, check_crcs: bool = True
-) -> tuple[list[Delivery], list[CorruptRecordBatch]]:
-    """The deliveries of one fetched partition, and its damaged batches, whose offsets are
-    decided: REJECT.
-    """
-    partition = TopicIdPartition(fetched.topic_id, fetched.partition)
-    deliveries = [
-        Delivery(
-            partition,
-            OffsetRange(one.first, one.last),
-            one.delivery_count,
-            fetched.lease,
-            fetched.lock_deadline,
-        )
-        for one in fetched.acquired
-    ]
-    errors: list[CorruptRecordBatch] = []
+
+class Decoding(NamedTuple):
+    """How to read records."""
+
+    check_crcs: bool = True
+    key_deserializer: Deserializer | None = None
+    value_deserializer: Deserializer | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Keys and values are left as bytes."""
+        return self.key_deserializer is None and self.value_deserializer is None
+
+
+class _Unreadable(NamedTuple):
+    first: int
+    last: int
+    kind: AckType
+    error: SharegroupError
+
+
+AS_BYTES: Final = Decoding()
+
+
+def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> list[Delivery]:
+    """The deliveries of one fetched partition, in the order of their offsets."""
+    deliveries = _empty_deliveries(fetched)
+    unreadable: list[_Unreadable] = []
     end = -1
+    at = 0  # deliveries and batches ascend: what ends before this batch needs no second look
     batches = MemoryRecords(fetched.records)
     while (batch := batches.next_batch()) is not None:
         first, end = batch.base_offset, batch.next_offset
-        ours = [one for one in deliveries if one.first < end and one.last >= first]
+        while at < len(deliveries) and deliveries[at].last < first:
+            at += 1
+        ours = _beginning_before(deliveries, at, end)
         if not ours or batch.is_control_batch:
             continue
         try:
-            _decode_batch(batch, ours, fetched.topic, fetched.partition, check_crcs)
+            raw = _records_of(batch, decoding.check_crcs)
         except Exception as error:  # noqa: BLE001  # each codec has exceptions of its own
-            where = TopicPartition(fetched.topic, fetched.partition)
-            errors.append(CorruptRecordBatch(where, first, str(error) or repr(error)))
-            _mark_all(ours, first, end - 1, AckType.REJECT)
+            where = deliveries[at].topic_partition
+            damage = CorruptRecordBatch(where, first, str(error) or repr(error))
+            unreadable.append(_Unreadable(first, end - 1, AckType.REJECT, damage))
+            continue
+        for delivery in ours:
+            mine = _within(delivery, raw, first, end)
+            if not decoding.plain:
+                mine = _deserialized(mine, delivery.topic_partition, decoding, unreadable)
+            _fill(delivery, mine, max(first, delivery.first), min(end - 1, delivery.last))
     _release_missing(deliveries, end)
-    return deliveries, errors
+    if unreadable:
+        return [part for one in deliveries for part in _parts(one, unreadable)]
+    return deliveries
 
 
-def _decode_batch(
-    batch: Any, deliveries: list[Delivery], topic: str, partition: int, check_crc: bool
-) -> None:
+def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:
+    partition = TopicIdPartition(fetched.topic_id, fetched.partition)
+    name = TopicPartition(fetched.topic, fetched.partition)
+    lease, deadline = fetched.lease, fetched.lock_deadline
+    return [
+        Delivery(
+            partition, name, OffsetRange(one.first, one.last), one.delivery_count, lease, deadline
+        )
+        for one in sorted(fetched.acquired)
+    ]
+
+
+def _beginning_before(deliveries: list[Delivery], at: int, end: int) -> Sequence[Delivery]:
+    stop = at
+    while stop < len(deliveries) and deliveries[stop].first < end:
+        stop += 1
+    return deliveries[at:stop]
+
+
+def _records_of(batch: Any, check_crc: bool) -> list[Any]:
     if check_crc and not batch.validate_crc():
         raise ValueError("its checksum does not match")
-    first, last = batch.base_offset, batch.next_offset - 1
-    raw = list(batch)  # all or nothing: a batch that is damaged half-way gives no records
-    for delivery in deliveries:
-        if delivery.first <= first and last <= delivery.last:
-            mine = raw
-        else:
-            mine = [r for r in raw if delivery.first <= r.offset <= delivery.last]
-        count = delivery.delivery_count
-        delivery.records += [
-            Record(
-                topic, partition, r.offset, r.timestamp, r.key, r.value, r.headers, count, delivery
-            )
-            for r in mine
-        ]
-        _mark_records(delivery, max(first, delivery.first), min(last, delivery.last), mine)
+    return list(batch)  # all or nothing: a batch that is damaged half-way gives no records
 
 
-def _mark_records(delivery: Delivery, first: int, last: int, raw: list[Any]) -> None:
+def _within(delivery: Delivery, raw: list[Any], first: int, end: int) -> list[Any]:
+    if delivery.first <= first and end - 1 <= delivery.last:
+        return raw
+    return [one for one in raw if delivery.first <= one.offset <= delivery.last]
+
+
+def _deserialized(
+    raw: list[Any], where: TopicPartition, decoding: Decoding, unreadable: list[_Unreadable]
+) -> list[Any]:
+    key_of, value_of = decoding.key_deserializer, decoding.value_deserializer
+    found: list[Any] = []
+    for one in raw:
+        key, value = one.key, one.value
+        origin = "key"
+        try:
+            if key is not None and key_of is not None:
+                key = key_of(key)
+            origin = "value"
+            if value is not None and value_of is not None:
+                value = value_of(value)
+        except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+            refusal = RecordDeserializationError(where, one.offset, origin, one.key, one.value)
+            refusal.__cause__ = error
+            unreadable.append(_Unreadable(one.offset, one.offset, AckType.RELEASE, refusal))
+            continue
+        found.append(PlainFields(one.offset, one.timestamp, key, value, one.headers))
+    return found
+
+
+def _fill(delivery: Delivery, raw: Sequence[Fields], first: int, last: int) -> None:
+    delivery.records += map(Record, raw, repeat(delivery))
     if len(raw) == last - first + 1:
         delivery.mark(first, last, UNDECIDED)
         return
-    for record in raw:  # a compacted batch
-        delivery.types[record.offset - delivery.first] = UNDECIDED
+    for one in raw:  # a compacted batch
+        delivery.types[one.offset - delivery.first] = UNDECIDED
 
 
-def _mark_all(deliveries: Iterable[Delivery], first: int, last: int, kind: AckType) -> None:
-    for delivery in deliveries:
-        delivery.mark(max(first, delivery.first), min(last, delivery.last), kind)
+def _parts(delivery: Delivery, unreadable: list[_Unreadable]) -> list[Delivery]:
+    """The delivery cut up, so that what cannot be read stands alone."""
+    parts: list[Delivery] = []
+    first = delivery.first
+    for one in unreadable:
+        begin, last = max(one.first, first), min(one.last, delivery.last)
+        if begin > last:
+            continue
+        if first < begin:
+            parts.append(_part_of(delivery, first, begin - 1))
+        broken = delivery.part(begin, last)
+        broken.mark(begin, last, one.kind)
+        broken.error = one.error
+        parts.append(broken)
+        first = last + 1
+    if not parts:
+        return [delivery]
+    if first <= delivery.last:
+        parts.append(_part_of(delivery, first, delivery.last))
+    return parts
+
+
+def _part_of(delivery: Delivery, first: int, last: int) -> Delivery:
+    part = delivery.part(first, last)
+    part.types[:] = delivery.types[first - delivery.first : last - delivery.first + 1]
+    part.records = [
+        Record(one._fields, part) for one in delivery.records if first <= one.offset <= last
+    ]
+    return part
 
 
 def _release_missing(deliveries: list[Delivery], end: int) -> None:
@@ -102,4 +188,5 @@ def _release_missing(deliveries: list[Delivery], end: int) -> None:
     if missing:
         where = ", ".join(f"{one.first}-{one.last} of {one.partition}" for one in missing)
         log.warning("acquired without their records, and released: %s", where)
-        _mark_all(missing, end, max(one.last for one in missing), AckType.RELEASE)
+    for one in missing:
+        one.mark(max(end, one.first), one.last, AckType.RELEASE)

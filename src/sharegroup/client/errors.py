@@ -5,8 +5,12 @@ The tree::
     SharegroupError
     ├── BootstrapError        none of the bootstrap servers answered
     ├── IllegalState          a call that is out of order: a mistake in the calling program
-    ├── CorruptRecordBatch    fetched bytes that are damaged; the broker was told to archive them
-    (REJECT) └── BufferExhausted       the producer's buffer stayed full for too long
+    ├── Wakeup                ``wakeup()`` ended the call
+    ├── CorruptRecordBatch    fetched bytes that are damaged; the broker is told to archive them
+    │                         (REJECT)
+    ├── RecordDeserializationError
+    │                         a deserializer failed; the record is released
+    └── BufferExhausted       the producer's buffer stayed full for too long
 """
 
 from __future__ import annotations
@@ -27,6 +31,10 @@ class IllegalState(SharegroupError):
     """
 
 
+class Wakeup(SharegroupError):
+    """``wakeup()`` was called (Java: WakeupException). Nothing is lost: the next call goes on."""
+
+
 class CorruptRecordBatch(SharegroupError):
     """A record batch that cannot be read. Its records are rejected, so that they do not come back
     for ever.
@@ -38,6 +46,32 @@ class CorruptRecordBatch(SharegroupError):
         super().__init__(f"the record batch at offset {offset} of {partition} is damaged: {reason}")
         self.partition = partition
         self.offset = offset
+
+
+class RecordDeserializationError(SharegroupError):
+    """A deserializer raised (Java: RecordDeserializationException); ``__cause__`` is what it
+    raised.
+
+    The record is released, unless ``acknowledge_offset`` says something else before the next poll.
+
+    ``partition`` and ``offset`` say where it is, ``key`` and ``value`` are its bytes, and
+    ``origin`` says which of the two could not be read.
+    """
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        offset: int,
+        origin: str,
+        key: bytes | None,
+        value: bytes | None,
+    ) -> None:
+        super().__init__(f"the {origin} at offset {offset} of {partition} cannot be deserialized")
+        self.partition = partition
+        self.offset = offset
+        self.origin = origin
+        self.key = key
+        self.value = value
 
 
 class BufferExhausted(SharegroupError):

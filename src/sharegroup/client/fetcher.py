@@ -1,4 +1,4 @@
-"""A consumer's fetching: on demand, and ahead of demand while there is plenty."""
+"""Fetching ahead: while the application works on records, the next ones are on their way."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections import deque
 from dataclasses import dataclass
 
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.decode import decode_fetched
-from sharegroup.client.errors import CorruptRecordBatch
+from sharegroup.client.decode import Decoding, decode_fetched
 from sharegroup.client.node_session import FetchedPartition
 from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import KafkaError
 
 log = logging.getLogger("sharegroup.client")
 
@@ -25,7 +25,7 @@ class FetchSettings:
     min_bytes: int
     max_wait_ms: int
     strict: bool
-    check_crcs: bool
+    decoding: Decoding
 
 
 class Fetcher:
@@ -33,24 +33,22 @@ class Fetcher:
 
     A fetch that waits at the broker would hold up a commit behind it, and locks of records that
     nobody processes run out; so the fetch ahead does not wait, and happens only when the last fetch
-    came back full.
+    came back full. It begins before what came is decoded: the broker works meanwhile.
 
     Attributes:
-        errors: damaged batches, to be raised by the consumer.
+        errors: partitions that are refused for good, to be raised by the consumer.
     """
 
     def __init__(self, member: ShareMember, settings: FetchSettings) -> None:
-        self.errors: deque[CorruptRecordBatch] = deque()
+        self.errors: deque[KafkaError] = deque()
         self._member = member
         self._settings = settings
         self._ahead: asyncio.Task[list[FetchedPartition]] | None = None
         self._plenty = False
 
-    def fetch_ahead(self) -> bool:
-        """Begin the next fetch now, if there is plenty; whether one is under way."""
-        if self._ahead is None and self._plenty and not self._settings.strict:
-            self._ahead = asyncio.create_task(self._fetch(0), name="share-fetch-ahead")
-            self._ahead.add_done_callback(_seen)
+    @property
+    def fetching_ahead(self) -> bool:
+        """The next fetch is under way."""
         return self._ahead is not None
 
     async def fetch(self, wait_s: float) -> list[Delivery]:
@@ -58,21 +56,30 @@ class Fetcher:
         ``max_wait_ms``.
 
         Raises:
-            KafkaError: a partition is refused for good (authorisation), or the group.
+            KafkaError: the group has thrown this member out.
         """
         if self._ahead is not None:
             ahead = self._ahead
             await asyncio.wait([ahead])  # whoever is cancelled here leaves it to the next one
             self._ahead = None
-            return self._decode(ahead.result())
-        wait_ms = min(self._settings.max_wait_ms, int(wait_s * 1000))
-        return self._decode(await self._fetch(wait_ms))
+            fetched = ahead.result()
+        else:
+            fetched = await self._fetch(min(self._settings.max_wait_ms, int(wait_s * 1000)))
+        self._note_plenty(fetched)
+        if self._plenty and not self._settings.strict:
+            self._ahead = asyncio.create_task(self._fetch(0), name="share-fetch-ahead")
+            self._ahead.add_done_callback(_seen)
+        return self._decode(fetched)
 
-    async def stop(self) -> None:
-        """Wait for the fetch ahead, which does not wait itself, and forget what it brought."""
-        if self._ahead is not None:
-            await asyncio.wait([self._ahead])
-            self._ahead = None
+    async def stop(self) -> list[Delivery]:
+        """Wait for the fetch ahead, which does not wait itself; what it brought, which nobody will
+        process.
+        """
+        if self._ahead is None:
+            return []
+        ahead, self._ahead = self._ahead, None
+        await asyncio.wait([ahead])
+        return [] if ahead.cancelled() or ahead.exception() else self._decode(ahead.result())
 
     async def _fetch(self, max_wait_ms: int) -> list[FetchedPartition]:
         return await self._member.fetch(
@@ -83,17 +90,20 @@ class Fetcher:
             strict=self._settings.strict,
         )
 
+    def _note_plenty(self, fetched: list[FetchedPartition]) -> None:
+        count = sum(last - first + 1 for one in fetched for first, last, _ in one.acquired)
+        size = sum(len(one.records) for one in fetched)
+        self._plenty = count >= self._settings.max_records or 2 * size >= self._settings.max_bytes
+        if fetched:
+            self._member.metrics.fetched(size, count)
+
     def _decode(self, fetched: list[FetchedPartition]) -> list[Delivery]:
         found: list[Delivery] = []
         for one in fetched:
             if one.error is not None:
-                raise one.error
-            deliveries, errors = decode_fetched(one, check_crcs=self._settings.check_crcs)
-            self.errors.extend(errors)
-            found += deliveries
-        count = sum(len(delivery.records) for delivery in found)
-        size = sum(len(one.records) for one in fetched)
-        self._plenty = count >= self._settings.max_records or 2 * size >= self._settings.max_bytes
+                self.errors.append(one.error)
+            else:
+                found += decode_fetched(one, self._settings.decoding)
         return found
 
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
@@ -34,9 +35,10 @@ class Heartbeats:
     task.
     """
 
-    def __init__(self, cluster: Cluster, membership: Membership) -> None:
+    def __init__(self, cluster: Cluster, membership: Membership, metrics: ConsumerMetrics) -> None:
         self._cluster = cluster
         self._membership = membership
+        self._metrics = metrics
         self._backoff = cluster.backoff()
         self._woken = asyncio.Event()
         self._changed = asyncio.Event()
@@ -96,10 +98,12 @@ class Heartbeats:
     async def _send(self, request: ShareGroupHeartbeatRequest) -> None:
         membership = self._membership
         before = membership.assignment
+        self._metrics.heartbeat_sent()
         try:
             response: ShareGroupHeartbeatResponse = await self._cluster.send_to_coordinator(
                 membership.group_id, SHARE_GROUP_HEARTBEAT, request
             )
+            self._metrics.heartbeat_answered()
             if response.error_code:
                 raise error_from_code(response.error_code, response.error_message)
         except KafkaError as error:
@@ -111,5 +115,6 @@ class Heartbeats:
         self._backoff.reset()
         membership.answered(response, now_ms())
         if membership.assignment != before:
+            self._metrics.rebalanced()
             names = ", ".join(map(str, sorted(membership.assignment))) or "nothing"
             log.debug("%s in %s holds %s", membership.member_id, membership.group_id, names)

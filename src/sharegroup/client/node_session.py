@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.model.errors import (
@@ -33,13 +34,14 @@ _NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_byt
 
 
 class Lease:
-    """The locks of one share session: they live as long as the session does. ``lost`` turns True
-    once.
+    """The locks of one share session with one node: they live as long as the session does. ``lost``
+    turns True once.
     """
 
-    __slots__ = ("lost",)
+    __slots__ = ("lost", "node_id")
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int = -1) -> None:
+        self.node_id = node_id
         self.lost = False
 
 
@@ -90,12 +92,20 @@ class NodeSession:
             before.
     """
 
-    def __init__(self, cluster: Cluster, node_id: int, group_id: str, member_id: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_id: int,
+        group_id: str,
+        member_id: str,
+        metrics: ConsumerMetrics,
+    ) -> None:
         self.node_id = node_id
         self.lock_timeout_ms: int | None = None
         self._cluster = cluster
         self._session = ShareSession(group_id, member_id)
-        self._lease = Lease()
+        self._metrics = metrics
+        self._lease = Lease(node_id)
         self._turn = asyncio.Lock()
 
     @property
@@ -140,7 +150,7 @@ class NodeSession:
             response: ShareAcknowledgeResponse = await self._send(SHARE_ACKNOWLEDGE, request)
             self._note_lock_timeout(response.acquisition_lock_timeout_ms)
             if final:
-                self._session.lost()
+                self._lose()
             answers = {
                 TopicIdPartition(topic.topic_id, p.partition_index): p
                 for topic in response.responses
@@ -223,6 +233,8 @@ class NodeSession:
         wait_ms: int = 0,
     ) -> Any:
         """Send and step the epoch; whatever goes wrong, the session is lost with it."""
+        now = asyncio.get_running_loop().time
+        began = now()
         try:
             response = await self._cluster.send(
                 self.node_id, api, request, timeout_ms=self._cluster.request_timeout_ms + wait_ms
@@ -233,12 +245,13 @@ class NodeSession:
             self._lose()
             raise
         self._session.answered()
+        self._metrics.request_answered(now() - began, response.throttle_time_ms)
         return response
 
     def _lose(self) -> None:
         self._session.lost()
         self._lease.lost = True
-        self._lease = Lease()
+        self._lease = Lease(self.node_id)
 
     def _note_lock_timeout(self, timeout_ms: int) -> None:
         if timeout_ms > 0:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.node_session import NodeSession
 from sharegroup.model.errors import RetriableError
 from sharegroup.model.ids import TopicIdPartition
@@ -17,10 +18,13 @@ log = logging.getLogger("sharegroup.client")
 class NodeSessions:
     """Sessions by node, made when first asked for, and who leads which partition."""
 
-    def __init__(self, cluster: Cluster, group_id: str, member_id: str) -> None:
+    def __init__(
+        self, cluster: Cluster, group_id: str, member_id: str, metrics: ConsumerMetrics
+    ) -> None:
         self._cluster = cluster
         self._group_id = group_id
         self._member_id = member_id
+        self._metrics = metrics
         self._sessions: dict[int, NodeSession] = {}
 
     def __iter__(self) -> Iterator[NodeSession]:
@@ -30,7 +34,7 @@ class NodeSessions:
         session = self._sessions.get(node_id)
         if session is None:
             session = self._sessions[node_id] = NodeSession(
-                self._cluster, node_id, self._group_id, self._member_id
+                self._cluster, node_id, self._group_id, self._member_id, self._metrics
             )
         return session
 

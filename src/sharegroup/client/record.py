@@ -1,9 +1,9 @@
-"""A record as the application sees it."""
+"""A record as the application sees it, and what a poll returns: many of them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sharegroup.model.ids import TopicPartition
 
@@ -13,60 +13,94 @@ if TYPE_CHECKING:
 Headers = list[tuple[str, bytes | None]]
 
 
+class Fields(Protocol):
+    """What a record batch says of one record."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def key(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+class PlainFields(NamedTuple):
+    """Fields that are not read from a batch: deserialized ones."""
+
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+    headers: Headers
+
+
 class Record:
     """One delivered record.
 
-    Attributes:
-        topic, partition, offset: where it is in the log.
-        timestamp: milliseconds since 1970; -1: none.
-        key, value: the bytes; None: null.
-        headers: name and bytes, in order.
-        delivery_count: 1 at the first delivery to this group, then 2, and so on.
+    Two pointers, so that making half a million of them a second costs little: to the fields as the
+    decoder made them, and to the delivery, which knows where they come from and what was said of
+    them.
     """
 
-    __slots__ = (
-        "_delivery",
-        "delivery_count",
-        "headers",
-        "key",
-        "offset",
-        "partition",
-        "timestamp",
-        "topic",
-        "value",
-    )
+    __slots__ = ("_delivery", "_fields")
 
-    def __init__(  # positional: made half a million times a second
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-        delivery_count: int,
-        delivery: Delivery,
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.timestamp = timestamp
-        self.key = key
-        self.value = value
-        self.headers = headers
-        self.delivery_count = delivery_count
+    def __init__(self, fields: Fields, delivery: Delivery) -> None:
+        self._fields = fields
         self._delivery = delivery
+
+    @property
+    def topic(self) -> str:
+        """The topic it is from."""
+        return self._delivery.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        """The number of its partition."""
+        return self._delivery.topic_partition.partition
 
     @property
     def topic_partition(self) -> TopicPartition:
         """The partition it is from."""
-        return TopicPartition(self.topic, self.partition)
+        return self._delivery.topic_partition
+
+    @property
+    def offset(self) -> int:
+        """Its place in the partition's log."""
+        return self._fields.offset
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since 1970; -1: none."""
+        return self._fields.timestamp
 
     @property
     def time(self) -> datetime:
         """The timestamp, in UTC."""
-        return datetime.fromtimestamp(self.timestamp / 1000, UTC)
+        return datetime.fromtimestamp(self._fields.timestamp / 1000, UTC)
+
+    @property
+    def key(self) -> Any:
+        """The bytes, or what the ``key_deserializer`` made of them; None: null."""
+        return self._fields.key
+
+    @property
+    def value(self) -> Any:
+        """The bytes, or what the ``value_deserializer`` made of them; None: null."""
+        return self._fields.value
+
+    @property
+    def headers(self) -> Headers:
+        """Name and bytes, in order."""
+        return self._fields.headers
+
+    @property
+    def delivery_count(self) -> int:
+        """1 at the first delivery to this group, then 2, and so on."""
+        return self._delivery.delivery_count
 
     def __repr__(self) -> str:
         return (
@@ -74,3 +108,16 @@ class Record:
             f"key={self.key!r}, value={self.value!r}, headers={self.headers!r}, "
             f"delivery_count={self.delivery_count})"
         )
+
+
+class Records(list[Record]):
+    """What one poll returned: a list, in which the records of one partition ascend in offset."""
+
+    __slots__ = ()
+
+    def by_partition(self) -> dict[TopicPartition, list[Record]]:
+        """The records of each partition."""
+        found: dict[TopicPartition, list[Record]] = {}
+        for record in self:
+            found.setdefault(record.topic_partition, []).append(record)
+        return found

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from sharegroup.client.acknowledger import Acknowledger, AckOutcomes
+from sharegroup.client.acknowledger import Acknowledger, AckOutcomes, as_outcome
 from sharegroup.client.backoff import Backoff
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.core.acknowledgements import (
     AcknowledgedRange,
     AckType,
@@ -86,11 +87,15 @@ class ShareMember:
         self._membership = Membership(
             group_id, self.member_id, rack_id=rack_id, poll_interval_max_ms=poll_interval_max_ms
         )
-        self._heartbeats = Heartbeats(cluster, self._membership)
-        self._sessions = NodeSessions(cluster, group_id, self.member_id)
+        self.metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time())
+        """Counted by everything that this member does."""
+        self._heartbeats = Heartbeats(cluster, self._membership, self.metrics)
+        self._sessions = NodeSessions(cluster, group_id, self.member_id, self.metrics)
         self._acknowledger = Acknowledger(
-            cluster, self._sessions, lambda: self.assignment, on_acknowledged
+            cluster, self._sessions, lambda: self.assignment, on_acknowledged, self.metrics
         )
+        self._checking: asyncio.Task[None] | None = None
+        self._strict_node = -1
         self._pauses: dict[int, Backoff] = {}
         self._rounds: dict[int, asyncio.Task[list[FetchedPartition]]] = {}
 
@@ -163,9 +168,13 @@ class ShareMember:
     def subscribe(self, topics: Iterable[str]) -> None:
         """Set the subscription; an empty one leaves the group."""
         self._topics = tuple(sorted(set(topics)))
+        self._forget_check()
         if self._topics:
             self._cluster.watch(self._topics)
             self._membership.subscribe(self._topics, now_ms())
+            check = self._cluster.check_topics(self._topics)
+            self._checking = asyncio.create_task(check, name="share-topic-check")
+            self._checking.add_done_callback(_seen)
         else:
             self._membership.leave(now_ms())
         self._heartbeats.wake()
@@ -178,15 +187,26 @@ class ShareMember:
         far as the broker keeps them when the connection goes. A successor takes over with the same
         member id.
         """
-        await self._end_rounds()
         if release:
-            try:
-                async with asyncio.timeout(timeout_ms / 1000):
-                    await self._end_sessions()
-                    await self._leave(timeout_ms)
-            except TimeoutError:
-                log.warning("%s left %s without a word: time-out", self.member_id, self.group_id)
+            await self.leave(timeout_ms=timeout_ms)
+        else:
+            await self._end_rounds()
+        self._forget_check()
         await self._heartbeats.stop()
+
+    async def leave(self, *, timeout_ms: int = 30_000) -> None:
+        """Send what is queued, end the sessions, which releases all that is acquired, and leave the
+        group; :meth:`subscribe` comes back.
+        """
+        await self._end_rounds()
+        limit_ms = min(timeout_ms, self._cluster.request_timeout_ms)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._end_sessions()
+                await self._leave(limit_ms)
+        except TimeoutError:
+            log.warning("%s left %s without a word: time-out", self.member_id, self.group_id)
+        self._topics = ()
 
     async def _end_rounds(self) -> None:
         if not self._rounds:
@@ -263,12 +283,24 @@ class ShareMember:
 
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
         wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
+        if limits.strict:
+            wanted = self._one_node(wanted)
         for node_id in wanted.keys() | self._acknowledger.nodes():
             if node_id not in self._rounds:
                 partitions = wanted.get(node_id, [])
                 self._rounds[node_id] = asyncio.create_task(
                     self._round(node_id, partitions, limits), name=f"share-fetch-{node_id}"
                 )
+
+    def _one_node(
+        self, wanted: dict[int, list[TopicIdPartition]]
+    ) -> dict[int, list[TopicIdPartition]]:
+        """Strict limits hold for one request; so one node is asked at a time, each in its turn."""
+        if not wanted or self._rounds:
+            return {}
+        nodes = sorted(wanted)
+        self._strict_node = next((n for n in nodes if n > self._strict_node), nodes[0])
+        return {self._strict_node: wanted[self._strict_node]}
 
     async def _harvest(self, remaining: float) -> list[FetchedPartition]:
         if not self._rounds:
@@ -294,9 +326,7 @@ class ShareMember:
         session = self._sessions[node_id]
         acknowledgements = self._acknowledger.take(node_id) if session.open else {}
         riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
-        settled = asyncio.get_running_loop().create_future()
-        if riding or acknowledgements:
-            self._acknowledger.carrying[node_id] = settled
+        settled = self._acknowledger.carry(node_id, (*riding, *acknowledgements))
         try:
             if acknowledgements:  # of partitions that are not ours any more
                 await self._acknowledger.send(session, acknowledgements)
@@ -304,8 +334,7 @@ class ShareMember:
                 return []
             fetched = await self._fetch_from(session, wanted, riding, limits)
         finally:
-            self._acknowledger.carrying.pop(node_id, None)
-            settled.set_result(None)
+            settled()
         if any(isinstance(one.error, RetriableError) for one in fetched):
             await self._recover(node_id)
             fetched = [one for one in fetched if not isinstance(one.error, RetriableError)]
@@ -324,8 +353,8 @@ class ShareMember:
             fetched, outcomes = await session.fetch(wanted, riding, limits)
         except RetriableError as error:
             log.info("fetch from node %s: %s", session.node_id, error)
-            self._acknowledger.complete_all(riding, error)
-            self._acknowledger.fail_node(session.node_id, error)
+            self._acknowledger.complete_all(riding, as_outcome(error))
+            self._acknowledger.fail_node(session.node_id)
             await self._recover(session.node_id)
             return []
         except BaseException as error:
@@ -364,14 +393,20 @@ class ShareMember:
         """As :meth:`acknowledge`, for ranges that are ready-made."""
         self._acknowledger.extend(partition, ranges)
 
-    async def commit(self) -> AckOutcomes:
+    def has_moved(self, partition: TopicIdPartition, node_id: int) -> bool:
+        """Another node leads the partition now: the locks that this one gave are gone."""
+        leader = self._sessions.leader(partition)
+        return leader is not None and leader != node_id
+
+    async def commit(self, wait_s: float | None = None) -> AckOutcomes:
         """Send what is queued and await all outcomes, also of what is just under way; None is
-        success.
+        success, RequestTimedOut is what took longer than ``wait_s``. Nothing is lost when the
+        caller is cancelled.
 
         Acknowledgements whose session is lost come back with NotLeaderOrFollower or the network's
         error: their locks are gone, and the records are delivered again.
         """
-        return await self._acknowledger.commit()
+        return await self._acknowledger.commit(wait_s)
 
     async def renew(self, ranges: OffsetsByPartition) -> AckOutcomes:
         """Begin the acquisition locks of these offsets anew.
@@ -392,3 +427,17 @@ class ShareMember:
     def _raise_failure(self) -> None:
         if self._membership.error is not None:
             raise self._membership.error
+        if self._checking is not None and self._checking.done():
+            checked, self._checking = self._checking, None
+            checked.result()
+
+    def _forget_check(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
+            self._checking = None
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """What the check found is raised by the next fetch, if there is one."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.info("subscription: %s", error)

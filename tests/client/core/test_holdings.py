@@ -9,22 +9,24 @@ import pytest
 from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange, AckType
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings
-from sharegroup.client.errors import IllegalState
+from sharegroup.client.errors import CorruptRecordBatch, IllegalState
 from sharegroup.client.node_session import Lease
-from sharegroup.client.record import Record
-from sharegroup.model.ids import TopicIdPartition
+from sharegroup.client.record import PlainFields, Record
+from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 
 WHERE = TopicIdPartition(UUID(int=1), 0)
+NAME = TopicPartition("t", 0)
 NOW_S = 0.0
 LATE_S = 100.0
 
 
 def delivery(first: int, last: int, lease: Lease | None = None) -> Delivery:
-    one = Delivery(WHERE, OffsetRange(first, last), 1, lease or Lease(), deadline=30.0)
+    one = Delivery(WHERE, NAME, OffsetRange(first, last), 1, lease or Lease(), deadline=30.0)
     one.mark(first, last, UNDECIDED)
     one.records = [
-        Record("t", 0, offset, 0, None, b"", [], 1, one) for offset in range(first, last + 1)
+        Record(PlainFields(offset, 0, None, b"", []), one) for offset in range(first, last + 1)
     ]
     return one
 
@@ -99,7 +101,7 @@ def test_gaps_go_with_the_others_and_a_range_of_gaps_at_once() -> None:
     with_gap = delivery(0, 2)
     with_gap.mark(1, 1, AckType.GAP)
     with_gap.records.pop(1)
-    gaps_only = Delivery(WHERE, OffsetRange(3, 5), 1, Lease(), 30.0)
+    gaps_only = Delivery(WHERE, NAME, OffsetRange(3, 5), 1, Lease(), 30.0)
     holdings = Holdings(AcknowledgementMode.IMPLICIT)
     assert ranges(holdings.buffer([with_gap, gaps_only])) == [AcknowledgedRange(3, 5, b"\0")]
     holdings.next_records(10, NOW_S)
@@ -121,31 +123,54 @@ def test_what_waited_longer_than_its_lock_is_dropped() -> None:
     assert holdings.next_records(10, LATE_S) == []
 
 
-def test_iteration_accepts_one_when_the_next_is_asked_for() -> None:
-    holdings = implicit(delivery(0, 3))
-    holdings.iterate(holdings.next_records(10, NOW_S))
-    for _ in range(3):
-        assert holdings.advance() is not None
-    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 1, b"\1")]
-    assert ranges(holdings.release_all()) == [AcknowledgedRange(2, 3, b"\2")]
+def iterating(*deliveries: Delivery, given: int) -> Holdings:
+    holdings = implicit(*deliveries)
+    iteration = holdings.iterate(holdings.next_records(10, NOW_S))
+    iteration.given = given
+    return holdings
+
+
+def test_an_iteration_that_ends_accepts_all_but_the_record_in_hand() -> None:
+    holdings = iterating(delivery(0, 3), given=3)
+    assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 3, b"\1\1\2\2")]
 
 
 def test_a_commit_within_an_iteration_accepts_what_was_given() -> None:
-    holdings = implicit(delivery(0, 3))
-    holdings.iterate(holdings.next_records(10, NOW_S))
-    holdings.advance()
-    holdings.advance()
+    holdings = iterating(delivery(0, 1), delivery(2, 5), given=4)
     holdings.accept_given()
-    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 1, b"\1")]
+    assert ranges(holdings.take_decided()) == [
+        AcknowledgedRange(0, 1, b"\1"),
+        AcknowledgedRange(2, 3, b"\1"),
+    ]
+    assert holdings.iteration is not None
+    holdings.iteration.given = 6
+    holdings.accept_given()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(4, 5, b"\1")]
 
 
 def test_a_poll_within_an_iteration_returns_its_rest() -> None:
-    holdings = implicit(delivery(0, 3))
-    holdings.iterate(holdings.next_records(10, NOW_S))
-    holdings.advance()
+    holdings = iterating(delivery(0, 3), given=1)
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 0, b"\1")]
     assert [r.offset for r in holdings.rest()] == [1, 2, 3]
     assert ranges(holdings.settle()) == [AcknowledgedRange(1, 3, b"\1")]
+
+
+def test_an_iteration_of_the_rest_of_another_counts_from_its_own_start() -> None:
+    holdings = iterating(delivery(0, 3), given=2)
+    holdings.settle()
+    holdings.iterate(holdings.rest()).given = 1
+    holdings.accept_given()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(2, 2, b"\1")]
+
+
+def test_an_iteration_in_explicit_mode_wants_a_word_at_its_end() -> None:
+    holdings = explicit(delivery(0, 1))
+    iteration = holdings.iterate(holdings.next_records(10, NOW_S))
+    iteration.given = 1
+    assert holdings.settle() == []
+    iteration.given = 2
+    with pytest.raises(IllegalState, match="All records must be acknowledged"):
+        holdings.settle()
 
 
 def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
@@ -154,12 +179,76 @@ def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
     for record, kind in zip(records, (AckType.ACCEPT, AckType.RENEW, AckType.RENEW), strict=True):
         holdings.decide(record, kind)
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 0, b"\1")]
-    assert holdings.take_renewals() == [(WHERE, OffsetRange(1, 2))]
+    [renewals] = holdings.take_renewals()
+    assert renewals.offsets == OffsetRange(1, 2)
+    assert holdings.rest() == []
+    with pytest.raises(IllegalState, match="comes again first"):
+        holdings.decide(records[1], AckType.ACCEPT)
+    assert holdings.settle() == [], "what is being renewed needs no word"
+    holdings.renewed(renewals, None, LATE_S)
+    assert renewals.delivery.deadline == LATE_S
     assert holdings.rest() == records[1:]
     for record in records[1:]:
         holdings.decide(record, AckType.ACCEPT)
     assert ranges(holdings.settle()) == [AcknowledgedRange(1, 2, b"\1")]
     assert holdings.rest() == []
+
+
+def test_a_record_whose_renewal_failed_does_not_come_again() -> None:
+    holdings = explicit(delivery(0, 0))
+    [record] = holdings.next_records(1, NOW_S)
+    holdings.decide(record, AckType.RENEW)
+    [renewals] = holdings.take_renewals()
+    holdings.renewed(renewals, InvalidRecordState(), LATE_S)
+    assert holdings.rest() == []
+    assert holdings.settle() == []
+    with pytest.raises(IllegalState, match="before"):
+        holdings.decide(record, AckType.ACCEPT)
+
+
+def test_a_record_that_is_being_renewed_is_released_at_the_end() -> None:
+    holdings = explicit(delivery(0, 1))
+    for record in holdings.next_records(2, NOW_S):
+        holdings.decide(record, AckType.RENEW)
+    holdings.take_renewals()
+    assert holdings.undecided() == [(WHERE, OffsetRange(0, 1))]
+    assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 1, b"\2")]
+
+
+def unreadable(first: int, last: int, kind: AckType) -> Delivery:
+    one = Delivery(WHERE, NAME, OffsetRange(first, last), 1, Lease(), 30.0)
+    one.mark(first, last, kind)
+    one.error = CorruptRecordBatch(NAME, first, "damaged")
+    return one
+
+
+def test_what_cannot_be_read_is_raised_between_what_can() -> None:
+    holdings = implicit(delivery(0, 1), unreadable(2, 3, AckType.REJECT), delivery(4, 4))
+    assert [r.offset for r in holdings.next_records(10, NOW_S)] == [0, 1]
+    assert ranges(holdings.settle()) == [AcknowledgedRange(0, 1, b"\1")]
+    with pytest.raises(CorruptRecordBatch):
+        holdings.next_records(10, NOW_S)
+    assert ranges(holdings.settle()) == [AcknowledgedRange(2, 3, b"\3")]
+    assert [r.offset for r in holdings.next_records(10, NOW_S)] == [4]
+
+
+def test_the_application_may_say_something_else_of_it_by_its_place() -> None:
+    holdings = explicit(unreadable(2, 3, AckType.RELEASE))
+    with pytest.raises(CorruptRecordBatch):
+        holdings.next_records(10, NOW_S)
+    holdings.decide_offset(NAME, 3, AckType.ACCEPT)
+    with pytest.raises(IllegalState, match="cannot be renewed"):
+        holdings.decide_offset(NAME, 2, AckType.RENEW)
+    for where, offset in ((NAME, 4), (TopicPartition("t", 1), 2)):
+        with pytest.raises(IllegalState, match="does not wait"):
+            holdings.decide_offset(where, offset, AckType.ACCEPT)
+    assert ranges(holdings.settle()) == [AcknowledgedRange(2, 3, b"\2\1")]
+
+
+def test_records_of_another_consumer_are_refused() -> None:
+    [record] = explicit(delivery(0, 0)).next_records(1, NOW_S)
+    with pytest.raises(IllegalState, match="not returned by this consumer"):
+        explicit(delivery(0, 0)).decide(record, AckType.ACCEPT)
 
 
 def test_the_end_sends_the_decided_and_releases_the_rest() -> None:
@@ -179,4 +268,4 @@ def test_what_is_said_after_the_locks_are_gone_is_marked_so() -> None:
     holdings = implicit(delivery(0, 0, lease))
     holdings.next_records(1, NOW_S)
     lease.lost = True
-    assert [one.lost for one in holdings.settle()] == [True]
+    assert [one.lease.lost for one in holdings.settle()] == [True]

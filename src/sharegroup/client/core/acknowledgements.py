@@ -35,6 +35,8 @@ UNDECIDED: Final = 0xFF
 """In an array of types: nothing has been said of this offset yet."""
 SENT: Final = 0xFE
 """In an array of types: said and handed on; it cannot be said again."""
+RENEWING: Final = 0xFD
+"""In an array of types: its lock is being renewed, and it will be returned once more."""
 
 _DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
 _LONG_RUN = re.compile(rb"([\x00-\x0f])\1{10,}")

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sharegroup.client.core.acknowledgements import (
+    RENEWING,
     SENT,
     UNDECIDED,
     AcknowledgedRange,
@@ -17,7 +18,8 @@ from sharegroup.client.core.acknowledgements import (
     ranges_of,
 )
 from sharegroup.client.errors import IllegalState
-from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.errors import SharegroupError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 
 if TYPE_CHECKING:
@@ -27,16 +29,20 @@ _UNDECIDED: Final = bytes([UNDECIDED])
 _ACCEPT: Final = bytes([AckType.ACCEPT])
 _RELEASE: Final = bytes([AckType.RELEASE])
 _RENEW: Final = bytes([AckType.RENEW])
+_RENEWING: Final = bytes([RENEWING])
 _DECIDED: Final = bytes([AckType.GAP, AckType.ACCEPT, AckType.RELEASE, AckType.REJECT])
 _TO_SENT: Final = bytes.maketrans(_DECIDED, bytes([SENT]) * len(_DECIDED))
 _RENEW_RUN: Final = re.compile(_RENEW + b"+")
-_UNDECIDED_RUN: Final = re.compile(_UNDECIDED + b"+", re.DOTALL)
+_HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + b"]+")
 
 
 class LeaseView(Protocol):
-    """Whether the locks of a delivery are gone."""
+    """Whether the locks of a delivery are gone, and which node gave them."""
 
     lost: bool
+
+    @property
+    def node_id(self) -> int: ...
 
 
 class Delivery:
@@ -46,25 +52,43 @@ class Delivery:
         types: per offset an ``AckType``, ``UNDECIDED`` or ``SENT``. It begins as GAP everywhere;
             whoever decodes the records marks those that exist as undecided.
         deadline: the loop's time, in seconds, when the lock expires.
+        error: why there is no record here although there should be one; what is said of it is
+            decided, and the application may say something else.
+        held: the application has it, or had it.
     """
 
-    __slots__ = ("deadline", "delivery_count", "first", "lease", "partition", "records", "types")
+    __slots__ = (
+        "deadline",
+        "delivery_count",
+        "error",
+        "first",
+        "held",
+        "lease",
+        "partition",
+        "records",
+        "topic_partition",
+        "types",
+    )
 
     def __init__(
         self,
         partition: TopicIdPartition,
+        topic_partition: TopicPartition,
         offsets: OffsetRange,
         delivery_count: int,
         lease: LeaseView,
         deadline: float,
     ) -> None:
         self.partition = partition
+        self.topic_partition = topic_partition
         self.first = offsets.first
         self.delivery_count = delivery_count
         self.lease = lease
         self.deadline = deadline
         self.types = bytearray(offsets.size)
         self.records: list[Record] = []
+        self.error: SharegroupError | None = None
+        self.held: object | None = None
 
     @property
     def last(self) -> int:
@@ -73,8 +97,24 @@ class Delivery:
 
     @property
     def undecided(self) -> bool:
-        """The application still owes a word on some record."""
+        """The application owes a word on some record."""
         return UNDECIDED in self.types
+
+    @property
+    def finished(self) -> bool:
+        """There is nothing to be said any more."""
+        return not any(kind in self.types for kind in (UNDECIDED, AckType.RENEW, RENEWING))
+
+    def part(self, first: int, last: int) -> Delivery:
+        """A delivery of only these offsets, all of them GAP, without records."""
+        return Delivery(
+            self.partition,
+            self.topic_partition,
+            OffsetRange(first, last),
+            self.delivery_count,
+            self.lease,
+            self.deadline,
+        )
 
     def mark(self, first: int, last: int, kind: int) -> None:
         """Set all of these offsets to ``kind``."""
@@ -91,39 +131,49 @@ class Delivery:
         index = offset - self.first
         now = self.types[index]
         if now == AckType.GAP:
-            raise IllegalState(f"offset {offset} of {self.partition} was not delivered")
+            raise IllegalState(f"offset {offset} of {self.topic_partition} was not delivered")
         if now == SENT:
-            raise IllegalState(f"offset {offset} of {self.partition} was acknowledged before")
+            raise IllegalState(f"offset {offset} of {self.topic_partition} was acknowledged before")
+        if now == RENEWING:
+            raise IllegalState(f"offset {offset} of {self.topic_partition} comes again first")
+        if kind is AckType.RENEW and self.error is not None:
+            raise IllegalState(f"offset {offset} of {self.topic_partition} cannot be renewed")
         self.types[index] = kind
 
     def accept_undecided(self) -> None:
         """ACCEPT for all that nothing was said of."""
         self.types = self.types.replace(_UNDECIDED, _ACCEPT)
 
+    def accept_first(self, count: int) -> None:
+        """As :meth:`accept_undecided`, for the first ``count`` records only."""
+        if count >= len(self.records):
+            self.accept_undecided()
+            return
+        end = self.records[count].offset - self.first
+        self.types[:end] = self.types[:end].replace(_UNDECIDED, _ACCEPT)
+
     def release_undecided(self) -> None:
-        """RELEASE for all that nothing was said of, and for what was to be renewed."""
-        self.types = self.types.replace(_UNDECIDED, _RELEASE).replace(_RENEW, _RELEASE)
+        """RELEASE for all that nothing final was said of."""
+        for open_type in (_UNDECIDED, _RENEW, _RENEWING):
+            self.types = self.types.replace(open_type, _RELEASE)
 
     def take_decided(self) -> list[AcknowledgedRange]:
         """What can be sent now; it counts as sent from here on. Renewals are not among it."""
-        if _RENEW in self.types:
-            plain = self.types.replace(_RENEW, _UNDECIDED)
-            ranges = ranges_of(self.first, plain)
-        else:
-            ranges = ranges_of(self.first, self.types)
+        types = self.types.replace(_RENEW, _RENEWING) if _RENEW in self.types else self.types
+        ranges = ranges_of(self.first, types)
         self.types = self.types.translate(_TO_SENT)
         return ranges
 
     def take_renewals(self) -> list[OffsetRange]:
-        """The offsets to renew; they are undecided again from here on."""
+        """The offsets to renew; nothing can be said of them until :meth:`renewed`."""
         ranges = self._ranges(_RENEW_RUN)
         if ranges:
-            self.types = self.types.replace(_RENEW, _UNDECIDED)
+            self.types = self.types.replace(_RENEW, _RENEWING)
         return ranges
 
-    def undecided_ranges(self) -> list[OffsetRange]:
-        """The offsets that the application still works on."""
-        return self._ranges(_UNDECIDED_RUN)
+    def held_ranges(self) -> list[OffsetRange]:
+        """The offsets whose locks the application needs still."""
+        return self._ranges(_HELD_RUN)
 
     def _ranges(self, run: re.Pattern[bytes]) -> list[OffsetRange]:
         return [

@@ -8,18 +8,21 @@ when, what the next poll means for the records of the last one, and what is left
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
-from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.acknowledgements import (
+    SENT,
+    UNDECIDED,
+    AcknowledgedRange,
+    AckType,
+)
+from sharegroup.client.core.delivery import Delivery, LeaseView
 from sharegroup.client.errors import IllegalState
-from sharegroup.model.ids import TopicIdPartition
+from sharegroup.client.record import Record, Records
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
-
-if TYPE_CHECKING:
-    from sharegroup.client.record import Record
 
 
 class AcknowledgementMode(Enum):
@@ -32,28 +35,56 @@ class AcknowledgementMode(Enum):
 
 
 class Decided(NamedTuple):
-    """Ranges of one partition that can be sent; ``lost``: their locks are gone, it is too late."""
+    """Ranges of one partition that can be sent, as long as the ``lease`` of their locks is good."""
 
     partition: TopicIdPartition
     ranges: list[AcknowledgedRange]
-    lost: bool
+    lease: LeaseView
+
+
+class Iteration:
+    """Records that are handed out one by one. ``given``: how many of them the application has seen,
+    the one in its hands included.
+    """
+
+    __slots__ = ("given", "records")
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.given = 0
+
+    def accept_first(self, count: int) -> None:
+        """ACCEPT for the first ``count`` records, where nothing was said of them."""
+        at = 0
+        while at < count:
+            delivery = self.records[at]._delivery
+            start = delivery.records.index(self.records[at])  # 0, but where an iteration went on
+            delivery.accept_first(start + count - at)
+            at += len(delivery.records) - start
+
+
+class Renewals(NamedTuple):
+    """What to renew in one delivery, and the records that come back when it is."""
+
+    delivery: Delivery
+    offsets: OffsetRange
+    records: list[Record]
 
 
 class Holdings:
     """See the module.
 
-    Invariants: a record is in at most one of buffer, iteration and hands; nothing is decided in the
-    buffer but gaps and damaged batches.
+    Invariants: a record is in at most one of buffer and hands; in the buffer nothing is decided but
+    gaps and what cannot be read.
     """
 
     def __init__(self, mode: AcknowledgementMode) -> None:
         self._mode = mode
         self._buffer: deque[Delivery] = deque()
         self._hands: list[Delivery] = []
-        self._iteration: Iterator[Record] = iter(())
-        self._iterating = False
-        self._current: Record | None = None
-        self._renewed: list[Record] = []
+        self._renewed = Records()
+        self.iteration: Iteration | None = None
+        """What is handed out one by one; None: polls return lists."""
 
     @property
     def implicit(self) -> bool:
@@ -69,59 +100,50 @@ class Holdings:
 
     def buffer(self, deliveries: list[Delivery]) -> list[Decided]:
         """Take what was fetched. Ranges without any record are decided at once, and returned."""
-        self._buffer.extend(one for one in deliveries if one.records)
-        return self._take([one for one in deliveries if not one.records])
+        self._buffer.extend(one for one in deliveries if one.records or one.error)
+        return self._take([one for one in deliveries if not (one.records or one.error)])
 
-    def next_records(self, count_max: int, now_s: float) -> list[Record]:
+    def next_records(self, count_max: int, now_s: float) -> Records:
         """Hand out whole deliveries: at least one, further ones as long as they fit into
         ``count_max``. Those whose locks have gone while they waited here are dropped: others have
         them by now.
+
+        Raises:
+            CorruptRecordBatch, RecordDeserializationError: what comes next cannot be read. It
+                counts as handed out.
         """
-        records: list[Record] = []
+        records = Records()
         while self._buffer:
             delivery = self._buffer[0]
             if delivery.lease.lost or delivery.deadline < now_s:
                 self._buffer.popleft()
                 continue
-            if records and len(records) + len(delivery.records) > count_max:
+            if records and (delivery.error or len(records) + len(delivery.records) > count_max):
                 break
-            self._hands.append(self._buffer.popleft())
-            records = records + delivery.records
+            self._buffer.popleft()
+            delivery.held = self
+            self._hands.append(delivery)
+            if delivery.error is not None:
+                raise delivery.error
+            records += delivery.records
         return records
 
-    def rest(self) -> list[Record]:
+    def rest(self) -> Records:
         """What a poll must return before anything else: records renewed, or the rest of an
         iteration.
         """
-        records, self._renewed = self._renewed, []
-        if self._iterating:
-            records = records + list(self._iteration)
-            self._end_iteration()
+        records, self._renewed = self._renewed, Records()
+        for record in records:
+            record._delivery.mark(record.offset, record.offset, UNDECIDED)
+        if self.iteration is not None:
+            records += self.iteration.records[self.iteration.given :]
+            self.iteration = None
         return records
 
-    # --- one by one -------------------------------------------------------------------------------
-
-    def iterate(self, records: list[Record]) -> None:
-        """Hand these out by :meth:`advance` rather than all at once."""
-        self._iteration = iter(records)
-        self._iterating = True
-
-    def advance(self) -> Record | None:
-        """The next record of the iteration; in implicit mode the one before is accepted. None
-        at the end.
-        """
-        current = self._current
-        if current is not None and self.implicit:
-            current._delivery.types[current.offset - current._delivery.first] = AckType.ACCEPT
-        self._current = record = next(self._iteration, None)
-        if record is None:
-            self._end_iteration()
-        return record
-
-    def _end_iteration(self) -> None:
-        self._iteration = iter(())
-        self._iterating = False
-        self._current = None
+    def iterate(self, records: Records) -> Iteration:
+        """Hand these out one by one."""
+        self.iteration = Iteration(records)
+        return self.iteration
 
     # --- what the application says ----------------------------------------------------------------
 
@@ -131,12 +153,31 @@ class Holdings:
         Raises:
             IllegalState: the mode is implicit, or the record does not wait for it.
         """
+        self._check_explicit()
+        delivery = record._delivery
+        if delivery.held is not self:
+            raise IllegalState(f"{record} was not returned by this consumer")
+        delivery.decide(record.offset, kind)
+
+    def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
+        """As :meth:`decide`, by place: a record that could not be read has no other name.
+
+        Raises:
+            IllegalState: as :meth:`decide`.
+        """
+        self._check_explicit()
+        for delivery in self._hands:
+            if delivery.topic_partition == where and delivery.first <= offset <= delivery.last:
+                delivery.decide(offset, kind)
+                return
+        raise IllegalState(f"offset {offset} of {where} does not wait to be acknowledged")
+
+    def _check_explicit(self) -> None:
         if self.implicit:
             raise IllegalState(
                 "in implicit mode the next poll accepts records; to say it yourself make the "
                 "consumer with acknowledgement_mode='explicit'"
             )
-        record._delivery.decide(record.offset, kind)
 
     def settle(self) -> list[Decided]:
         """A poll begins: what it says of the records before.
@@ -146,43 +187,59 @@ class Holdings:
         """
         if self.implicit:
             self.accept_given()
-        elif not self._iterating and any(one.undecided for one in self._hands):
+        elif self._all_given and any(one.undecided for one in self._hands):
             raise IllegalState("All records must be acknowledged in explicit acknowledgement mode.")
         return self.take_decided()
 
+    @property
+    def _all_given(self) -> bool:
+        return self.iteration is None or self.iteration.given == len(self.iteration.records)
+
     def accept_given(self) -> None:
         """Implicit mode: ACCEPT for every record that the application has been given."""
-        if not self._iterating:
-            for delivery in self._hands:
-                delivery.accept_undecided()
-        elif self._current is not None:
-            current = self._current._delivery
-            current.types[self._current.offset - current.first] = AckType.ACCEPT
+        if self.iteration is not None:
+            self.iteration.accept_first(self.iteration.given)
+            return
+        for delivery in self._hands:
+            delivery.accept_undecided()
 
     def take_decided(self) -> list[Decided]:
         """All that can be sent now."""
         decided = self._take(self._hands)
-        self._hands = [one for one in self._hands if one.undecided or AckType.RENEW in one.types]
+        self._hands = [one for one in self._hands if not one.finished]
         return decided
 
-    def take_renewals(self) -> list[tuple[TopicIdPartition, OffsetRange]]:
-        """What to renew; these records are what the next poll returns, and nothing else."""
-        renewals = []
-        for delivery in self._hands:
-            for offsets in delivery.take_renewals():
-                renewals.append((delivery.partition, offsets))
-                self._renewed += [
-                    one for one in delivery.records if offsets.first <= one.offset <= offsets.last
-                ]
-        return renewals
+    # --- renewing ---------------------------------------------------------------------------------
+
+    def take_renewals(self) -> list[Renewals]:
+        """What to renew. The caller tells the outcome by :meth:`renewed`."""
+        return [
+            Renewals(
+                delivery,
+                offsets,
+                [one for one in delivery.records if offsets.first <= one.offset <= offsets.last],
+            )
+            for delivery in self._hands
+            for offsets in delivery.take_renewals()
+        ]
+
+    def renewed(self, renewals: Renewals, error: KafkaError | None, deadline_s: float) -> None:
+        """The locks were renewed: the next poll returns these records, and nothing else; or they
+        could not be, and nothing can be said of the records any more.
+        """
+        if error is None:
+            renewals.delivery.deadline = deadline_s
+            self._renewed += renewals.records
+        else:
+            renewals.delivery.mark(*renewals.offsets, SENT)
 
     def undecided(self) -> list[tuple[TopicIdPartition, OffsetRange]]:
-        """All that is held under a lock and not decided, buffered records included."""
+        """All that is held under a lock and not finally decided, buffered records included."""
         return [
             (delivery.partition, offsets)
             for delivery in (*self._hands, *self._buffer)
             if not delivery.lease.lost
-            for offsets in delivery.undecided_ranges()
+            for offsets in delivery.held_ranges()
         ]
 
     def locked_until(self, deadline_s: float) -> None:
@@ -190,10 +247,16 @@ class Holdings:
         for delivery in (*self._hands, *self._buffer):
             delivery.deadline = deadline_s
 
+    # --- the end ----------------------------------------------------------------------------------
+
     def release_all(self) -> list[Decided]:
-        """The end: what is decided is said, the rest is released."""
-        self._end_iteration()
-        self._renewed = []
+        """The end: what is decided is said, the rest is released. In an iteration the record in the
+        application's hands is not decided, and those before it are.
+        """
+        if self.iteration is not None and self.implicit:
+            self.iteration.accept_first(self.iteration.given - 1)
+        self.iteration = None
+        self._renewed = Records()
         held = [*self._hands, *self._buffer]
         self._hands = []
         self._buffer.clear()
@@ -203,7 +266,7 @@ class Holdings:
 
     def _take(self, deliveries: list[Delivery]) -> list[Decided]:
         return [
-            Decided(delivery.partition, ranges, delivery.lease.lost)
+            Decided(delivery.partition, ranges, delivery.lease)
             for delivery in deliveries
             if (ranges := delivery.take_decided())
         ]

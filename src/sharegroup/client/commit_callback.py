@@ -1,0 +1,80 @@
+"""Outcomes of acknowledgements: collected when they are known, told when the application is in a
+call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.node_session import Acknowledged
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.model.offsets import OffsetRange
+
+log = logging.getLogger("sharegroup.client")
+
+AckCallback = Callable[[Mapping[TopicPartition, Sequence[OffsetRange]], KafkaError | None], None]
+"""({partition: offset ranges}, None or why all of them failed)."""
+
+
+class CommitCallback:
+    """Kafka class AcknowledgementCommitCallbackHandler: the callback runs on the application's own
+    task (or thread), inside ``poll``, ``commit`` and ``close``; it may not use the consumer; what
+    it raises is logged, and stops nobody.
+
+    Args:
+        name_of: partition names.
+    """
+
+    def __init__(
+        self, callback: AckCallback | None, name_of: Callable[[TopicIdPartition], TopicPartition]
+    ) -> None:
+        self._callback = callback
+        self._name_of = name_of
+        self._outcomes: deque[Acknowledged] = deque()
+        self._entered = False
+        self.elsewhere = False
+        """Another front tells the outcomes, on its own thread."""
+
+    def replace(self, callback: AckCallback | None) -> None:
+        """Set or take away the callback; outcomes that nobody waited for are forgotten."""
+        self._callback = callback
+        if callback is None:
+            self._outcomes.clear()
+
+    def note(self, outcome: Acknowledged) -> None:
+        """Acknowledgements are through, or have failed."""
+        if self._callback is not None:
+            self._outcomes.append(outcome)
+
+    def check_outside(self) -> None:
+        """Refuse what the callback may not do.
+
+        Raises:
+            IllegalState: this is a call from inside the callback.
+        """
+        if self._entered:
+            raise IllegalState("the acknowledgement callback may not use the consumer")
+
+    def run(self, *, elsewhere: bool = False) -> None:
+        """Tell all outcomes, when this is the place to.
+
+        Raises:
+            IllegalState: as :meth:`check_outside`.
+        """
+        self.check_outside()
+        if elsewhere is not self.elsewhere:
+            return
+        while self._outcomes and self._callback is not None:
+            outcome = self._outcomes.popleft()
+            offsets = {self._name_of(outcome.partition): [one.offsets for one in outcome.ranges]}
+            self._entered = True
+            try:
+                self._callback(offsets, outcome.error)
+            except Exception:
+                log.exception("the acknowledgement callback failed")
+            finally:
+                self._entered = False

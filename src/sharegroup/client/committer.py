@@ -1,0 +1,148 @@
+"""The way from what the application has said of its records to what the brokers have answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from sharegroup.client.acknowledger import AckOutcomes, locks_gone
+from sharegroup.client.commit_callback import CommitCallback
+from sharegroup.client.core.acknowledgements import AcknowledgedRange, AckType
+from sharegroup.client.core.holdings import Decided, Holdings, Renewals
+from sharegroup.client.node_session import Acknowledged
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import UnsupportedVersion
+
+log = logging.getLogger("sharegroup.client")
+
+T = TypeVar("T")
+
+
+class Committer:
+    """Takes decisions out of the holdings, has the member send them, and tells the callback.
+
+    What has been taken is sent to the end in tasks of its own, whoever is cancelled meanwhile.
+    """
+
+    def __init__(self, holdings: Holdings, member: ShareMember, callback: CommitCallback) -> None:
+        self._holdings = holdings
+        self._member = member
+        self._callback = callback
+        self._background: set[asyncio.Task[Any]] = set()
+        self._renewing: asyncio.Task[AckOutcomes] | None = None
+
+    def queue(self, decided: list[Decided]) -> AckOutcomes:
+        """Hand these to the member, for its next request. Those whose locks are gone are not sent:
+        they are what is returned.
+        """
+        outcomes: AckOutcomes = {}
+        for one in decided:
+            if one.lease.lost or self._member.has_moved(one.partition, one.lease.node_id):
+                outcomes[one.partition] = locks_gone()
+                self._callback.note(Acknowledged(one.partition, one.ranges, locks_gone()))
+            else:
+                self._member.acknowledge_ranges(one.partition, one.ranges)
+        return outcomes
+
+    def queue_decided(self) -> AckOutcomes:
+        """Queue all that can be sent; in implicit mode that is all that the application was
+        given.
+        """
+        if self._holdings.implicit:
+            self._holdings.accept_given()
+        return self.queue(self._holdings.take_decided())
+
+    async def commit(self, wait_s: float | None) -> AckOutcomes:
+        """Send all that can be sent; None is success. What takes longer than ``wait_s`` is
+        RequestTimedOut, and goes on.
+        """
+        outcomes = self.queue_decided()
+        renewing = self.begin_renewals()
+        sent = await self._member.commit(wait_s)
+        renewed: AckOutcomes = {}
+        if renewing is not None:
+            await asyncio.wait([renewing])
+            renewed = renewing.result()
+        for found in (sent, renewed):
+            for partition, error in found.items():
+                outcomes[partition] = outcomes.get(partition) or error
+        return outcomes
+
+    def flush(self) -> None:
+        """Send what is queued, in the background."""
+        if self._member.has_pending_acknowledgements:
+            self._later(self._member.commit())
+
+    async def finish(self) -> None:
+        """Wait for all that is under way."""
+        if self._background:
+            await asyncio.wait(self._background)
+
+    # --- renewals ---------------------------------------------------------------------------------
+
+    def begin_renewals(self) -> asyncio.Task[AckOutcomes] | None:
+        """Send what is to be renewed, behind what is under way; the task that does, if there is
+        one.
+        """
+        renewals = self._holdings.take_renewals()
+        if renewals:
+            self._renewing = self._later(self._renew(renewals, self._renewing))
+        return self._renewing
+
+    async def renewed(self, wait_s: float) -> bool:
+        """Wait until no renewal is under way; whether that is so."""
+        if self._renewing is not None:
+            await asyncio.wait([self._renewing], timeout=wait_s)
+            if not self._renewing.done():
+                return False
+            renewing, self._renewing = self._renewing, None
+            renewing.result()
+        return True
+
+    async def _renew(
+        self, renewals: list[Renewals], before: asyncio.Task[AckOutcomes] | None
+    ) -> AckOutcomes:
+        if before is not None:
+            await asyncio.wait([before])
+        now = asyncio.get_running_loop().time
+        began = now()
+        outcomes = await self._member.renew(
+            (one.delivery.partition, *one.offsets) for one in renewals
+        )
+        deadline = began + (self._member.lock_timeout_ms or 0) / 1000
+        for one in renewals:
+            partition = one.delivery.partition
+            self._holdings.renewed(one, outcomes[partition], deadline)
+            said = AcknowledgedRange(*one.offsets, bytes([AckType.RENEW]))
+            self._callback.note(Acknowledged(partition, [said], outcomes[partition]))
+        return outcomes
+
+    async def keep_locks(self) -> None:
+        """Renew all that is held, at a third of the lock's time, for ever."""
+        now = asyncio.get_running_loop().time
+        while True:
+            timeout_ms = self._member.lock_timeout_ms or 3_000
+            await asyncio.sleep(timeout_ms / 3000)
+            ranges = self._holdings.undecided()
+            if not ranges:
+                continue
+            began = now()
+            try:
+                await self._member.renew((partition, *offsets) for partition, offsets in ranges)
+            except UnsupportedVersion as error:
+                log.warning("renew_locks does nothing: %s", error)
+                return
+            self._holdings.locked_until(began + timeout_ms / 1000)
+
+    def _later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.info("acknowledging in the background: %s", error)
