@@ -33,6 +33,8 @@ COMMANDS = (
     ("groups",),
     ("groups", "list"),
     ("groups", "describe"),
+    ("groups", "reset-offsets"),
+    ("groups", "delete-offsets"),
     ("groups", "set"),
     ("groups", "delete"),
 )
@@ -52,7 +54,7 @@ at `--bootstrap-server`, or where `SHAREGROUP_BOOTSTRAP_SERVER` says, or at 127.
 | 130, 143 | Ctrl-C, SIGTERM: what was begun was finished first (a second Ctrl-C ends at once) |
 
 With `--json`, stdout holds one JSON document (`consume`: one for each record) and nothing else;
-what is meant for people goes to stderr.
+what is meant for people goes to stderr. For `groups` there is [an operator's page](groups.md).
 """
 
 

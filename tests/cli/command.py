@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
+from sharegroup.cli import main
 from tests.servers.sharegroup_server import SOURCE
 
 SECONDS = 60
@@ -40,6 +45,7 @@ class Commands:
     """Commands that find their broker through the environment."""
 
     def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
         self._environment = {
             **os.environ,
             "PYTHONPATH": str(SOURCE),
@@ -60,6 +66,15 @@ class Commands:
     def run(self, *words: str, stdin: str = "") -> Finished:
         """Run a command to its end."""
         return finish(self.start(*words), stdin)
+
+    def inside(self, *words: str) -> Finished:
+        """Run a command without a process of its own: it starts in no time, and has no stdin."""
+        stdout, stderr = io.StringIO(), io.StringIO()
+        with redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as end:
+            main([*words, "--bootstrap-server", self.bootstrap])
+        return Finished(
+            status=int(end.value.code or 0), stdout=stdout.getvalue(), stderr=stderr.getvalue()
+        )
 
     def ok(self, *words: str, stdin: str = "") -> Finished:
         """Run a command that must succeed."""

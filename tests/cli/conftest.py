@@ -19,15 +19,25 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServer | KafkaBroker]:
     """Ours, or Apache Kafka with SHAREGROUP_TEST_BROKER=kafka: the commands work with both."""
-    folder: Path = tmp_path_factory.mktemp("broker")
-    kafka = os.environ.get("SHAREGROUP_TEST_BROKER") == "kafka"
-    with KafkaBroker(folder) if kafka else SharegroupServer(folder) as running:
+    with new_server(tmp_path_factory.mktemp("broker")) as running:
         yield running
+
+
+def new_server(folder: Path) -> SharegroupServer | KafkaBroker:
+    kafka = os.environ.get("SHAREGROUP_TEST_BROKER") == "kafka"
+    return KafkaBroker(folder) if kafka else SharegroupServer(folder)
 
 
 @pytest.fixture
 def commands(server: SharegroupServer | KafkaBroker) -> Commands:
     return Commands(server.bootstrap)
+
+
+@pytest.fixture
+def own_commands(tmp_path: Path) -> Iterator[Commands]:
+    """Commands for a broker where nobody else has groups."""
+    with new_server(tmp_path) as running:
+        yield Commands(running.bootstrap)
 
 
 @pytest.fixture

@@ -1,23 +1,31 @@
-"""``sharegroup groups``: list, describe, set, delete."""
+"""``sharegroup groups``: list, describe, reset-offsets, delete-offsets, delete, set."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Final
 
 import typer
 
+from sharegroup.cli.group_choice import (
+    AllGroups,
+    Groups,
+    check_choice,
+    chosen_groups,
+    why_refused,
+)
+from sharegroup.cli.group_descriptions import describe
+from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, Group
-from sharegroup.cli.outcome import run
+from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.settings import own_settings, parse_settings
 from sharegroup.cli.tables import print_json, print_rows, print_table
 from sharegroup.client.admin import Admin
-from sharegroup.client.descriptions import MemberDescription, ShareGroupOffset
-from sharegroup.model.ids import TopicPartition
+from sharegroup.model.errors import KafkaError
 
-groups = typer.Typer(no_args_is_help=True, help="List, describe, set and delete share groups.")
+groups = typer.Typer(no_args_is_help=True, help="Look at share groups, move, set, delete them.")
 
-MEMBER_COLUMNS: Final = ("member", "client", "host", "epoch", "assigned")
-PARTITION_COLUMNS: Final = ("topic", "partition", "start_offset", "in_flight", "lag")
+STATES: Final = ("Empty", "Stable", "Dead")
 
 
 def add_to(application: typer.Typer) -> None:
@@ -27,40 +35,50 @@ def add_to(application: typer.Typer) -> None:
 
 @groups.command("list")
 def list_groups(
-    as_json: AsJson = False, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER
+    states: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="STATE,…", help="Only Empty, or only Stable ones."),
+    ] = None,
+    as_json: AsJson = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
     """List share groups."""
 
     async def command() -> None:
+        wanted = parse_states(states or [])
         async with Admin(bootstrap_server) as admin:
             rows = [
                 {"group": group.group_id, "state": group.state}
-                for group in await admin.list_groups("share")
+                for group in await admin.list_groups("share", states=wanted)
             ]
         print_rows(rows, ("group", "state"), as_json=as_json)
 
     run(command())
 
 
-@groups.command()
-def describe(
+groups.command("describe")(describe)
+groups.command("reset-offsets")(reset_offsets)
+
+
+@groups.command("delete-offsets")
+def delete_offsets(
     group: Group,
+    topics: Annotated[
+        list[str], typer.Option("--topic", "-t", metavar="TOPIC", help="Repeatable.")
+    ],
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Show a share group's members, its settings, and how far it is in each partition.
+    """Let a share group without members forget topics: it begins there as a new group does."""
 
-    Start offset: everything before it is done. In flight: records that members hold now (Apache
-    Kafka does not tell). Lag: records that are not done yet.
-    """
-
-    async def command() -> None:
+    async def command() -> ExitCode:
         async with Admin(bootstrap_server) as admin:
-            found = await _described(admin, group)
-        if as_json:
-            print_json(found)
-        else:
-            _print_group(found)
+            try:
+                outcome = await admin.delete_share_group_offsets(group, *dict.fromkeys(topics))
+            except KafkaError as error:
+                complain(await why_refused(admin, group, error))
+                return exit_code(error)
+        return _report(outcome, f"forgotten by {group}", "forgotten", as_json=as_json)
 
     run(command())
 
@@ -95,69 +113,57 @@ def set_settings(
 
 @groups.command()
 def delete(
-    group: Group,
+    names: Groups = None,
+    every: AllGroups = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete a share group that has no members, with all that it knows of its records."""
+    """Delete share groups that have no members, with all that they know of their records."""
 
-    async def command() -> None:
+    async def command() -> ExitCode:
+        check_choice(names, every=every)
         async with Admin(bootstrap_server) as admin:
-            await admin.delete_groups(group)
-        if as_json:
-            print_json({"deleted": [group]})
-        else:
-            print(f"{group} deleted")
+            wanted = await chosen_groups(admin, names, every=every)
+            outcome = await admin.delete_share_groups(*wanted)
+            said = {
+                group: await why_refused(admin, group, error)
+                for group, error in outcome.items()
+                if error is not None
+            }
+        return _report(outcome, "deleted", "deleted", as_json=as_json, said=said)
 
     run(command())
 
 
-async def _described(admin: Admin, group: str) -> dict[str, Any]:
-    found = (await admin.describe_share_groups([group]))[group]
-    offsets = await admin.list_share_group_offsets(group)
-    configs = await admin.describe_configs("group", group)
-    return {
-        "group": group,
-        "state": found.state,
-        "epoch": found.group_epoch,
-        "assignor": found.assignor,
-        "members": [_member(member) for member in found.members],
-        "partitions": [_partition(where, offset) for where, offset in offsets.items()],
-        "configs": own_settings(configs),
-    }
+def parse_states(texts: list[str]) -> list[str]:
+    """The states of ``["empty,Stable", …]`` in Kafka's spelling.
+
+    Raises:
+        UsageError: a share group has no such state.
+    """
+    states = [state.strip().capitalize() for text in texts for state in text.split(",")]
+    for state in states:
+        if state not in STATES:
+            raise UsageError(f"--state {state}: a share group is {', '.join(STATES)}")
+    return states
 
 
-def _member(member: MemberDescription) -> dict[str, Any]:
-    return {
-        "member": member.member_id,
-        "client": member.client_id,
-        "host": member.client_host,
-        "rack": member.rack_id,
-        "epoch": member.member_epoch,
-        "topics": list(member.topics),
-        "assignment": [
-            {"topic": where.topic, "partition": where.partition} for where in member.assignment
-        ],
-    }
-
-
-def _partition(where: TopicPartition, offset: ShareGroupOffset) -> dict[str, Any]:
-    return {
-        "topic": where.topic,
-        "partition": where.partition,
-        "start_offset": offset.start_offset,
-        "in_flight": offset.in_flight,
-        "lag": offset.lag,
-        "error": None if offset.error is None else offset.error.name,
-    }
-
-
-def _print_group(found: dict[str, Any]) -> None:
-    print(f"group {found['group']}, {found['state'].lower()}, epoch {found['epoch']}")
-    if found["members"]:
-        members = [{**member, "assigned": len(member["assignment"])} for member in found["members"]]
-        print_rows(members, MEMBER_COLUMNS)
-    if found["partitions"]:
-        print_rows(found["partitions"], PARTITION_COLUMNS)
-    if found["configs"]:
-        print_table(("setting", "value"), found["configs"].items())
+def _report(
+    outcome: Mapping[str, KafkaError | None],
+    sentence: str,
+    key: str,
+    *,
+    as_json: bool,
+    said: Mapping[str, str] | None = None,
+) -> ExitCode:
+    """What became of each name; the status is that of the worst."""
+    done = [name for name, error in outcome.items() if error is None]
+    refused = {name: error for name, error in outcome.items() if error is not None}
+    if as_json:
+        errors = {name: error.name for name, error in refused.items()}
+        print_json({key: done, "refused": errors})
+    elif done:
+        print(f"{', '.join(done)} {sentence}")
+    for name, error in refused.items():
+        complain((said or {}).get(name) or f"{error.name}: {name}: {error.message}")
+    return max(map(exit_code, refused.values()), default=ExitCode.DONE)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Cell = str | int | float | None
+_ENDLESS: Final = 1_000_000
+"""Columns; wider than any table."""
 
 
 def print_json(value: object) -> None:
@@ -43,7 +45,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         table.add_row(*(Text("-" if cell is None else str(cell)) for cell in line))
     console = Console()
     if not console.is_terminal:
-        console = Console(width=max(80, console.measure(table).maximum))
+        # measured where there is room for all: a console's own width is the most it would measure
+        console = Console(width=max(80, Console(width=_ENDLESS).measure(table).maximum))
     console.print(table)
 
 

@@ -1,0 +1,211 @@
+"""``sharegroup groups describe``: state, members, offsets and settings of share groups."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
+
+from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_groups
+from sharegroup.cli.offset_plan import partitions_text
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
+from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.settings import own_settings
+from sharegroup.cli.tables import print_json, print_rows, print_table
+from sharegroup.client.admin import Admin
+from sharegroup.client.descriptions import (
+    MemberDescription,
+    ShareGroupDescription,
+    ShareGroupOffset,
+)
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+
+
+class View(StrEnum):
+    """What is shown of a group."""
+
+    ALL = "all"
+    STATE = "state"
+    MEMBERS = "members"
+    OFFSETS = "offsets"
+
+
+COLUMNS: Final = {
+    View.STATE: ("group", "coordinator", "state", "member_count"),
+    View.MEMBERS: ("group", "member", "client", "host", "assigned"),
+    View.OFFSETS: ("group", "topic", "partition", "start_offset", "in_flight", "lag"),
+}
+VERBOSE_COLUMNS: Final = {
+    View.STATE: ("epoch", "assignment_epoch", "assignor"),
+    View.MEMBERS: ("epoch", "rack", "subscribed"),
+    View.OFFSETS: ("leader_epoch",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One look at the cluster."""
+
+    admin: Admin
+    view: View
+    addresses: dict[int, str]
+
+
+def describe(
+    groups: Groups = None,
+    every: AllGroups = False,
+    state: Annotated[bool, typer.Option("--state", help="Only the state, one line each.")] = False,
+    members: Annotated[bool, typer.Option("--members", help="Only the members.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Only the offsets.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="More columns: epochs, racks, assignor.")
+    ] = False,
+    as_json: AsJson = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+) -> None:
+    """Show share groups: members, settings, and how far each is in each partition.
+
+    Start offset: everything before it is done. In flight: records that members hold now (Apache
+    Kafka does not tell). Lag: records that are not done yet. With --json, one group is an object,
+    several are a list.
+    """
+
+    async def command() -> ExitCode:
+        check_choice(groups, every=every)
+        view = _view(state=state, members=members, offsets=offsets)
+        async with Admin(bootstrap_server) as admin:
+            wanted = await chosen_groups(admin, groups, every=every)
+            nodes = (await admin.describe_cluster()).nodes
+            asking = Asking(admin, view, {node.node_id: str(node.address) for node in nodes})
+            outcomes = await asyncio.gather(*(_found(asking, group) for group in wanted))
+        found = [one for one in outcomes if not isinstance(one, KafkaError)]
+        refused = [one for one in outcomes if isinstance(one, KafkaError)]
+        if as_json and (found or not refused):
+            print_json(found[0] if len(wanted) == 1 and not every else found)
+        elif not as_json:
+            _show(found, view, verbose=verbose)
+        for error in refused:
+            complain(error)
+        return max(map(exit_code, refused), default=ExitCode.DONE)
+
+    run(command())
+
+
+def _view(*, state: bool, members: bool, offsets: bool) -> View:
+    chosen = {View.STATE: state, View.MEMBERS: members, View.OFFSETS: offsets}
+    views = [view for view, wanted in chosen.items() if wanted]
+    if len(views) > 1:
+        raise UsageError("take one of --state, --members and --offsets")
+    return views[0] if views else View.ALL
+
+
+async def _found(asking: Asking, group: str) -> dict[str, Any] | KafkaError:
+    try:
+        return await _looked_up(asking, group)
+    except KafkaError as error:
+        return error
+
+
+async def _looked_up(asking: Asking, group: str) -> dict[str, Any]:
+    admin, view = asking.admin, asking.view
+    description = (await admin.describe_share_groups([group]))[group]
+    found = _state(description, asking.addresses.get(description.coordinator, "-"))
+    if view in (View.ALL, View.MEMBERS):
+        found["members"] = [_member(member) for member in description.members]
+    if view in (View.ALL, View.OFFSETS):
+        offsets = await admin.list_share_group_offsets(group)
+        found["partitions"] = [_partition(where, one) for where, one in offsets.items()]
+    if view is View.ALL:
+        found["configs"] = own_settings(await admin.describe_configs("group", group))
+    return found
+
+
+def _state(group: ShareGroupDescription, address: str) -> dict[str, Any]:
+    return {
+        "group": group.group_id,
+        "state": group.state,
+        "coordinator": f"{address} (id {group.coordinator})",
+        "epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor": group.assignor,
+        "member_count": len(group.members),
+    }
+
+
+def _member(member: MemberDescription) -> dict[str, Any]:
+    return {
+        "member": member.member_id,
+        "client": member.client_id,
+        "host": member.client_host,
+        "rack": member.rack_id,
+        "epoch": member.member_epoch,
+        "topics": list(member.topics),
+        "assignment": [
+            {"topic": where.topic, "partition": where.partition} for where in member.assignment
+        ],
+    }
+
+
+def _partition(where: TopicPartition, offset: ShareGroupOffset) -> dict[str, Any]:
+    return {
+        "topic": where.topic,
+        "partition": where.partition,
+        "leader_epoch": offset.leader_epoch,
+        "start_offset": offset.start_offset,
+        "in_flight": offset.in_flight,
+        "lag": offset.lag,
+        "error": None if offset.error is None else offset.error.name,
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
+    if view is View.ALL:
+        for at, group in enumerate(groups):
+            if at:
+                print()
+            _show_all(group, verbose=verbose)
+    elif groups:
+        rows = [row for group in groups for row in _rows(group, view)]
+        print_rows(rows, _columns(view, verbose=verbose))
+
+
+def _columns(view: View, *, verbose: bool) -> tuple[str, ...]:
+    return COLUMNS[view] + (VERBOSE_COLUMNS[view] if verbose else ())
+
+
+def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
+    name = {"group": group["group"]}
+    if view is View.STATE:
+        return [group]
+    if view is View.OFFSETS:
+        return [name | partition for partition in group["partitions"]]
+    return [
+        name
+        | member
+        | {
+            "assigned": partitions_text(
+                TopicPartition(one["topic"], one["partition"]) for one in member["assignment"]
+            ),
+            "subscribed": ",".join(member["topics"]),
+        }
+        for member in group["members"]
+    ]
+
+
+def _show_all(group: dict[str, Any], *, verbose: bool) -> None:
+    print(f"group {group['group']}, {group['state'].lower()}, epoch {group['epoch']}")
+    if verbose:
+        print(f"coordinator {group['coordinator']}, assignor {group['assignor']}")
+    for view in (View.MEMBERS, View.OFFSETS):
+        rows = _rows(group, view)
+        if rows:
+            print_rows(rows, _columns(view, verbose=verbose)[1:])
+    if group["configs"]:
+        print_table(("setting", "value"), group["configs"].items())

@@ -1,0 +1,126 @@
+"""Where share groups are to be moved: plans, partitions and times as text. No I/O.
+
+A plan is a CSV file that a person can review and change between ``--export`` and ``--from-file``::
+
+    group,topic,partition,new-offset
+    billing,orders,0,1200
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from sharegroup.cli.outcome import UsageError
+from sharegroup.model.ids import TopicPartition
+
+PLAN_COLUMNS: Final = ("group", "topic", "partition", "new-offset")
+_OFFSET_MAX: Final = 2**63 - 1
+_PARTITION_MAX: Final = 2**31 - 1
+_SHORT_OFFSET: Final = re.compile(r"(?<=\d)([+-]\d\d)$")
+
+
+Plan = dict[str, dict[TopicPartition, int]]
+"""Group → partition → the offset at which the group begins again."""
+
+
+def plan_csv(plan: Plan) -> str:
+    """The plan as text, with a line of column names."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PLAN_COLUMNS)
+    for group, offsets in plan.items():
+        for where, offset in offsets.items():
+            writer.writerow((group, where.topic, where.partition, offset))
+    return text.getvalue()
+
+
+def parse_plan(text: str) -> Plan:
+    """The plan that is written so; blank lines are passed over.
+
+    Raises:
+        UsageError: a line is not of a plan, or two lines are about the same partition of a group.
+    """
+    rows = csv.reader(io.StringIO(text))
+    if tuple(cell.strip() for cell in next(rows, [])) != PLAN_COLUMNS:
+        raise UsageError(f"the plan's first line must be {','.join(PLAN_COLUMNS)}")
+    plan: Plan = {}
+    for row in rows:
+        if not row:
+            continue
+        line = rows.line_num
+        group, where, offset = _parse_row(line, [cell.strip() for cell in row])
+        offsets = plan.setdefault(group, {})
+        if where in offsets:
+            raise UsageError(f"line {line} of the plan moves {where} of group {group} again")
+        offsets[where] = offset
+    if not plan:
+        raise UsageError("the plan moves nothing")
+    return plan
+
+
+def _parse_row(line: int, cells: list[str]) -> tuple[str, TopicPartition, int]:
+    if len(cells) != len(PLAN_COLUMNS) or not cells[0] or not cells[1]:
+        raise UsageError(f"line {line} of the plan is not {','.join(PLAN_COLUMNS)}")
+    partition = _number(cells[2], _PARTITION_MAX)
+    offset = _number(cells[3], _OFFSET_MAX)
+    if partition is None or offset is None:
+        raise UsageError(f"line {line} of the plan needs a partition's number and an offset")
+    return cells[0], TopicPartition(cells[1], partition), offset
+
+
+def parse_topics(texts: Iterable[str]) -> dict[str, list[int] | None]:
+    """``orders`` (all its partitions: None) and ``orders:0,1`` as partitions by topic.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    found: dict[str, list[int] | None] = {}
+    for text in texts:
+        topic, colon, listed = text.partition(":")
+        numbers = [_number(one, _PARTITION_MAX) for one in listed.split(",")] if colon else []
+        known = [number for number in numbers if number is not None]
+        if not topic or len(known) != len(numbers):
+            raise UsageError(f"--topic {text}: write a topic, or its partitions as orders:0,1")
+        before = found.get(topic, [])
+        found[topic] = sorted({*before, *known}) if colon and before is not None else None
+    return found
+
+
+def parse_datetime_ms(text: str) -> int:
+    """Milliseconds since 1970 of ``2026-11-21T08:30:00.000+01:00``; time, fraction and zone may be
+    left out (no zone: UTC, as Kafka's tools read it).
+
+    Raises:
+        UsageError: it is no date.
+    """
+    try:
+        moment = datetime.fromisoformat(_SHORT_OFFSET.sub(r"\1:00", text))
+    except ValueError:
+        raise UsageError(
+            f"--to-datetime {text}: write it as 2026-11-21T08:30:00.000, with Z or +01:00 after it "
+            "where it is not UTC"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """``orders:0,1;payments:3``, as Kafka's tools write an assignment."""
+    topics: dict[str, list[str]] = {}
+    for topic, number in sorted(partitions):
+        topics.setdefault(topic, []).append(str(number))
+    return ";".join(f"{topic}:{','.join(numbers)}" for topic, numbers in topics.items())
+
+
+def _number(text: str, maximum: int) -> int | None:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 20:
+        return None
+    number = int(text)
+    return number if number <= maximum else None

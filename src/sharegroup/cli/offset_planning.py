@@ -1,0 +1,106 @@
+"""From what the user asked for to a plan: which partitions of which groups, and where to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sharegroup.cli.group_choice import chosen_groups
+from sharegroup.cli.offset_plan import Plan
+from sharegroup.cli.outcome import UsageError, complain
+from sharegroup.client.admin import Admin
+from sharegroup.client.descriptions import OffsetSpec
+from sharegroup.model.errors import GroupIdNotFound
+from sharegroup.model.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where to: a place that ListOffsets knows (a time in ms, or an OffsetSpec), an offset, or a
+    plan that was read; one of the three is not None.
+    """
+
+    at: int | None = None
+    offset: int | None = None
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What to move: partitions (None: all) of ``topics``, or whatever a group has offsets of."""
+
+    groups: Sequence[str]
+    every_group: bool
+    topics: Mapping[str, list[int] | None]
+    every_topic: bool
+
+
+async def make_plan(admin: Admin, scope: Scope, target: Target) -> Plan:
+    """The plan. Offsets beyond a log's ends are drawn to the nearest, and stderr is told.
+
+    Raises:
+        UsageError: a group has no offsets to move.
+        UnknownTopicOrPartition: there is no such partition.
+    """
+    if target.plan is not None:
+        return {group: await _within_log(admin, offsets) for group, offsets in target.plan.items()}
+    plan: Plan = {}
+    for group in await chosen_groups(admin, scope.groups, every=scope.every_group):
+        partitions = await _partitions(admin, group, scope)
+        plan[group] = await _offsets(admin, partitions, target)
+    return plan
+
+
+async def start_offsets(admin: Admin, group: str) -> dict[TopicPartition, int | None]:
+    """Where the group is now; nothing for one that does not exist."""
+    try:
+        offsets = await admin.list_share_group_offsets(group)
+    except GroupIdNotFound:
+        return {}
+    return {where: one.start_offset for where, one in offsets.items()}
+
+
+async def _partitions(admin: Admin, group: str, scope: Scope) -> list[TopicPartition]:
+    if scope.every_topic:
+        partitions = list(await start_offsets(admin, group))
+        if not partitions:
+            raise UsageError(f"group {group} has no offsets: name topics by --topic")
+        return partitions
+    topics = await admin.describe_topics(*scope.topics)
+    return [
+        TopicPartition(name, number)
+        for name, numbers in scope.topics.items()
+        for number in (
+            [one.partition for one in topics[name].partitions] if numbers is None else numbers
+        )
+    ]
+
+
+async def _offsets(
+    admin: Admin, partitions: Iterable[TopicPartition], target: Target
+) -> dict[TopicPartition, int]:
+    wanted = list(partitions)
+    if target.at is None:
+        return await _within_log(admin, dict.fromkeys(wanted, target.offset or 0))
+    found = await admin.list_offsets(wanted, target.at)
+    offsets = {where: found[where].offset for where in wanted}
+    too_old = [where for where, offset in offsets.items() if offset < 0]
+    if too_old:
+        for where, end in (await admin.list_offsets(too_old, OffsetSpec.LATEST)).items():
+            complain(f"{where} has no record since then: its end, {end.offset}, is taken")
+            offsets[where] = end.offset
+    return offsets
+
+
+async def _within_log(
+    admin: Admin, asked: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    starts = await admin.list_offsets(asked, OffsetSpec.EARLIEST)
+    ends = await admin.list_offsets(asked, OffsetSpec.LATEST)
+    within = {}
+    for where, offset in asked.items():
+        first, end = starts[where].offset, ends[where].offset
+        within[where] = min(max(offset, first), end)
+        if within[where] != offset:
+            complain(f"{where} has offsets {first} to {end}: {within[where]}, not {offset}")
+    return within

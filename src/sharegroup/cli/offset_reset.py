@@ -1,0 +1,223 @@
+"""``sharegroup groups reset-offsets``: a plan is made, shown, and on demand carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, described, members_to_stop
+from sharegroup.cli.input import open_input
+from sharegroup.cli.offset_plan import Plan, parse_datetime_ms, parse_plan, parse_topics, plan_csv
+from sharegroup.cli.offset_planning import Scope, Target, make_plan, start_offsets
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
+from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.tables import count, print_json, print_rows
+from sharegroup.client.admin import Admin
+from sharegroup.client.clock import wall_ms
+from sharegroup.client.descriptions import OffsetSpec
+from sharegroup.groups.offset_reset import duration_milliseconds
+from sharegroup.model.errors import KafkaError, NonEmptyGroup
+
+COLUMNS: Final = ("group", "topic", "partition", "start_offset", "new_offset")
+TARGETS: Final = (
+    "--to-earliest, --to-latest, --to-datetime, --by-duration, --to-offset or --from-file"
+)
+
+
+def reset_offsets(
+    groups: Groups = None,
+    every: AllGroups = False,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="Repeatable."),
+    ] = None,
+    every_topic: Annotated[
+        bool, typer.Option("--all-topics", help="All that the group has offsets of.")
+    ] = False,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="To the first record there is.")
+    ] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="To the first record since 2026-11-21T08:30:00 (UTC)."),
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="The same, counted back from now: PT15M.")
+    ] = None,
+    to_offset: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="To this offset, or the nearest.")
+    ] = None,
+    from_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="To what a plan says (- for stdin).")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the plan as CSV, to review it.")
+    ] = None,
+    as_json: AsJson = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+) -> None:
+    """Let share groups begin again somewhere else.
+
+    Every record from the new offset on is delivered again, whatever became of it before. The group
+    must have no members. One that does not exist is made. Give either --dry-run or --execute.
+    """
+
+    async def command() -> ExitCode:
+        target = _target(
+            earliest=to_earliest,
+            latest=to_latest,
+            moment=to_datetime,
+            duration=by_duration,
+            offset=to_offset,
+            file=from_file,
+        )
+        scope = Scope(
+            groups=groups or [],
+            every_group=every,
+            topics=parse_topics(topic or []),
+            every_topic=every_topic,
+        )
+        if dry_run == execute:
+            raise UsageError("give either --dry-run, to see what would be done, or --execute")
+        _check(scope, target)
+        async with Admin(bootstrap_server) as admin:
+            plan = await make_plan(admin, scope, target)
+            if export is not None:
+                _write_plan(export, plan)
+            rows, errors = await _carried_out(admin, plan, execute=execute)
+        if as_json:
+            print_json({"executed": execute, "moves": rows})
+        else:
+            _show(rows, export, execute=execute)
+        for sentence in errors.values():
+            complain(sentence)
+        return max(map(exit_code, errors), default=ExitCode.DONE)
+
+    run(command())
+
+
+# --- what is asked for ----------------------------------------------------------------------------
+
+
+def _target(
+    *,
+    earliest: bool,
+    latest: bool,
+    moment: str | None,
+    duration: str | None,
+    offset: int | None,
+    file: str | None,
+) -> Target:
+    targets = []
+    if earliest:
+        targets.append(Target(at=OffsetSpec.EARLIEST))
+    if latest:
+        targets.append(Target(at=OffsetSpec.LATEST))
+    if moment is not None:
+        targets.append(_since(parse_datetime_ms(moment)))
+    if duration is not None:
+        targets.append(_since(wall_ms() - _duration_ms(duration)))
+    if offset is not None:
+        targets.append(Target(offset=offset))
+    if file is not None:
+        targets.append(Target(plan=_read_plan(file)))
+    if len(targets) != 1:
+        raise UsageError(f"say where to, by one of {TARGETS}")
+    return targets[0]
+
+
+def _since(timestamp_ms: int) -> Target:
+    # No record is older than 1970, and below 0 ListOffsets has other meanings.
+    return Target(at=max(0, timestamp_ms))
+
+
+def _duration_ms(text: str) -> int:
+    try:
+        duration_ms = duration_milliseconds(text)
+    except ValueError as error:
+        raise UsageError(f"--by-duration: {error}") from None
+    if duration_ms < 0:
+        raise UsageError(f"--by-duration {text} is negative")
+    return duration_ms
+
+
+def _read_plan(path: str) -> Plan:
+    with open_input(path) as file:
+        try:
+            return parse_plan(file.read().decode())
+        except UnicodeDecodeError:
+            raise UsageError(f"{path} is not UTF-8 text") from None
+
+
+def _check(scope: Scope, target: Target) -> None:
+    chosen = bool(scope.topics) + scope.every_topic
+    if target.plan is not None:
+        if chosen or scope.groups or scope.every_group:
+            raise UsageError("with --from-file it is the plan that names groups and topics")
+        return
+    check_choice(scope.groups, every=scope.every_group)
+    if chosen != 1:
+        raise UsageError("say which topics, by --topic (repeatable) or by --all-topics")
+
+
+def _write_plan(path: Path, plan: Plan) -> None:
+    try:
+        path.write_text(plan_csv(plan))
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+# --- carrying it out ------------------------------------------------------------------------------
+
+
+async def _carried_out(
+    admin: Admin, plan: Plan, *, execute: bool
+) -> tuple[list[dict[str, Any]], dict[KafkaError, str]]:
+    """A row for each partition, and a sentence for each that was refused."""
+    before = {group: await start_offsets(admin, group) for group in plan}
+    await _look_for_members(admin, plan, execute=execute)
+    rows: list[dict[str, Any]] = []
+    errors: dict[KafkaError, str] = {}
+    for group, offsets in plan.items():
+        outcome = await admin.alter_share_group_offsets(group, offsets) if execute else {}
+        for where, offset in offsets.items():
+            error = outcome.get(where)
+            rows.append(
+                {
+                    "group": group,
+                    "topic": where.topic,
+                    "partition": where.partition,
+                    "start_offset": before[group].get(where),
+                    "new_offset": offset,
+                    "error": None if error is None else error.name,
+                }
+            )
+            if error is not None:
+                errors[error] = f"{error.name}: {where} of group {group}: {error.message}"
+    return rows, errors
+
+
+async def _look_for_members(admin: Admin, plan: Plan, *, execute: bool) -> None:
+    """All groups are looked at before the first one is moved."""
+    for group in plan:
+        found = await described(admin, group)
+        if found is None and not execute:
+            complain(f"there is no group {group}: --execute makes it")
+        elif found is not None and found.members:
+            if execute:
+                raise NonEmptyGroup(members_to_stop(found))
+            complain(members_to_stop(found))
+
+
+def _show(rows: list[dict[str, Any]], export: Path | None, *, execute: bool) -> None:
+    moved = [row for row in rows if row["error"] is None]
+    print_rows(moved, COLUMNS)
+    done = "moved" if execute else "would be moved by --execute"
+    print(f"{count(len(moved), 'partition')} {done}")
+    if export is not None:
+        print(f"plan written to {export}: --from-file carries it out")
