@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sharegroup.wire.batch import decode_batch, encode_batch, parse_headers
 
 if TYPE_CHECKING:
+    from sharegroup.broker.configs.broker import BrokerConfig
     from sharegroup.broker.topics import Topics
     from sharegroup.model.environment import Clock
     from sharegroup.storage.partition_log import LocalPartitionLog
@@ -22,21 +23,29 @@ SHARE_GROUP_STATE: Final = "__share_group_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
 
-INTERNAL_SETTINGS: Final[dict[str, dict[str, str]]] = {
-    # Kafka deletes records of the state topic by offset (pruning), never by age.
-    SHARE_GROUP_STATE: {
-        "cleanup.policy": "delete",
-        "retention.ms": "-1",
-        "segment.bytes": "104857600",
-    },
-    CONSUMER_OFFSETS: {"cleanup.policy": "compact", "segment.bytes": "104857600"},
-}
-"""Topic settings that the broker gives its internal topics, as Kafka does."""
-
 READ_BYTES: Final = 4 << 20
 """Bytes per read at replay: large enough that reading is not the cost."""
 
 KeyValue = tuple[bytes, bytes | None]
+
+
+def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
+    """Topic settings that the broker gives an internal topic, as Kafka does; its segments may be
+    smaller than a client's topic may have them."""
+    if name == CONSUMER_OFFSETS:
+        return {
+            "cleanup.policy": "compact",
+            "internal.segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+        }
+    # Records of the state topic are deleted by offset (pruning), never by age or size.
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "internal.segment.bytes": str(
+            config.integer("share.coordinator.state.topic.segment.bytes")
+        ),
+    }
 
 
 class InternalTopic:

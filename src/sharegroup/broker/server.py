@@ -23,9 +23,9 @@ from sharegroup.broker.dispatch import Dispatcher
 from sharegroup.broker.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.internal_topic import (
     CONSUMER_OFFSETS,
-    INTERNAL_SETTINGS,
     SHARE_GROUP_STATE,
     InternalTopic,
+    internal_settings,
 )
 from sharegroup.broker.live_configs import LiveConfigs
 from sharegroup.broker.share_fetching import ShareFetching
@@ -117,7 +117,7 @@ class Broker:
 
         def settings_of(topic: str, configs: Any) -> LogSettings:
             if Topics.is_internal(topic):
-                configs = {**INTERNAL_SETTINGS[topic], **configs}
+                configs = {**internal_settings(topic, live), **configs}
             return log_settings(configs, broker.configs.broker if opened else live)
 
         opened = False

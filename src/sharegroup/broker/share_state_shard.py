@@ -31,19 +31,23 @@ changed nothing."""
 
 SNAPSHOTS_PER_BATCH: Final = 500
 """Cold snapshots written at once; requests pass between two batches."""
-REPLAY_RECORDS_MIN: Final = 200_000
-"""A log that is longer, and long for its number of keys, is shortened without waiting for the
-interval, so that start-up time follows live state: passing over that many takes about a second."""
 RECORDS_PER_KEY: Final = 8
+"""A log of so many records for each live key is not worth shortening."""
 
 
 class StateSettings(NamedTuple):
     """``share.coordinator.``: ``snapshot.update.records.per.snapshot``,
-    ``state.topic.prune.interval.ms``, ``cold.partition.snapshot.interval.ms``."""
+    ``state.topic.prune.interval.ms``, ``cold.partition.snapshot.interval.ms``.
+
+    A log of more than ``records_max`` records, if that is long for its number of keys, is shortened
+    without waiting for the intervals, so that a start takes as long as there is live state: it
+    passes over that many in about half a second.
+    """
 
     updates_per_snapshot: int = 500
     prune_interval_ms: int = 300_000
     cold_interval_ms: int = 300_000
+    records_max: int = 200_000
 
 
 class StateShard:
@@ -125,7 +129,7 @@ class StateShard:
             return False
         log = self._topic.log(self.partition)
         records = log.log_end_offset - log.log_start_offset
-        return records > REPLAY_RECORDS_MIN + RECORDS_PER_KEY * len(self._machine)
+        return records > self._settings.records_max + RECORDS_PER_KEY * len(self._machine)
 
     async def shorten(self) -> None:
         """Leave at most half of an overgrown log, whatever the intervals say."""
