@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sharegroup import __version__
 from sharegroup.app.environment import local_environment
@@ -16,6 +17,9 @@ from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sharegroup.broker.metrics.endpoint import MetricsEndpoint
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -76,10 +80,13 @@ async def serve(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        endpoint = await _open_metrics(broker, metrics) if metrics else None
         addresses = [await _listen(broker, listener) for listener in listeners]
         print(ready_line(broker, *addresses[0], folder), flush=True)
         await stop.wait()
         logger.info("stopping: open requests may end")
+        if endpoint is not None:
+            endpoint.close()
     finally:
         await broker.close()
 
@@ -111,6 +118,18 @@ def _read(path: str | None) -> str:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"config file {path} cannot be read: {error}") from error
+
+
+async def _open_metrics(broker: Broker, address: tuple[str, int]) -> MetricsEndpoint:
+    from sharegroup.broker.metrics.endpoint import MetricsEndpoint  # loads prometheus-client
+
+    host, port = address
+    try:
+        endpoint, bound = await MetricsEndpoint.open(broker, host, port)
+    except OSError as error:
+        raise ConfigError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
+    logger.info("metrics on http://%s:%d/metrics", host, bound)
+    return endpoint
 
 
 async def _listen(broker: Broker, listener: Listener) -> tuple[str, int]:

@@ -7,6 +7,7 @@ connection, as in Kafka.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ class Dispatcher:
     def __init__(self, broker: Broker, counters: Counters) -> None:
         self._broker = broker
         self._counters = counters
+        self._now_s = asyncio.get_running_loop().time
 
     def access(self, endpoint: Endpoint, host: str) -> Access:
         """What a client may do that comes in by ``endpoint`` from ``host``."""
@@ -61,6 +63,7 @@ class Dispatcher:
                 f"a {served.api.name} request of {len(frame)} bytes; "
                 f"{served.request_bytes_max} is the most"
             )
+        started = self._now_s()
         request = decode(served.api.request, header.version, frame, header.body)
         context = RequestContext(
             version=header.version,
@@ -70,11 +73,16 @@ class Dispatcher:
             access=connection.access,
             advertised=connection.endpoint.advertised,
         )
-        self._counters.add("requests", served.api.name)
         response = await self._handle(served, request, context)
-        if response is None:
-            return []
-        return response_frame(served.api, header.version, header.correlation_id, response)
+        frames: list[bytes] = []
+        if response is not None:
+            api, version = served.api, header.version
+            frames = response_frame(api, version, header.correlation_id, response)
+        meter = self._broker.meters.request(served.api.name)
+        meter.request_bytes += len(frame)
+        meter.response_bytes += sum(map(len, frames))
+        meter.seconds.observe(self._now_s() - started)
+        return frames
 
     async def _handle(self, served: ServedApi, request: Any, context: RequestContext) -> Any:
         try:

@@ -28,6 +28,7 @@ from sharegroup.broker.internal_topic import (
     internal_settings,
 )
 from sharegroup.broker.live_configs import LiveConfigs
+from sharegroup.broker.meters import Meters
 from sharegroup.broker.share_fetching import ShareFetching
 from sharegroup.broker.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.share_partitions import SharePartitions
@@ -56,6 +57,7 @@ class Broker:
     def __init__(self, config: BrokerConfig, environment: Environment, folder: DataFolder) -> None:
         self.clock: Clock = environment.clock
         self.counters = Counters()
+        self.meters = Meters()
         self.folder = folder
         self.configs = LiveConfigs(config, folder)
         self.waiters = Waiters()
@@ -82,6 +84,7 @@ class Broker:
             state=self.state,
             waiters=self.waiters,
             settings_of=self.configs.group,
+            load_seconds=self.meters.load_seconds,
             spawn=self.spawn,
         )
         self.groups = ShareGroupCoordinator(

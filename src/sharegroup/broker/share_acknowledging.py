@@ -6,7 +6,7 @@ Used by ShareFetch (piggybacked) and ShareAcknowledge alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
@@ -77,9 +77,12 @@ class AckRound:
         self._asked = False
         self.outcome: Outcome = {}
 
-    def apply(self, topic_id: UUID, partitions: Iterable[AckPartitionMessage]) -> None:
+    def apply(self, topic_id: UUID, partitions: Sequence[AckPartitionMessage]) -> None:
         """Apply what the request says about one topic; a partition's ranges succeed together or not
         at all."""
+        asked = any(partition.acknowledgement_batches for partition in partitions)
+        if asked and self._broker.topics.name_of(topic_id) is not None:
+            self._broker.meters.topic(topic_id).share_acknowledge_requests += 1
         for partition in partitions:
             key = TopicIdPartition(topic_id, partition.partition_index)
             try:
@@ -87,6 +90,8 @@ class AckRound:
             except KafkaError as error:
                 self.outcome[key] = error
                 self._broker.counters.add("acknowledgements_refused", error.name)
+                if not isinstance(error, UnknownTopicId):
+                    self._broker.meters.topic(topic_id).share_acknowledge_failures += 1
 
     def _apply_one(self, key: TopicIdPartition, batches: Sequence[AckBatchMessage]) -> None:
         name = self._broker.topics.name_of(key.topic_id)
@@ -113,6 +118,7 @@ class AckRound:
         )
         self._broker.share_partitions.schedule(led)
         self.outcome[key] = None
+        self._broker.meters.acknowledge(acks)
         if change is not None:
             self._changes.append((led, change))
 

@@ -105,16 +105,40 @@ class ShareFetching:
         if wish.records_max <= 0 or wish.bytes_max <= 0 or not wish.partitions:
             return {}
         loop = asyncio.get_running_loop()
-        until = loop.time() + wish.wait_ms / 1000
+        started = loop.time()
+        until = started + wish.wait_ms / 1000
         with self._broker.waiters.watch(wish.partitions) as waiter:
             while True:
                 last_look = loop.time() >= until or self._broker.stopping
                 fetched = await self._look(wish, last_look=last_look)
                 if last_look or _ends_wait(wish, fetched):
+                    self._count(wish, fetched, loop.time() - started)
                     return fetched
                 await waiter.wait(until)
                 if not self._in_session(wish):
                     return {}
+
+    def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
+        """Count a fetch that ends, for metrics."""
+        meters, counters = self._broker.meters, self._broker.counters
+        for topic_id in {key.topic_id for key in wish.partitions}:
+            if self._broker.topics.name_of(topic_id) is not None:
+                meters.topic(topic_id).share_fetch_requests += 1
+        acquired = 0
+        for key, part in fetched.items():
+            if part.error is None:
+                acquired += 1
+                meters.topic(key.topic_id).share_fetch_bytes += len(part.records)
+                continue
+            counters.add("share_fetch_errors", part.error.name)
+            if self._broker.topics.name_of(key.topic_id) is not None:
+                meters.topic(key.topic_id).share_fetch_failures += 1
+        if acquired:
+            group = meters.group(wish.group_id)
+            group.acquire_seconds.observe(seconds)
+            group.fetch_percent.observe(100 * acquired / len(wish.partitions))
+        elif not fetched:
+            meters.share_fetches_expired += 1
 
     def _may_acquire(self, wish: FetchWish, led: LedSharePartition) -> bool:
         return not led.fenced and self._in_session(wish)
@@ -219,6 +243,8 @@ class ShareFetching:
         if led.fetching or not self._may_acquire(wish, led):
             return None
         led.fetching = True
+        now_s = asyncio.get_running_loop().time
+        locked = now_s()
         try:
             data = await self._read(ready, share)
             if not data or not self._may_acquire(wish, led):
@@ -230,6 +256,8 @@ class ShareFetching:
             return None
         finally:
             led.fetching = False
+            led.meter.locks += 1
+            led.meter.lock_seconds += now_s() - locked
         if not acquisition.ranges:
             if led.core.next_fetch_offset() > ready.offset:
                 self._broker.share_partitions.wake(led)  # all of it is void: read on from there
@@ -237,6 +265,8 @@ class ShareFetching:
         self._broker.share_partitions.schedule(led)
         led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
         ranges = acquisition.ranges
+        led.meter.acquired_batches += len(ranges)
+        led.meter.acquired_records += sum(r.last - r.first + 1 for r in ranges)
         records: bytes | memoryview = b""
         if not wish.without_records:
             records = batches.between(data, ranges[0].first, ranges[-1].last)

@@ -19,7 +19,7 @@ from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.broker.keyed_locks import KeyedLocks
 from sharegroup.broker.share_state_log import ShareStateLog
 from sharegroup.groups.heartbeat import HeartbeatResult, ShareHeartbeat, ToInitialize
-from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
+from sharegroup.groups.records import CoordinatorRecord, GroupMetadata, TopicPartitions
 from sharegroup.groups.share import ShareGroups
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
@@ -73,6 +73,8 @@ class ShareGroupCoordinator:
         self._locks = KeyedLocks()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self.rebalances = 0
+        """Group epochs written since the start."""
         self._out_of_step = False
         """The machine is not the fold of the log: a write has failed."""
         self._loading = False
@@ -287,6 +289,7 @@ class ShareGroupCoordinator:
             raise CoordinatorLoadInProgress
         if not records:
             return None
+        self.rebalances += sum(isinstance(record, GroupMetadata) for record in records)
         try:
             return self._log.write(group_id, records)
         except KafkaStorageError as error:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from sharegroup.broker.meters import SharePartitionMeter
 from sharegroup.broker.share_state_log import Change, ShareStateLog
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.config import GroupSettings
@@ -32,6 +33,7 @@ from sharegroup.model.errors import (
     OffsetNotAvailable,
     UnknownServerError,
 )
+from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
@@ -54,6 +56,7 @@ class LedSharePartition:
         "fetching",
         "key",
         "log",
+        "meter",
         "timer",
         "timer_ms",
     )
@@ -65,6 +68,7 @@ class LedSharePartition:
         self.fetching = False
         """The fetch lock: one request at a time reads and acquires."""
         self.fenced = False
+        self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
         """Of what was read last; None before that."""
         self.timer: asyncio.TimerHandle | None = None
@@ -75,6 +79,7 @@ class SharePartitions:
     """All share partitions of one broker.
 
     Args:
+        load_seconds: takes how long each load took.
         settings_of: a group's effective settings, asked at every use: they change while running.
         spawn: runs a coroutine of ours in the background and reports its failure.
     """
@@ -86,12 +91,14 @@ class SharePartitions:
         state: ShareStateLog,
         waiters: Waiters,
         settings_of: Callable[[str], GroupSettings],
+        load_seconds: Histogram,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._clock = clock
         self._state = state
         self._waiters = waiters
         self._settings_of = settings_of
+        self._load_seconds = load_seconds
         self._spawn = spawn
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
@@ -128,7 +135,7 @@ class SharePartitions:
         while led is None or led.fenced or led.log is not log:
             loading = self._loading.get(key)
             if loading is None:
-                loading = asyncio.ensure_future(self._load(key, log))
+                loading = asyncio.ensure_future(self._timed_load(key, log))
                 self._loading[key] = loading
                 loading.add_done_callback(partial(self._loaded, key))
             led = await asyncio.shield(loading)
@@ -137,6 +144,13 @@ class SharePartitions:
     def _loaded(self, key: SharePartitionKey, loading: asyncio.Future[LedSharePartition]) -> None:
         if self._loading.get(key) is loading:
             del self._loading[key]
+
+    async def _timed_load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
+        now_s = asyncio.get_running_loop().time
+        started = now_s()
+        led = await self._load(key, log)
+        self._load_seconds.observe(now_s() - started)
+        return led
 
     async def _load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
         try:
@@ -253,6 +267,7 @@ class SharePartitions:
         change = led.core.tick(self._clock.monotonic_ms(), settings)
         self.schedule(led)
         if change is not None:
+            led.meter.expired += change.expired
             self.wake(led)
             self._spawn(self._persist_quietly(led, change))
 

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
+from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
@@ -57,6 +58,9 @@ class StateShard:
         self, topic: InternalTopic, partition: int, settings: StateSettings, clock: Clock
     ) -> None:
         self.partition = partition
+        self.write_seconds = Histogram()
+        """Commits, until they are durable."""
+        self.load_seconds = Histogram()
         self.last_pruned_offset: int | None = None
         """Where the last pruning moved the log start; None before there was one."""
         self._topic = topic
@@ -64,6 +68,11 @@ class StateShard:
         self._clock = clock
         self._machine: ShareCoordinator | None = None
         self._loading: asyncio.Future[None] | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the machine is there."""
+        return self._machine is not None
 
     async def machine(self) -> ShareCoordinator:
         """The machine, loaded when it is not. Good until the caller next gives way.
@@ -87,6 +96,8 @@ class StateShard:
         Raises:
             KafkaError: as ``decide``; or the log failed.
         """
+        now_s = asyncio.get_running_loop().time
+        started = now_s()
         await self._topic.ensure()
         machine = await self.machine()
         result, records = decide(machine)
@@ -101,6 +112,7 @@ class StateShard:
             raise
         for offset, (key, value) in enumerate(records, start=end - len(records)):
             machine.appended(key, value, offset)
+        self.write_seconds.observe(now_s() - started)
         return result
 
     # -- keeping the log short ----------------------------------------------------------------
@@ -159,6 +171,8 @@ class StateShard:
 
     async def _load(self) -> None:
         """Replay the log into a new machine."""
+        now_s = asyncio.get_running_loop().time
+        started = now_s()
         machine = ShareCoordinator(self._settings.updates_per_snapshot)
         if self._topic.exists:
             await self._topic.settle(self.partition)  # what is on its way must not be forgotten
@@ -167,6 +181,7 @@ class StateShard:
                 if record is not None:
                     machine.replay(record.key, record.value, offset)
         self._machine = machine
+        self.load_seconds.observe(now_s() - started)
 
     async def _live(self) -> list[tuple[int, bytes, bytes]]:
         """(offset, key, value) of each share partition's last snapshot and the updates since.

@@ -87,6 +87,15 @@ class Topics:
         facts = self._folder.topics.get(name)
         return None if facts is None else _topic(name, facts)
 
+    def ids(self) -> set[UUID]:
+        """The ids of all topics."""
+        return set(self._names)
+
+    def id_of(self, name: str) -> UUID | None:
+        """The id of the topic of that name."""
+        facts = self._folder.topics.get(name)
+        return None if facts is None else facts.topic_id
+
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic of that id."""
         return self._names.get(topic_id)

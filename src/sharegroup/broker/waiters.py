@@ -68,6 +68,11 @@ class Waiters:
     def __init__(self) -> None:
         self._all: set[Waiter] = set()
         self._by_key: dict[TopicIdPartition, set[Waiter]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many fetches watch."""
+        return self._count
 
     def watch(self, keys: Iterable[TopicIdPartition]) -> Waiter:
         """A context manager that watches ``keys`` while it is entered; without any it is woken only
@@ -76,12 +81,14 @@ class Waiters:
 
     def add(self, waiter: Waiter, keys: Iterable[TopicIdPartition]) -> None:
         """Start waking ``waiter`` for ``keys``."""
+        self._count += 1
         self._all.add(waiter)
         for key in keys:
             self._by_key.setdefault(key, set()).add(waiter)
 
     def remove(self, waiter: Waiter, keys: Iterable[TopicIdPartition]) -> None:
         """Stop it."""
+        self._count -= 1
         self._all.discard(waiter)
         for key in keys:
             waiting = self._by_key.get(key)

@@ -325,6 +325,10 @@ class ShareGroups:
         group = self._groups.get(group_id)
         return group.records() if group is not None else iter(())
 
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Each group's id and number of members."""
+        return ((group_id, len(group.members)) for group_id, group in self._groups.items())
+
     def group_ids(self) -> list[str]:
         """The groups that exist."""
         return list(self._groups)

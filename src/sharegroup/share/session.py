@@ -113,6 +113,10 @@ class ShareSessions:
         self._sessions: dict[tuple[str, str], ShareSession] = {}
         self._by_connection: dict[Hashable, dict[tuple[str, str], None]] = {}
 
+    def partition_count(self) -> int:
+        """Partitions in all sessions."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
     def __len__(self) -> int:
         return len(self._sessions)
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.histogram import Histogram
 from sharegroup.storage.disk import SyncFailed
 
 
@@ -52,6 +53,8 @@ class Flusher:
         self._scheduled = False
         self.rounds = 0
         """Rounds ended so far."""
+        self.seconds = Histogram()
+        """How long each took."""
 
     def request(self, log: Flushable) -> None:
         """Flush ``log`` in the next round, with all that this turn of the loop appends."""
@@ -100,6 +103,8 @@ class Flusher:
         self._syncing.update(logs)
         files_of = [(log, log.begin_flush()) for log in logs]
         failures: dict[str, OSError] = {}
+        now_s = asyncio.get_running_loop().time
+        started = now_s()
         try:
             await self._disk.sync([file for _, files in files_of for file in files])
         except SyncFailed as error:
@@ -107,6 +112,7 @@ class Flusher:
         except OSError as error:  # a disk that does not say which: none of them can be trusted
             failures = {file.path: error for _, files in files_of for file in files}
         self.rounds += 1
+        self.seconds.observe(now_s() - started)
         self._syncing.difference_update(logs)
         for log, files in files_of:
             failure = next((failures[file.path] for file in files if file.path in failures), None)

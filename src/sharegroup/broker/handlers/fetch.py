@@ -38,6 +38,9 @@ async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) 
     wanted = [(topic, part) for topic in request.topics for part in topic.partitions]
     until = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     ids = [TopicIdPartition(_topic_id(broker, topic), part.partition) for topic, part in wanted]
+    for topic_id in {key.topic_id for key in ids}:
+        if broker.topics.name_of(topic_id) is not None:
+            broker.meters.topic(topic_id).fetch_requests += 1
     with broker.waiters.watch(ids) as waiter:
         while True:
             last_look = asyncio.get_running_loop().time() >= until or broker.stopping
@@ -82,7 +85,10 @@ async def _look(
             part.error_code = error.code
             part.high_watermark = -1
             broker.counters.add("fetch_errors", error.name)
-        size += len(part.records or b"")
+        sent = len(part.records or b"")
+        size += sent
+        if sent:
+            broker.meters.topic(log.topic_id).fetch_bytes += sent
     return parts, size, failed
 
 

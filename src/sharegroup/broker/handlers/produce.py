@@ -53,6 +53,9 @@ async def produce(
                 await _append(broker, topic, partition, part, waits)
             except KafkaError as error:
                 _refuse(broker, part, error)
+        topic_id = broker.topics.id_of(name) if name else None
+        if topic_id is not None:
+            broker.meters.topic(topic_id).produce_requests += 1
         topics.append(
             TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=parts
@@ -107,7 +110,7 @@ async def _append(
     part.log_append_time_ms = appended.append_time_ms
     part.log_start_offset = log.log_start_offset
     waits.append((log, appended.last_offset + 1, part))
-    broker.counters.add("produced_bytes", amount=len(partition.records))
+    broker.meters.topic(log.topic_id).produce_bytes += len(partition.records)
 
 
 async def _durable(

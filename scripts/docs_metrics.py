@@ -1,0 +1,110 @@
+"""Write ``docs/metrics.md`` from the tables of metrics: ``python scripts/docs_metrics.py
+[--check]``.
+
+``--check`` writes nothing and fails when the page is not what the tables say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from sharegroup.broker.metrics import coordination, delivery, lag, node, traffic
+from sharegroup.broker.metrics.metric import Metric
+
+PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
+
+QUESTIONS = {
+    "Are records stuck?": (
+        "max by (group, topic) (sharegroup_share_partition_oldest_unacknowledged_seconds)"
+    ),
+    "How far behind is a group?": (
+        "sum by (group, topic) (sharegroup_share_partition_lag_records)"
+    ),
+    "Do workers die, or take too long?": (
+        "sum by (group) (rate(sharegroup_share_partition_lock_timeouts_total[5m]))"
+    ),
+    "Do workers refuse records?": (
+        'rate(sharegroup_acknowledged_records_total{type="reject"}[5m])'
+    ),
+    "What do users wait for?": (
+        "histogram_quantile(0.99, sum by (le, api) (rate(sharegroup_request_seconds_bucket[5m])))"
+    ),
+    "Is the disk slow?": "histogram_quantile(0.99, rate(sharegroup_flush_seconds_bucket[5m]))",
+    "Is the process busy?": (
+        "histogram_quantile(0.99, rate(sharegroup_event_loop_lag_seconds_bucket[5m]))"
+    ),
+}
+
+INTRODUCTION = """\
+# Metrics
+
+This page is written by `scripts/docs_metrics.py` from the tables that the broker reads; edit those.
+
+`sharegroup serve --metrics 127.0.0.1:9404` (or the setting `metrics.address`) serves metrics at
+`http://127.0.0.1:9404/metrics`, in the text format of Prometheus or as OpenMetrics, whichever the
+scraper prefers. The port answers everybody who reaches it, as the broker itself does.
+
+```
+scrape_configs:
+  - job_name: sharegroup
+    static_configs:
+      - targets: ["127.0.0.1:9404"]
+```
+
+What to look at first:
+
+{questions}
+A summary has a `_count` and a `_sum`, whose quotient is the mean. Metrics of a topic or a group go
+when it is deleted; those of a share partition's window come and go with its object in memory.
+The process itself (CPU, memory, open files, start time) has the usual `process_…` metrics.
+
+The last column is Apache Kafka's own metric. Where Kafka has a meter, take `rate()` of the counter.
+"""
+
+SECTIONS: tuple[tuple[str, Iterable[Metric]], ...] = (
+    ("How far behind each share group is", lag.METRICS),
+    ("Delivery", delivery.METRICS),
+    ("Traffic", traffic.METRICS),
+    ("Coordinators", coordination.METRICS),
+    ("Process and disk", node.METRICS),
+)
+
+
+def page() -> str:
+    """The whole page."""
+    rows = ["| Question | Expression |", "| --- | --- |"]
+    rows += [f"| {question} | `{expression}` |" for question, expression in QUESTIONS.items()]
+    parts = [INTRODUCTION.replace("{questions}", "\n".join(rows) + "\n")]
+    parts += [f"## {title}\n\n{_table(metrics)}" for title, metrics in SECTIONS]
+    return "\n".join(parts)
+
+
+def _table(metrics: Iterable[Metric]) -> str:
+    rows = [
+        "| Name | Type | Labels | Unit | Meaning | Apache Kafka |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    rows.extend(
+        f"| `{metric.name}` | {metric.kind.value} | {', '.join(metric.labels)} | {metric.unit} "
+        f"| {metric.doc} | {metric.kafka} |"
+        for metric in metrics
+    )
+    return "\n".join(rows) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or check it; the exit status."""
+    text = page()
+    if "--check" in arguments:
+        fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
+        if not fresh:
+            print(f"{PAGE.name} is not what the tables say: run scripts/docs_metrics.py")
+        return 0 if fresh else 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""What the hot path counts: plain numbers where the work is done, read by ``broker.metrics``.
+
+Adding costs an addition. Nothing here knows a metric's name; what is rare is counted by name in
+``broker.counters``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from sharegroup.model.histogram import Histogram
+from sharegroup.share.acknowledge import AckBatch
+
+PERCENT: Final = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+ACK_TYPES: Final = ("gap", "accept", "release", "reject", "renew")
+"""By the number that acknowledgements have on the wire."""
+
+
+class RequestMeter:
+    """One API's requests."""
+
+    __slots__ = ("request_bytes", "response_bytes", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = Histogram()
+        """From the frame that is read to the answer that is ready; waiting fetches wait in it."""
+        self.request_bytes = 0
+        self.response_bytes = 0
+
+
+class TopicMeter:
+    """One topic's traffic; requests are counted once for each topic they name."""
+
+    __slots__ = (
+        "fetch_bytes",
+        "fetch_requests",
+        "produce_bytes",
+        "produce_requests",
+        "share_acknowledge_failures",
+        "share_acknowledge_requests",
+        "share_fetch_bytes",
+        "share_fetch_failures",
+        "share_fetch_requests",
+    )
+
+    def __init__(self) -> None:
+        self.produce_bytes = 0
+        self.produce_requests = 0
+        self.fetch_bytes = 0
+        self.fetch_requests = 0
+        self.share_fetch_bytes = 0
+        self.share_fetch_requests = 0
+        self.share_fetch_failures = 0
+        self.share_acknowledge_requests = 0
+        self.share_acknowledge_failures = 0
+
+
+class GroupMeter:
+    """One share group's fetches."""
+
+    __slots__ = ("acquire_seconds", "fetch_percent")
+
+    def __init__(self) -> None:
+        self.fetch_percent = Histogram(PERCENT)
+        """Of the partitions that a fetch asks for, how many could be locked."""
+        self.acquire_seconds = Histogram()
+        """From a fetch's arrival until it has records."""
+
+
+class SharePartitionMeter:
+    """One share partition's deliveries since it was loaded; it goes with it."""
+
+    __slots__ = ("acquired_batches", "acquired_records", "expired", "lock_seconds", "locks")
+
+    def __init__(self) -> None:
+        self.acquired_batches = 0
+        self.acquired_records = 0
+        self.expired = 0
+        """Records whose acquisition lock ran out."""
+        self.locks = 0
+        """How often the fetch lock was taken, and for how long in all."""
+        self.lock_seconds = 0.0
+
+
+class Meters:
+    """All of one broker. What belongs to a topic or group is dropped by :meth:`forget`."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, RequestMeter] = {}
+        self.topics: dict[UUID, TopicMeter] = {}
+        self.groups: dict[str, GroupMeter] = {}
+        self.acknowledged = [0] * len(ACK_TYPES)
+        """Records by type of acknowledgement."""
+        self.load_seconds = Histogram()
+        """Loading share partitions from durable state."""
+        self.share_fetches_expired = 0
+        """Share fetches whose time ran out before there was something for them."""
+
+    def acknowledge(self, batches: Iterable[AckBatch]) -> None:
+        """Count what a valid acknowledgement says of each record."""
+        for first, last, types in batches:
+            if len(types) == 1:
+                self.acknowledged[types[0]] += last - first + 1
+            else:
+                for kind in range(len(ACK_TYPES)):
+                    self.acknowledged[kind] += types.count(kind)
+
+    def request(self, api: str) -> RequestMeter:
+        """The meter of an API."""
+        meter = self.requests.get(api)
+        if meter is None:
+            meter = self.requests[api] = RequestMeter()
+        return meter
+
+    def topic(self, topic_id: UUID) -> TopicMeter:
+        """The meter of a topic."""
+        meter = self.topics.get(topic_id)
+        if meter is None:
+            meter = self.topics[topic_id] = TopicMeter()
+        return meter
+
+    def group(self, group_id: str) -> GroupMeter:
+        """The meter of a share group."""
+        meter = self.groups.get(group_id)
+        if meter is None:
+            meter = self.groups[group_id] = GroupMeter()
+        return meter
+
+    def forget(self, *, topics_but: set[UUID], groups_but: set[str]) -> None:
+        """Drop the meters of topics and groups that are not among those that exist."""
+        for topic_id in self.topics.keys() - topics_but:
+            del self.topics[topic_id]
+        for group_id in self.groups.keys() - groups_but:
+            del self.groups[group_id]

@@ -1,0 +1,84 @@
+"""The group coordinator and the share coordinator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+_GROUPS: Final = "kafka.server:type=group-coordinator-metrics "
+_STATE: Final = "kafka.server:type=share-coordinator-metrics "
+
+GROUPS: Final = gauge(
+    "sharegroup_groups",
+    "Share groups by state: Empty, Stable, Dead.",
+    labels=("state",),
+    kafka=_GROUPS + "share-group-count{state}, group-count{protocol=share}",
+)
+MEMBERS: Final = gauge(
+    "sharegroup_group_members", "Members of each share group.", labels=("group",)
+)
+REBALANCES: Final = counter(
+    "sharegroup_group_rebalances",
+    "Group epochs given out: a member came, went or subscribed anew, or a topic changed.",
+    kafka=_GROUPS + "share-group-rebalance-count, share-group-rebalance-rate",
+)
+WRITE_SECONDS: Final = histogram(
+    "sharegroup_share_state_write_seconds",
+    "Writes of share state, until they are durable. Its count is the number of writes.",
+    labels=("partition",),
+    kafka=_STATE + "write-total, write-rate, write-latency-avg, write-latency-max",
+)
+LOAD_SECONDS: Final = histogram(
+    "sharegroup_share_state_load_seconds",
+    "Loading a partition of the state topic.",
+    labels=("partition",),
+    kafka=_STATE + "partition-load-time-avg, partition-load-time-max",
+)
+SHARDS: Final = gauge(
+    "sharegroup_share_state_partitions",
+    "Partitions of the state topic by state: active, loading.",
+    labels=("state",),
+    kafka=_STATE + "num-partitions{state}",
+)
+PRUNED: Final = gauge(
+    "sharegroup_share_state_last_pruned_offset",
+    "Where the state topic's partition was last pruned to.",
+    labels=("topic", "partition"),
+    kafka=_STATE + "last-pruned-offset{topic,partition}",
+)
+
+METRICS: Final = (GROUPS, MEMBERS, REBALANCES, WRITE_SECONDS, LOAD_SECONDS, SHARDS, PRUNED)
+
+_STATES: Final = ("Empty", "Stable", "Dead")
+
+
+def read(broker: Broker) -> Iterator[Sample]:
+    """The samples of this table."""
+    groups = broker.groups.groups
+    listed = groups.list_groups()
+    states = Counter(str(group.state) for group in listed)
+    for state in _STATES:
+        yield GROUPS.of(states[state], state)
+    for group_id, members in groups.sizes():
+        yield MEMBERS.of(members, group_id)
+    yield REBALANCES.of(broker.groups.rebalances)
+    yield from _shards(broker)
+
+
+def _shards(broker: Broker) -> Iterator[Sample]:
+    shards = broker.state.shards
+    active = sum(shard.loaded for shard in shards)
+    yield SHARDS.of(active, "active")
+    yield SHARDS.of(len(shards) - active, "loading")
+    for shard in shards:
+        yield WRITE_SECONDS.of(shard.write_seconds, str(shard.partition))
+        yield LOAD_SECONDS.of(shard.load_seconds, str(shard.partition))
+        if shard.last_pruned_offset is not None:
+            partition = str(shard.partition)
+            yield PRUNED.of(shard.last_pruned_offset, "__share_group_state", partition)

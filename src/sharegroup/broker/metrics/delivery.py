@@ -1,0 +1,165 @@
+"""Delivery to share groups at the partitions' leader: acknowledgements, windows, sessions, waits.
+
+A share partition's own metrics come with its object and go with it: after a reload its counters
+begin at 0, which ``rate()`` allows for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.meters import ACK_TYPES
+from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+    from sharegroup.broker.share_partitions import LedSharePartition
+
+_GROUPS: Final = "kafka.server:type=ShareGroupMetrics,name="
+_PARTITION: Final = "kafka.server:type=SharePartitionMetrics,name={},group=…,topic=…,partition=…"
+_SESSIONS: Final = "kafka.server:type=ShareSessionCache,name="
+_WAITS: Final = "kafka.server:type=DelayedOperationPurgatory,delayedOperation=ShareFetch,name="
+_OF_PARTITION: Final = ("group", "topic", "partition")
+
+ACKNOWLEDGED: Final = counter(
+    "sharegroup_acknowledged_records",
+    "Records acknowledged, by type: accept, release, reject, renew, gap.",
+    labels=("type",),
+    unit="records",
+    kafka=_GROUPS + "RecordAcknowledgementsPerSec,ackType=… (which counts entries of a request)",
+)
+LOAD_SECONDS: Final = histogram(
+    "sharegroup_share_partition_load_seconds",
+    "Loading a share partition from its durable state.",
+    kafka=_GROUPS + "PartitionLoadTimeMs",
+)
+FETCH_PERCENT: Final = histogram(
+    "sharegroup_share_fetch_lockable_percent",
+    "Of the partitions that a share fetch asks for, how many it locked and got records from.",
+    labels=("group",),
+    unit="percent",
+    kafka=_GROUPS + "RequestTopicPartitionsFetchRatio,group=…",
+)
+ACQUIRE_SECONDS: Final = histogram(
+    "sharegroup_share_fetch_acquire_seconds",
+    "From a share fetch's arrival until it has records.",
+    labels=("group",),
+    kafka=_GROUPS + "TopicPartitionsAcquireTimeMs,group=…",
+)
+IN_FLIGHT: Final = gauge(
+    "sharegroup_share_partition_in_flight_records",
+    "Records between start and end of the window, finished ones behind an unfinished one included.",
+    labels=_OF_PARTITION,
+    unit="records",
+    kafka=_PARTITION.format("InFlightMessageCount"),
+)
+ACQUIRED: Final = gauge(
+    "sharegroup_share_partition_acquired_records",
+    "Records that members hold now.",
+    labels=_OF_PARTITION,
+    unit="records",
+)
+PIECES: Final = gauge(
+    "sharegroup_share_partition_in_flight_batches",
+    "Pieces that the window is in.",
+    labels=_OF_PARTITION,
+    kafka=_PARTITION.format("InFlightBatchCount"),
+)
+ACQUIRED_BATCH: Final = summary(
+    "sharegroup_share_partition_acquired_batch_records",
+    "Batches given to members, and the records in them.",
+    labels=_OF_PARTITION,
+    unit="records",
+    kafka=_PARTITION.format("InFlightBatchMessageCount"),
+)
+EXPIRED: Final = counter(
+    "sharegroup_share_partition_lock_timeouts",
+    "Records whose acquisition lock ran out.",
+    labels=_OF_PARTITION,
+    unit="records",
+    kafka=_PARTITION.format("AcquisitionLockTimeoutPerSec"),
+)
+FETCH_LOCK: Final = summary(
+    "sharegroup_share_partition_fetch_lock_seconds",
+    "How often the fetch lock was taken, and for how long in all; rate() of the sum is the share "
+    "of time in which it is held.",
+    labels=_OF_PARTITION,
+    unit="seconds",
+    kafka=_PARTITION.format("FetchLockTimeMs and FetchLockRatio"),
+)
+SESSIONS: Final = gauge(
+    "sharegroup_share_sessions",
+    "Share sessions.",
+    kafka=_SESSIONS + "ShareSessionsCount",
+)
+SESSION_PARTITIONS: Final = gauge(
+    "sharegroup_share_session_partitions",
+    "Partitions in all share sessions.",
+    kafka=_SESSIONS + "SharePartitionsCount",
+)
+SESSIONS_LOST: Final = counter(
+    "sharegroup_share_sessions_disconnected",
+    "Share sessions that ended with their connection; there is no eviction.",
+    kafka=_SESSIONS + "ShareSessionEvictionsPerSec",
+)
+WAITING: Final = gauge(
+    "sharegroup_waiting_fetches",
+    "Fetches, of either kind, that wait for records.",
+    kafka=_WAITS + "NumDelayedOperations and PurgatorySize",
+)
+WAITED_IN_VAIN: Final = counter(
+    "sharegroup_share_fetches_expired",
+    "Share fetches whose time ran out before there was something for them.",
+    kafka="kafka.server:type=DelayedShareFetchMetrics,name=ExpiresPerSec",
+)
+
+METRICS: Final = (
+    ACKNOWLEDGED,
+    LOAD_SECONDS,
+    FETCH_PERCENT,
+    ACQUIRE_SECONDS,
+    IN_FLIGHT,
+    ACQUIRED,
+    PIECES,
+    ACQUIRED_BATCH,
+    EXPIRED,
+    FETCH_LOCK,
+    SESSIONS,
+    SESSION_PARTITIONS,
+    SESSIONS_LOST,
+    WAITING,
+    WAITED_IN_VAIN,
+)
+
+
+def read(broker: Broker) -> Iterator[Sample]:
+    """The samples of this table."""
+    meters = broker.meters
+    for name, count in zip(ACK_TYPES, meters.acknowledged, strict=True):
+        yield ACKNOWLEDGED.of(count, name)
+    yield LOAD_SECONDS.of(meters.load_seconds)
+    for group_id, group in meters.groups.items():
+        yield FETCH_PERCENT.of(group.fetch_percent, group_id)
+        yield ACQUIRE_SECONDS.of(group.acquire_seconds, group_id)
+    yield SESSIONS.of(len(broker.sessions))
+    yield SESSION_PARTITIONS.of(broker.sessions.partition_count())
+    disconnected = broker.counters.statistics().get(("share_sessions_disconnected", ""), 0)
+    yield SESSIONS_LOST.of(disconnected)
+    yield WAITING.of(len(broker.waiters))
+    yield WAITED_IN_VAIN.of(meters.share_fetches_expired)
+
+
+def read_partition(broker: Broker, led: LedSharePartition) -> Iterator[Sample]:
+    """The samples of one share partition; none when its topic is gone."""
+    topic = broker.topics.name_of(led.key.topic_id)
+    if topic is None:
+        return
+    labels = (led.key.group_id, topic, str(led.key.partition))
+    window, meter = led.core.statistics(), led.meter
+    yield IN_FLIGHT.of(window.end_offset - window.start_offset, *labels)
+    yield ACQUIRED.of(window.acquired, *labels)
+    yield PIECES.of(window.spans, *labels)
+    yield ACQUIRED_BATCH.of(Summed(meter.acquired_batches, meter.acquired_records), *labels)
+    yield EXPIRED.of(meter.expired, *labels)
+    yield FETCH_LOCK.of(Summed(meter.locks, meter.lock_seconds), *labels)

@@ -1,0 +1,139 @@
+"""How far behind each share group is: in records, and in seconds, which Kafka cannot tell.
+
+For every group that exists and every partition it has state of, whether anybody reads it or not.
+Times come from the header of the record batch at an offset (one read, kept until the offset moves):
+the first timestamp where the offset begins the batch, else the largest, which is right for batches
+that brokers stamp and at most the batch's own span too young for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.metrics.metric import Sample, gauge
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.log import PartitionLog
+from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.wire.batch import parse_header
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+_OF_PARTITION: Final = ("group", "topic", "partition")
+
+OLDEST_AGE: Final = gauge(
+    "sharegroup_share_partition_oldest_unacknowledged_seconds",
+    "Age of the oldest record that is not finished, delivered or not; 0 when there is none. What "
+    "to alert on: it grows when records are stuck, whether or not anybody reads.",
+    labels=_OF_PARTITION,
+    unit="seconds",
+)
+TIME_LAG: Final = gauge(
+    "sharegroup_share_partition_lag_seconds",
+    "Age of the next record that was never delivered; 0 when all have been.",
+    labels=_OF_PARTITION,
+    unit="seconds",
+)
+LAG: Final = gauge(
+    "sharegroup_share_partition_lag_records",
+    "Records not finished: end of the log − start offset − finished ones behind it (KIP-1226).",
+    labels=_OF_PARTITION,
+    unit="records",
+    kafka="DescribeShareGroupOffsets, lag (KIP-1226)",
+)
+START: Final = gauge(
+    "sharegroup_share_partition_start_offset",
+    "The lowest offset that is not finished.",
+    labels=_OF_PARTITION,
+    kafka="DescribeShareGroupOffsets, start offset",
+)
+
+METRICS: Final = (OLDEST_AGE, TIME_LAG, LAG, START)
+
+_NO_TIME: Final = -1
+
+
+class LagReader:
+    """Reads the table; keeps the timestamps it has looked up."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._times: dict[tuple[SharePartitionKey, int], int] = {}
+        """Timestamp by share partition and offset, of those that the last reading asked for."""
+
+    async def read(self) -> AsyncIterator[list[Sample]]:
+        """The samples of this table, group by group."""
+        groups = self._broker.groups.groups
+        kept, self._times = self._times, {}
+        for group_id in groups.group_ids():
+            samples: list[Sample] = []
+            for topic in groups.state_partitions(group_id):
+                for partition in topic.partitions:
+                    key = SharePartitionKey(group_id, topic.topic_id, partition)
+                    samples += await self._partition(key, kept)
+            yield samples
+
+    async def _partition(
+        self, key: SharePartitionKey, kept: dict[tuple[SharePartitionKey, int], int]
+    ) -> list[Sample]:
+        """One share partition; nothing when it has not begun, or its topic is gone."""
+        topic = self._broker.topics.name_of(key.topic_id)
+        if topic is None:
+            return []
+        try:
+            log = self._broker.topics.log(topic, key.partition)
+            start, end, complete = await self._window(key)
+            if start == UNKNOWN_OFFSET:
+                return []
+            oldest = await self._age(key, log, start, kept)
+            next_new = await self._age(key, log, end, kept)
+        except KafkaError:
+            return []  # a log out of service has its own metric
+        labels = (key.group_id, topic, str(key.partition))
+        return [
+            OLDEST_AGE.of(oldest, *labels),
+            TIME_LAG.of(next_new, *labels),
+            LAG.of(max(0, log.high_watermark - start - complete), *labels),
+            START.of(start, *labels),
+        ]
+
+    async def _window(self, key: SharePartitionKey) -> tuple[int, int, int]:
+        """Start, end, finished records: in memory where it is in use, else as it is durable, where
+        the end is not known and the start stands for it."""
+        led = self._broker.share_partitions.find(key)
+        if led is not None:
+            core = led.core
+            return core.start_offset, core.end_offset, core.delivery_complete_count
+        summary = await self._broker.state.read_summary(key)
+        start = summary.start_offset
+        return start, start, max(0, summary.delivery_complete_count)
+
+    async def _age(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        offset: int,
+        kept: dict[tuple[SharePartitionKey, int], int],
+    ) -> float:
+        """Seconds since the record at ``offset``, or the first after it, was written."""
+        offset = max(offset, log.log_start_offset)
+        if offset >= log.high_watermark:
+            return 0.0
+        timestamp = kept.get((key, offset))
+        if timestamp is None:
+            timestamp = await _timestamp(log, offset)
+        self._times[key, offset] = timestamp
+        if timestamp == _NO_TIME:
+            return 0.0
+        return max(0, self._broker.clock.wall_ms() - timestamp) / 1000
+
+
+async def _timestamp(log: PartitionLog, offset: int) -> int:
+    data = (await log.read(offset, 1)).data
+    if not data:
+        return _NO_TIME
+    header = parse_header(data)
+    exact = header.base_offset >= offset
+    return header.base_timestamp if exact else header.max_timestamp

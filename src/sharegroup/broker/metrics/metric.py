@@ -1,0 +1,86 @@
+"""A metric, and a value of it at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from sharegroup.model.histogram import Histogram
+
+
+class Kind(Enum):
+    """Prometheus's types; a summary here has a count and a sum, and no quantiles."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    SUMMARY = "summary"
+
+
+class Summed(NamedTuple):
+    """A summary's value."""
+
+    times: int
+    total: float
+
+
+Value: TypeAlias = float | Histogram | Summed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One line of the reference: ``kafka`` is the MBean it stands for, empty where Kafka has none.
+
+    Names follow Prometheus: base units, counters end in ``_total``.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    doc: str
+    labels: tuple[str, ...] = ()
+    kafka: str = ""
+
+    def of(self, value: Value, *labels: str) -> Sample:
+        """A value of it."""
+        assert len(labels) == len(self.labels), self.name
+        return Sample(self, labels, value)
+
+
+class Sample(NamedTuple):
+    """One metric's value for one set of labels."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: Value
+
+
+def counter(
+    name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
+) -> Metric:
+    """What only grows; ``name`` without its ``_total``."""
+    return Metric(
+        name=f"{name}_total", kind=Kind.COUNTER, unit=unit, doc=doc, labels=labels, kafka=kafka
+    )
+
+
+def gauge(
+    name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
+) -> Metric:
+    """What goes up and down."""
+    return Metric(name=name, kind=Kind.GAUGE, unit=unit, doc=doc, labels=labels, kafka=kafka)
+
+
+def histogram(
+    name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "seconds", kafka: str = ""
+) -> Metric:
+    """What has a distribution."""
+    return Metric(name=name, kind=Kind.HISTOGRAM, unit=unit, doc=doc, labels=labels, kafka=kafka)
+
+
+def summary(
+    name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
+) -> Metric:
+    """What has a count and a sum; their quotient is the mean."""
+    return Metric(name=name, kind=Kind.SUMMARY, unit=unit, doc=doc, labels=labels, kafka=kafka)

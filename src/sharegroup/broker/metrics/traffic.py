@@ -1,0 +1,198 @@
+"""Requests, errors, bytes, connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+_TOPIC_METRICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
+_REQUEST_METRICS: Final = "kafka.network:type=RequestMetrics,name="
+
+REQUEST_SECONDS: Final = histogram(
+    "sharegroup_request_seconds",
+    "From a request that is read to its answer that is ready, by API; a fetch that waits for "
+    "records waits in it. Its count is the number of requests.",
+    labels=("api",),
+    kafka=_REQUEST_METRICS + "TotalTimeMs,request=… and RequestsPerSec",
+)
+REQUEST_BYTES: Final = counter(
+    "sharegroup_request_bytes",
+    "Bytes of requests.",
+    labels=("api",),
+    unit="bytes",
+    kafka=_REQUEST_METRICS + "RequestBytes",
+)
+RESPONSE_BYTES: Final = counter(
+    "sharegroup_response_bytes",
+    "Bytes of answers.",
+    labels=("api",),
+    unit="bytes",
+    kafka="kafka.network:type=SocketServer outgoing-byte-total",
+)
+ERRORS: Final = counter(
+    "sharegroup_errors",
+    "Errors answered, by API and Kafka's name of the error: of a request as a whole, and of "
+    "partitions in produce, fetch, list-offsets, share fetch and share acknowledgement.",
+    labels=("api", "error"),
+    kafka=_REQUEST_METRICS + "ErrorsPerSec",
+)
+MALFORMED: Final = counter(
+    "sharegroup_malformed_requests",
+    "Requests that are no message of the protocol; each closed its connection.",
+    kafka="kafka.server:type=BrokerTopicMetrics,name=InvalidMagicNumberRecordsPerSec and others",
+)
+CONNECTIONS: Final = gauge(
+    "sharegroup_connections",
+    "Open connections.",
+    kafka="kafka.server:type=socket-server-metrics connection-count",
+)
+ACCEPTED: Final = counter(
+    "sharegroup_connections_accepted",
+    "Connections accepted.",
+    kafka="kafka.server:type=socket-server-metrics connection-creation-total",
+)
+REFUSED: Final = counter(
+    "sharegroup_connections_refused",
+    "Connections closed as soon as they were made, by the limit that they were over.",
+    labels=("limit",),
+    kafka="kafka.network:type=Acceptor,name=AcceptorBlockedPercent",
+)
+IDLE_CLOSED: Final = counter(
+    "sharegroup_connections_idle_closed",
+    "Connections closed after connections.max.idle.ms.",
+    kafka="kafka.server:type=socket-server-metrics expired-connections-killed-count",
+)
+PRODUCE_BYTES: Final = counter(
+    "sharegroup_produce_bytes",
+    "Bytes of record batches appended.",
+    labels=("topic",),
+    unit="bytes",
+    kafka=_TOPIC_METRICS + "BytesInPerSec,topic=…",
+)
+PRODUCE_REQUESTS: Final = counter(
+    "sharegroup_produce_requests",
+    "Produce requests, counted for each topic they name.",
+    labels=("topic",),
+    kafka=_TOPIC_METRICS + "TotalProduceRequestsPerSec,topic=…",
+)
+FETCH_BYTES: Final = counter(
+    "sharegroup_fetch_bytes",
+    "Bytes of record batches sent to plain consumers.",
+    labels=("topic",),
+    unit="bytes",
+    kafka=_TOPIC_METRICS + "BytesOutPerSec,topic=…",
+)
+FETCH_REQUESTS: Final = counter(
+    "sharegroup_fetch_requests",
+    "Fetch requests, counted for each topic they name.",
+    labels=("topic",),
+    kafka=_TOPIC_METRICS + "TotalFetchRequestsPerSec,topic=…",
+)
+SHARE_FETCH_BYTES: Final = counter(
+    "sharegroup_share_fetch_bytes",
+    "Bytes of record batches sent to share consumers.",
+    labels=("topic",),
+    unit="bytes",
+)
+SHARE_FETCHES: Final = counter(
+    "sharegroup_share_fetch_requests",
+    "Share fetches, counted for each topic in their session.",
+    labels=("topic",),
+    kafka=_TOPIC_METRICS + "TotalShareFetchRequestsPerSec,topic=…",
+)
+SHARE_FETCH_FAILURES: Final = counter(
+    "sharegroup_share_fetch_failures",
+    "Partitions of share fetches that were answered with an error.",
+    labels=("topic",),
+    kafka=_TOPIC_METRICS + "FailedShareFetchRequestsPerSec,topic=…",
+)
+SHARE_ACKS: Final = counter(
+    "sharegroup_share_acknowledge_requests",
+    "Requests with acknowledgements, alone or on a share fetch, counted for each topic.",
+    labels=("topic",),
+    kafka=_TOPIC_METRICS + "TotalShareAcknowledgementRequestsPerSec,topic=…",
+)
+SHARE_ACK_FAILURES: Final = counter(
+    "sharegroup_share_acknowledge_failures",
+    "Partitions whose acknowledgements were refused.",
+    labels=("topic",),
+    kafka=_TOPIC_METRICS + "FailedShareAcknowledgementRequestsPerSec,topic=…",
+)
+
+METRICS: Final = (
+    REQUEST_SECONDS,
+    REQUEST_BYTES,
+    RESPONSE_BYTES,
+    ERRORS,
+    MALFORMED,
+    CONNECTIONS,
+    ACCEPTED,
+    REFUSED,
+    IDLE_CLOSED,
+    PRODUCE_BYTES,
+    PRODUCE_REQUESTS,
+    FETCH_BYTES,
+    FETCH_REQUESTS,
+    SHARE_FETCH_BYTES,
+    SHARE_FETCHES,
+    SHARE_FETCH_FAILURES,
+    SHARE_ACKS,
+    SHARE_ACK_FAILURES,
+)
+
+_PARTITION_ERRORS: Final = {
+    "produce_errors": "Produce",
+    "fetch_errors": "Fetch",
+    "list_offsets_errors": "ListOffsets",
+    "share_fetch_errors": "ShareFetch",
+    "acknowledgements_refused": "ShareAcknowledge",
+}
+"""Names in ``broker.counters`` whose label is an error, and the API it was in."""
+
+
+def read(broker: Broker) -> Iterator[Sample]:
+    """The samples of this table."""
+    for api, requests in broker.meters.requests.items():
+        yield REQUEST_SECONDS.of(requests.seconds, api)
+        yield REQUEST_BYTES.of(requests.request_bytes, api)
+        yield RESPONSE_BYTES.of(requests.response_bytes, api)
+    yield from _counted(broker)
+    yield CONNECTIONS.of(len(broker.connections))
+    yield from _topics(broker)
+
+
+def _counted(broker: Broker) -> Iterator[Sample]:
+    counts = broker.counters.statistics()
+    yield MALFORMED.of(counts.get(("malformed_requests", ""), 0))
+    yield ACCEPTED.of(counts.get(("connections", ""), 0))
+    yield IDLE_CLOSED.of(counts.get(("connections_idle_closed", ""), 0))
+    for (name, label), count in counts.items():
+        if name == "request_errors":
+            yield ERRORS.of(count, *label.split(" ", 1))
+        elif name == "handler_failures":
+            yield ERRORS.of(count, label, "UNKNOWN_SERVER_ERROR")
+        elif name == "connections_refused":
+            yield REFUSED.of(count, label)
+        elif name in _PARTITION_ERRORS:
+            yield ERRORS.of(count, _PARTITION_ERRORS[name], label)
+
+
+def _topics(broker: Broker) -> Iterator[Sample]:
+    for topic_id, meter in broker.meters.topics.items():
+        topic = broker.topics.name_of(topic_id)
+        if topic is None:
+            continue
+        yield PRODUCE_BYTES.of(meter.produce_bytes, topic)
+        yield PRODUCE_REQUESTS.of(meter.produce_requests, topic)
+        yield FETCH_BYTES.of(meter.fetch_bytes, topic)
+        yield FETCH_REQUESTS.of(meter.fetch_requests, topic)
+        yield SHARE_FETCH_BYTES.of(meter.share_fetch_bytes, topic)
+        yield SHARE_FETCHES.of(meter.share_fetch_requests, topic)
+        yield SHARE_FETCH_FAILURES.of(meter.share_fetch_failures, topic)
+        yield SHARE_ACKS.of(meter.share_acknowledge_requests, topic)
+        yield SHARE_ACK_FAILURES.of(meter.share_acknowledge_failures, topic)

@@ -1,0 +1,254 @@
+"""Every metric, as a scraper sees it, over real sockets and after real traffic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sharegroup.broker.metrics.endpoint import MetricsEndpoint
+from sharegroup.broker.metrics.exposition import METRICS
+from sharegroup.broker.metrics.metric import Kind
+from sharegroup.broker.server import Broker
+from sharegroup.wire import apis
+from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.messages.delete_groups import DeleteGroupsRequest
+from sharegroup.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.broker.by_hand import (
+    GROUP,
+    TIMEOUT_MS,
+    Member,
+    connect,
+    produce,
+    topic_with_records,
+)
+from tests.broker.running import Scenario, run
+
+ACCEPT, RELEASE = 1, 2
+PARTITION = {"group": GROUP, "topic": "jobs", "partition": "0"}
+LEAVE = -1
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+async def get(port: int, request: str = "GET /metrics HTTP/1.1") -> tuple[str, dict[str, str], str]:
+    """Status line, headers and body."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(f"{request}\r\nHost: here\r\n\r\n".encode())
+        answer = (await reader.read()).decode()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    head, _, body = answer.partition("\r\n\r\n")
+    status, *fields = head.split("\r\n")
+    return status, dict(field.split(": ", 1) for field in fields), body
+
+
+async def scraped(endpoint: MetricsEndpoint) -> Samples:
+    body, _ = await endpoint.text()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(body.decode())
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, labels: Mapping[str, str] | None = None) -> float | None:
+    return samples.get((name, frozenset((labels or {}).items())))
+
+
+async def ages(endpoint: MetricsEndpoint) -> tuple[float | None, float | None]:
+    """Of the oldest record that is not finished, and of the next that was never delivered."""
+    samples = await scraped(endpoint)
+    return (
+        value(samples, "sharegroup_share_partition_oldest_unacknowledged_seconds", PARTITION),
+        value(samples, "sharegroup_share_partition_lag_seconds", PARTITION),
+    )
+
+
+def measured(tmp_path: Path, scenario: Scenario) -> None:
+    run(tmp_path, scenario, "group.share.min.record.lock.duration.ms=1000")
+
+
+async def worked(broker: Broker, port: int) -> Member:
+    """Five records: two accepted, one released, two held."""
+    topic_id = await topic_with_records(broker, port, 5)
+    member = await Member.join(port, "m1")
+    assert await member.fetch(topic_id) == [(0, 4, 1)]
+    assert await member.acknowledge(topic_id, 0, 1, ACCEPT) == 0
+    assert await member.acknowledge(topic_id, 3, 3, RELEASE) == 0
+    return member
+
+
+def test_every_metric_of_the_table_is_there_after_some_work(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint, http_port = await MetricsEndpoint.open(broker, "127.0.0.1", 0)
+        member = await worked(broker, port)
+        assert await member.acknowledge(topic_id_of(broker), 77, 77, ACCEPT) != 0
+        await broker.state.shards[0].snapshot_cold()
+        status, headers, body = await get(http_port)
+        endpoint.close()
+        assert status == "HTTP/1.1 200 OK"
+        assert headers["Content-Type"].startswith("text/plain; version=")
+        assert int(headers["Content-Length"]) == len(body.encode())
+        types = {
+            family.name: family.type
+            for family in text_string_to_metric_families(body)
+            if family.samples
+        }
+        for metric in METRICS:
+            if metric.name in RARE:
+                continue
+            name = metric.name.removesuffix("_total")
+            assert types.get(name) == metric.kind.value, metric.name
+        assert "process_cpu_seconds" in types
+
+    measured(tmp_path, scenario)
+
+
+RARE = {"sharegroup_connections_refused_total", "sharegroup_share_state_last_pruned_offset"}
+"""Without a label to show before it happens."""
+
+
+def topic_id_of(broker: Broker) -> UUID:
+    found = broker.topics.find("jobs")
+    assert found is not None
+    return found.topic_id
+
+
+def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint = MetricsEndpoint(broker)
+        await worked(broker, port)
+        samples = await scraped(endpoint)
+        expected = {
+            "sharegroup_share_partition_start_offset": 2,
+            "sharegroup_share_partition_lag_records": 3,
+            "sharegroup_share_partition_in_flight_records": 3,
+            "sharegroup_share_partition_acquired_records": 2,
+            "sharegroup_share_partition_acquired_batch_records_sum": 5,
+            "sharegroup_share_partition_lock_timeouts_total": 0,
+        }
+        for name, number in expected.items():
+            assert value(samples, name, PARTITION) == number, name
+        for kind, number in (("accept", 2), ("release", 1), ("reject", 0)):
+            found = value(samples, "sharegroup_acknowledged_records_total", {"type": kind})
+            assert found == number
+        assert value(samples, "sharegroup_share_sessions") == 1
+        assert value(samples, "sharegroup_groups", {"state": "Stable"}) == 1
+        assert value(samples, "sharegroup_group_members", {"group": GROUP}) == 1
+        asked = value(samples, "sharegroup_request_seconds_count", {"api": "ShareAcknowledge"})
+        assert asked == 2
+        bytes_in = value(samples, "sharegroup_produce_bytes_total", {"topic": "jobs"})
+        assert bytes_in == value(samples, "sharegroup_share_fetch_bytes_total", {"topic": "jobs"})
+        assert bytes_in
+        assert value(samples, "sharegroup_connections")
+
+    measured(tmp_path, scenario)
+
+
+def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint = MetricsEndpoint(broker)
+        topic_id = await topic_with_records(broker, port, 1)
+        member = await Member.join(port, "m1")
+        await member.fetch(topic_id)
+        assert await ages(endpoint) == (pytest.approx(broker.clock.wall_ms() / 1000, abs=30), 0)
+        assert await member.acknowledge(topic_id, 0, 0, ACCEPT) == 0
+        assert await ages(endpoint) == (0, 0)
+        connection = await connect(port)
+        for minutes in (10, 1):
+            written_ms = broker.clock.wall_ms() - minutes * 60_000
+            batch = encode_batch([(b"k", b"v")], timestamp_ms=written_ms)
+            assert await produce(connection, topic_id, batch) == 0
+        ten, one = pytest.approx(600, abs=30), pytest.approx(60, abs=30)
+        assert await ages(endpoint) == (ten, ten)
+        assert await member.fetch(topic_id) == [(1, 2, 1)]
+        assert await ages(endpoint) == (ten, 0)
+        assert await member.acknowledge(topic_id, 1, 1, ACCEPT) == 0
+        assert await ages(endpoint) == (one, 0)
+        assert await member.acknowledge(topic_id, 2, 2, ACCEPT) == 0
+        assert await ages(endpoint) == (0, 0)
+
+    measured(tmp_path, scenario)
+
+
+def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint = MetricsEndpoint(broker)
+        await worked(broker, port)
+        for led in broker.share_partitions.all():
+            broker.share_partitions.fence(led, "to be loaded again")
+        samples = await scraped(endpoint)
+        assert value(samples, "sharegroup_share_partition_lag_records", PARTITION) == 3
+        assert value(samples, "sharegroup_share_partition_oldest_unacknowledged_seconds", PARTITION)
+        assert value(samples, "sharegroup_share_partition_in_flight_records", PARTITION) is None
+
+    measured(tmp_path, scenario)
+
+
+def test_metrics_go_with_what_they_are_about(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint = MetricsEndpoint(broker)
+        member = await worked(broker, port)
+        await member.send(
+            apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(GROUP, "m1", LEAVE, None, None)
+        )
+        connection = await connect(port)
+        for api, request in (
+            (apis.DELETE_GROUPS, DeleteGroupsRequest([GROUP])),
+            (apis.DELETE_TOPICS, DeleteTopicsRequest(topics=[DeleteTopicState("jobs")])),
+        ):
+            await connection.send(api, request, timeout_ms=TIMEOUT_MS)
+        samples = await scraped(endpoint)
+        left = [name for name, labels in samples if {("group", GROUP), ("topic", "jobs")} & labels]
+        assert left == []
+
+    measured(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET / HTTP/1.1", "404 Not Found"),
+        ("POST /metrics HTTP/1.1", "405 Method Not Allowed"),
+        ("HEAD /metrics HTTP/1.1", "200 OK"),
+        ("GET /metrics?x=1 HTTP/1.0", "200 OK"),
+    ],
+)
+def test_other_requests(tmp_path: Path, request_line: str, status: str) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint, http_port = await MetricsEndpoint.open(broker, "127.0.0.1", 0)
+        answered, _, body = await get(http_port, request_line)
+        endpoint.close()
+        assert answered == f"HTTP/1.1 {status}"
+        assert bool(body) is not request_line.startswith("HEAD")
+
+    measured(tmp_path, scenario)
+
+
+def test_openmetrics_for_those_who_prefer_it(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        endpoint, http_port = await MetricsEndpoint.open(broker, "127.0.0.1", 0)
+        wish = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0"
+        _, headers, body = await get(http_port, wish)
+        endpoint.close()
+        assert headers["Content-Type"].startswith("application/openmetrics-text")
+        assert body.endswith("# EOF\n")
+
+    measured(tmp_path, scenario)
+
+
+def test_names_follow_prometheus() -> None:
+    names = [metric.name for metric in METRICS]
+    assert len(names) == len(set(names))
+    for metric in METRICS:
+        assert metric.name.startswith("sharegroup_")
+        assert metric.name.endswith("_total") is (metric.kind is Kind.COUNTER)
+        assert metric.doc.endswith("."), metric.name
