@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share import AckBatch, DeliverySettings, SharePartition, StateChange
+from sharegroup.share import AckBatch, DeliverySettings, SharePartition, StateChange, release
 from sharegroup.share_state import KeyedRecord, ShareCoordinator
 from tests.share.naive import NaivePartition, Refused
 
@@ -207,16 +207,24 @@ class Delivery(RuleBasedStateMachine):
     def tick(self, step_ms: int) -> None:
         self.now_ms += step_ms
         expired = self.naive.tick(self.now_ms, self.settings)
-        change = self.real.tick(self.now_ms, self.settings)
-        assert (change.expired if change else 0) == expired
-        self._write(change)
+        assert self._tick() == expired
 
     @rule(member=MEMBERS)
     def release_member(self, member: str) -> None:
         released = self.naive.release_member(member, self.settings)
         change = self.real.release_member(member, now_ms=self.now_ms, settings=self.settings)
-        assert (change.expired if change else 0) == released
         self._write(change)
+        assert (change.expired if change else 0) + self._tick() == released
+
+    def _tick(self) -> int:
+        """Let the real partition do what is due: how many records it took back."""
+        expired = 0
+        while (due_ms := self.real.next_deadline_ms()) is not None and due_ms <= self.now_ms:
+            change = self.real.tick(self.now_ms, self.settings)
+            self.real.check_invariants()
+            expired += change.expired if change else 0
+            self._write(change)
+        return expired
 
     @rule(ahead=st.sampled_from([-1, 0, 1, 2, 5, 20]))
     def log_start_moved(self, ahead: int) -> None:
@@ -270,5 +278,19 @@ class Delivery(RuleBasedStateMachine):
                 assert (span.lock.member_id if span.lock else None) == record.member
 
 
+class DeliveryInSmallSteps(Delivery):
+    """The same, when what is taken back is taken back a few spans at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(release, "SPANS_MAX", 2)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+
 TestDelivery = Delivery.TestCase
+TestDeliveryInSmallSteps = DeliveryInSmallSteps.TestCase
+TestDeliveryInSmallSteps.settings = hypothesis_settings(stateful_step_count=40)
 TestDelivery.settings = hypothesis_settings(stateful_step_count=40)

@@ -49,3 +49,13 @@ def test_dropped_locks_do_not_pile_up_behind_a_long_one() -> None:
         table.drop(table.take("fast", deadline_ms))
     assert len(table._heap) < 100
     assert table.next_deadline_ms() == 0
+
+
+def test_a_lock_that_ends_sooner_is_due_again_and_hides_no_other() -> None:
+    table = LockTable()
+    late, early = table.take("m", 30), table.take("m", 10)
+    assert table.expired(10) == [early]
+    table.end_at(early, 10)
+    table.end_at(late, 10)
+    assert table.next_deadline_ms() == 9
+    assert table.expired(10) == [late, early]

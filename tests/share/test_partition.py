@@ -279,6 +279,27 @@ def test_a_window_broken_into_single_records_keeps_its_books() -> None:
         )
     leader.partition.check_invariants()
     assert leader.partition.statistics().spans == size
-    change = leader.tick(100)
+    changes = [leader.tick(100)]
+    while leader.partition.next_deadline_ms() is not None:
+        assert leader.partition.next_deadline_ms() == 100
+        changes.append(leader.tick(100))
+    assert sum(change.expired for change in changes if change) == size // 2
+    assert sum(len(change.batches) for change in changes if change) == size // 2
+    assert len(changes) == 2, "very many pieces are not taken back in one call"
+
+
+def test_a_session_that_held_very_many_pieces_gives_the_rest_back_at_once_too() -> None:
+    leader = Leader()
+    size = 10_000
+    leader.settings = replace(SETTINGS, record_locks_max=size)
+    leader.acquire((0, size - 1), records_max=size)
+    leader.acknowledge(AckBatch(0, size - 1, [1, 4] * (size // 2)))
+    change = leader.partition.release_member("m", now_ms=7, settings=SETTINGS)
+    leader.partition.check_invariants()
     assert change is not None
-    assert (change.expired, len(change.batches)) == (size // 2, size // 2)
+    assert change.expired < size // 2
+    assert leader.partition.next_deadline_ms() == 7
+    while leader.partition.next_deadline_ms() is not None:
+        leader.tick(7)
+    assert leader.partition.statistics().acquired == 0
+    assert leader.partition.statistics().available == size // 2

@@ -278,6 +278,7 @@ class SharePartitions:
         now_ms = self._clock.monotonic_ms()
         for led in [led for key, led in self._led.items() if key.group_id == group_id]:
             change = led.core.release_member(member_id, now_ms=now_ms, settings=settings)
+            self.schedule(led)
             if change is not None:
                 self.wake(led)
                 changes.append((led, change))

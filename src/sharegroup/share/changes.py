@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sharegroup.model.share_state import StateBatch
+from sharegroup.share.locks import Lock
 from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
 from sharegroup.share.spans import Span
 from sharegroup.share.window import Window
+
+_RELEASED = TRANSITIONS[RecordState.ACQUIRED, Verb.RELEASE]
+_EXHAUSTED = TRANSITIONS[RecordState.ACQUIRED, Verb.EXHAUST]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,27 @@ class Changes:
             self._available.append((first, last))
         return Span(first, last, state, 0 if state in TERMINAL else count, None)
 
+    def released(self, pieces: list[Span], locks: set[Lock]) -> list[Span]:
+        """``pieces`` after RELEASE of what is held by one of ``locks``; the others as they are.
+
+        The same as :meth:`moved` for each, for very many.
+        """
+        out = []
+        new = tuple.__new__  # what Span(...) does, without a Python call for each
+        limit, batches, available = self._limit, self._batches, self._available
+        for piece in pieces:
+            if piece[4] in locks:
+                first, last, _, count, _ = piece
+                if count >= limit:
+                    batches.append(new(StateBatch, (first, last, _EXHAUSTED, count)))
+                    piece = new(Span, (first, last, _EXHAUSTED, 0, None))
+                else:
+                    batches.append(new(StateBatch, (first, last, _RELEASED, count)))
+                    available.append((first, last))
+                    piece = new(Span, (first, last, _RELEASED, count, None))
+            out.append(piece)
+        return out
+
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance ``window`` over its finished head; the change, or None when there is none."""
         window.offer(self._available)
@@ -63,11 +88,15 @@ class Changes:
 
     def _from_offset(self, start: int) -> list[StateBatch]:
         out: list[StateBatch] = []
-        for batch in sorted(self._batches):
+        before = None
+        self._batches.sort()
+        for batch in self._batches:
             first, last, state, count = batch
             if last < start:
                 continue
-            if out and out[-1][1:] == (first - 1, state, count):
-                first = out.pop().first
-            out.append(StateBatch(first, last, state, count))
+            if before == (first - 1, state, count):
+                out[-1] = StateBatch(out[-1].first, last, state, count)
+            else:
+                out.append(batch)
+            before = (last, state, count)
         return out

@@ -67,6 +67,17 @@ class LockTable:
             del self._by_member[lock.member_id]
         self._live -= 1
 
+    def end_at(self, lock: Lock, deadline_ms: int) -> None:
+        """Let a live lock end at ``deadline_ms``, or a little before; :meth:`expired` may have
+        returned it already and does so again."""
+        locks = self._by_member[lock.member_id]
+        del locks[lock.deadline_ms]
+        while deadline_ms in locks:
+            deadline_ms -= 1
+        lock.deadline_ms = deadline_ms
+        locks[deadline_ms] = lock
+        heappush(self._heap, (deadline_ms, lock.member_id))
+
     def of_member(self, member_id: str) -> list[Lock]:
         """Every lock of one member."""
         return list(self._by_member.get(member_id, {}).values())

@@ -31,6 +31,7 @@ from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import Fetched
 from sharegroup.share.record_state import TERMINAL, RecordState, Verb
+from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span, clipped
 from sharegroup.share.window import Window
@@ -50,10 +51,6 @@ class Statistics:
     """Pieces the window is in: its memory and cost."""
     members: int
     """Members that hold records."""
-
-
-_PASS_PER_REPLACE = 8
-"""How many spans one pass takes in the time of one replacement, about."""
 
 
 class SharePartition:
@@ -227,42 +224,29 @@ class SharePartition:
         now_ms: int,
         settings: DeliverySettings,
     ) -> StateChange | None:
-        """Take back all that ``member_id`` holds: its session ended. Delivery counts stay."""
-        return self._release(self._window.locks.of_member(member_id), settings)
+        """Take back all that ``member_id`` holds: its session ended. Delivery counts stay.
+
+        Of very many pieces a part is left to :meth:`tick`, due at once: the caller must look at
+        :meth:`next_deadline_ms` again.
+        """
+        return self._release(self._window.locks.of_member(member_id), now_ms, settings)
 
     def tick(self, now_ms: int, settings: DeliverySettings) -> StateChange | None:
         """Take back what is held by locks that ended at or before ``now_ms``.
 
         ``expired`` of the result says how many records that were. It stands even if the write
-        fails; loading again gives the same or an earlier state of these records.
+        fails; loading again gives the same or an earlier state of these records. Of very many
+        pieces a part is left to the next call (:mod:`sharegroup.share.release`), due at once.
         """
-        return self._release(self._window.locks.expired(now_ms), settings)
+        return self._release(self._window.locks.expired(now_ms), now_ms, settings)
 
-    def _release(self, locks: list[Lock], settings: DeliverySettings) -> StateChange | None:
-        window, changes = self._window, Changes(settings.delivery_count_limit)
-        changes.expired = sum(lock.held for lock in locks)
-        ended = set(locks)
-        for first, last in self._regions(locks):
-            new = [
-                changes.moved(piece, Verb.RELEASE) if piece.lock in ended else piece
-                for piece in window.pieces(first, last)
-            ]
-            window.replace(first, last, new)
-        return changes.settled(window)
-
-    def _regions(self, locks: list[Lock]) -> list[tuple[int, int]]:
-        """Where in the window to look for what ``locks`` hold."""
-        start, last_of_all = self._window.start, self._window.end - 1
-        ranges = [
-            (max(first, start), min(last, last_of_all))
-            for lock in locks
-            for first, last in lock.ranges
-            if last >= start
-        ]
-        # One pass over everything is cheaper than many small replacements.
-        if len(ranges) * _PASS_PER_REPLACE > len(self._window):
-            return [(start, last_of_all)] if ranges else []
-        return ranges
+    def _release(
+        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
+    ) -> StateChange | None:
+        changes = Changes(settings.delivery_count_limit)
+        if locks:
+            take_back(self._window, locks, changes, now_ms)
+        return changes.settled(self._window)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """Forget what retention or DeleteRecords took from the log; None when it is not news.

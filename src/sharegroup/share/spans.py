@@ -47,11 +47,14 @@ def clipped(span: Span, first: int, last: int) -> Span:
 def merged(spans: Iterable[Span]) -> list[Span]:
     """Adjoining spans with adjoining equals joined."""
     out: list[Span] = []
+    last_rest: tuple[RecordState, int, Lock | None] | None = None
     for span in spans:
-        if out and out[-1][2:] == span[2:]:
-            out[-1] = Span(out[-1].first, *span[1:])
+        rest = span[2:]
+        if rest == last_rest:
+            out[-1] = Span(out[-1][0], span[1], *rest)
         else:
             out.append(span)
+            last_rest = rest
     return out
 
 

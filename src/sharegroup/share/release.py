@@ -1,0 +1,67 @@
+"""Taking back what members hold: a lock ended, or a session did.
+
+A lock remembers where it was given records. When that is much of a window in very many pieces, one
+call takes back a part only and puts off the rest, so that nothing else waits for long: the lock
+stays, with a deadline that has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from sharegroup.share.changes import Changes
+from sharegroup.share.locks import Lock
+from sharegroup.share.window import Window
+
+SPANS_MAX = 4_096
+"""How many spans one call looks at, about: some milliseconds."""
+
+_PASS_PER_REPLACE = 8
+"""How many spans one pass takes in the time of one replacement, about."""
+
+
+def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) -> None:
+    """Release what ``locks`` hold, all of it or a part; those with something left are due again."""
+    held = sum(lock.held for lock in locks)
+    ended = set(locks)
+    looked_at = 0
+    for first, last in _regions(window, locks):
+        if looked_at >= SPANS_MAX:
+            _put_off(window, ended, first, now_ms)
+            break
+        *_, reached = islice(window.iterate_from(first), SPANS_MAX - looked_at)
+        until = min(reached.last, last)
+        pieces = window.pieces(first, until)
+        window.replace(first, until, changes.released(pieces, ended))
+        if until < last:
+            _put_off(window, ended, until + 1, now_ms)
+            break
+        looked_at += len(pieces)
+    changes.expired = held - sum(lock.held for lock in locks)
+
+
+def _regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:
+    """Where in the window to look for what ``locks`` hold, ascending."""
+    start, last_of_all = window.start, window.end - 1
+    ranges = sorted(
+        (max(first, start), min(last, last_of_all))
+        for lock in locks
+        for first, last in lock.ranges
+        if last >= start and first <= last_of_all
+    )
+    # One pass over everything between is cheaper than many small replacements.
+    if len(ranges) * _PASS_PER_REPLACE > len(window):
+        ranges = [(ranges[0][0], max(last for _, last in ranges))]
+    end = start
+    for first, last in ranges:
+        if last >= end:
+            yield max(first, end), last
+            end = last + 1
+
+
+def _put_off(window: Window, locks: set[Lock], first: int, now_ms: int) -> None:
+    for lock in locks:
+        if lock.held:
+            lock.ranges = [(first, window.end - 1)]
+            window.locks.end_at(lock, min(lock.deadline_ms, now_ms))
