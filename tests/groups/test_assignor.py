@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.groups.assignor import assign
+from sharegroup.groups.assignor import NAME, assign
 from sharegroup.groups.records import Assignment
 
 TOPICS = [UUID(int=number + 1) for number in range(4)]
@@ -89,6 +89,103 @@ def test_mixed_subscriptions_are_shared_out_per_topic() -> None:
     assert sum(map(len, target["a"].values())) == 3
     assert target["a"][TOPICS[1]] == (0, 1)
     assert list(target["b"]) == [TOPICS[0]]
+
+
+T1, T2, T3, T4 = TOPICS
+THREE = {"a": frozenset((T1, T2)), "b": frozenset((T3,)), "c": frozenset((T2, T3))}
+"""Three members with three subscriptions, as in Kafka's SimpleAssignorTest."""
+
+
+def test_the_name() -> None:
+    assert NAME == "simple"
+
+
+def test_members_without_a_subscription_have_nothing() -> None:
+    assert assign({"a": frozenset(), "b": frozenset()}, {T1: (0, 1)}, {}) == {"a": {}, "b": {}}
+
+
+def test_subscribed_topics_without_assignable_partitions_are_passed_over() -> None:
+    target = assign({"a": frozenset((T1, T2))}, {T1: (0,)}, {})
+    assert target == {"a": {T1: (0,)}}
+
+
+@pytest.mark.parametrize(
+    ("assignable", "wanted"),
+    [
+        ({T1: (0, 1, 2), T3: (0, 1)}, [3, 2]),
+        ({T1: (0, 1, 2)}, [2, 1]),
+        ({T1: (0, 2), T3: (1,)}, [2, 1]),
+    ],
+)
+def test_two_members_of_two_topics(
+    assignable: dict[UUID, tuple[int, ...]], wanted: list[int]
+) -> None:
+    """All partitions, or only those that are initialised."""
+    both = frozenset((T1, T3))
+    target = assign({"a": both, "b": both}, assignable, {})
+    assert holders(target) == {(t, p): 1 for t, ps in assignable.items() for p in ps}
+    assert sizes(target) == wanted
+
+
+@pytest.mark.parametrize(
+    "assignable",
+    [
+        {T1: (0, 1, 2), T2: (0, 1, 2), T3: (0, 1)},
+        {T1: (0, 1), T2: (0, 2), T3: (1,)},
+    ],
+)
+def test_three_members_with_three_subscriptions(assignable: dict[UUID, tuple[int, ...]]) -> None:
+    target = assign(THREE, assignable, {})
+    assert set(holders(target)) == {(t, p) for t, ps in assignable.items() for p in ps}
+    assert target["a"][T1] == assignable[T1]
+    assert target["b"].keys() == {T3}
+    assert T1 not in target["c"]
+
+
+def test_a_topic_that_is_not_initialised_leaves_its_only_subscriber_empty() -> None:
+    target = assign(THREE, {T1: (0, 1, 2), T2: (0, 1, 2)}, {})
+    assert target["a"] == {T1: (0, 1, 2), T2: (0, 2)}
+    assert (target["b"], target["c"]) == ({}, {T2: (1,)})
+
+
+def test_a_member_without_topics_among_others() -> None:
+    target = assign({"a": frozenset((T1, T2)), "b": frozenset()}, {T1: (0, 1, 2), T2: (0, 1)}, {})
+    assert target == {"a": {T1: (0, 1, 2), T2: (0, 1)}, "b": {}}
+
+
+def test_changed_subscriptions_keep_what_they_can() -> None:
+    current: dict[str, Assignment] = {
+        "a": {T1: (0, 1, 2), T2: (0, 2)},
+        "b": {T3: (0, 1)},
+        "c": {T2: (1,)},
+    }
+    subscriptions = {"a": frozenset((T1, T2, T3)), "b": frozenset((T3, T4))}
+    assignable = {T1: (0, 1, 2), T2: (0, 1, 2), T3: (0, 1), T4: (0,)}
+    target = assign(subscriptions, assignable, current)
+    assert set(holders(target)) == {(t, p) for t, ps in assignable.items() for p in ps}
+    assert (target["a"][T1], target["a"][T2]) == ((0, 1, 2), (0, 1, 2))
+    assert target["b"][T4] == (0,)
+    assert len(target["b"][T3]) == 1, "shared with a, which is new to it"
+
+
+KINDS = [frozenset((T1, T2, T3)), frozenset((T2,)), frozenset((T3,)), frozenset((T1, T2))]
+SPREAD = {T1: tuple(range(12)), T2: tuple(range(8)), T3: tuple(range(4))}
+
+
+@pytest.mark.parametrize("kinds", [KINDS[:1], KINDS], ids=["alike", "mixed"])
+@pytest.mark.parametrize("counts", [range(1, 31), range(30, 0, -1)], ids=["more", "fewer"])
+def test_members_come_or_go_one_by_one(kinds: list[frozenset[UUID]], counts: range) -> None:
+    target: dict[str, Assignment] = {}
+    for count in counts:
+        subscriptions = {f"m{number:02}": kinds[number % len(kinds)] for number in range(count)}
+        before, target = target, assign(subscriptions, SPREAD, target)
+        held = holders(target)
+        assert set(held) == {(topic, p) for topic, ps in SPREAD.items() for p in ps}
+        if len(kinds) == 1 and count != counts[0]:
+            assert sizes(target)[0] - sizes(target)[-1] <= 1
+            assert set(held.values()) == {-(-count // 24)}
+            if count <= 24 and count - 1:  # each partition has one holder, before and after
+                assert moves(before, target) <= -(-24 // min(count, len(before)))
 
 
 SUBSCRIPTIONS = st.dictionaries(
