@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -19,11 +19,33 @@ from sharegroup.client.clock import wall_ms
 from sharegroup.client.descriptions import OffsetSpec
 from sharegroup.groups.offset_reset import duration_milliseconds
 from sharegroup.model.errors import KafkaError, NonEmptyGroup
+from sharegroup.model.ids import TopicPartition
 
 COLUMNS: Final = ("group", "topic", "partition", "start_offset", "new_offset")
 TARGETS: Final = (
     "--to-earliest, --to-latest, --to-datetime, --by-duration, --to-offset or --from-file"
 )
+
+
+class Outcome(NamedTuple):
+    """What became, or would become, of one partition of a group."""
+
+    group: str
+    where: TopicPartition
+    start_offset: int | None
+    new_offset: int
+    error: KafkaError | None
+
+    def row(self) -> dict[str, Any]:
+        """For a table or JSON."""
+        return {
+            "group": self.group,
+            "topic": self.where.topic,
+            "partition": self.where.partition,
+            "start_offset": self.start_offset,
+            "new_offset": self.new_offset,
+            "error": None if self.error is None else self.error.name,
+        }
 
 
 def reset_offsets(
@@ -89,14 +111,8 @@ def reset_offsets(
             plan = await make_plan(admin, scope, target)
             if export is not None:
                 _write_plan(export, plan)
-            rows, errors = await _carried_out(admin, plan, execute=execute)
-        if as_json:
-            print_json({"executed": execute, "moves": rows})
-        else:
-            _show(rows, export, execute=execute)
-        for sentence in errors.values():
-            complain(sentence)
-        return max(map(exit_code, errors), default=ExitCode.DONE)
+            outcome = await _carried_out(admin, plan, execute=execute)
+        return _report(outcome, export, execute=execute, as_json=as_json)
 
     run(command())
 
@@ -175,31 +191,17 @@ def _write_plan(path: Path, plan: Plan) -> None:
 # --- carrying it out ------------------------------------------------------------------------------
 
 
-async def _carried_out(
-    admin: Admin, plan: Plan, *, execute: bool
-) -> tuple[list[dict[str, Any]], dict[KafkaError, str]]:
-    """A row for each partition, and a sentence for each that was refused."""
+async def _carried_out(admin: Admin, plan: Plan, *, execute: bool) -> list[Outcome]:
     before = {group: await start_offsets(admin, group) for group in plan}
     await _look_for_members(admin, plan, execute=execute)
-    rows: list[dict[str, Any]] = []
-    errors: dict[KafkaError, str] = {}
+    outcomes = []
     for group, offsets in plan.items():
-        outcome = await admin.alter_share_group_offsets(group, offsets) if execute else {}
-        for where, offset in offsets.items():
-            error = outcome.get(where)
-            rows.append(
-                {
-                    "group": group,
-                    "topic": where.topic,
-                    "partition": where.partition,
-                    "start_offset": before[group].get(where),
-                    "new_offset": offset,
-                    "error": None if error is None else error.name,
-                }
-            )
-            if error is not None:
-                errors[error] = f"{error.name}: {where} of group {group}: {error.message}"
-    return rows, errors
+        errors = await admin.alter_share_group_offsets(group, offsets) if execute else {}
+        outcomes += [
+            Outcome(group, where, before[group].get(where), offset, errors.get(where))
+            for where, offset in offsets.items()
+        ]
+    return outcomes
 
 
 async def _look_for_members(admin: Admin, plan: Plan, *, execute: bool) -> None:
@@ -214,10 +216,19 @@ async def _look_for_members(admin: Admin, plan: Plan, *, execute: bool) -> None:
             complain(members_to_stop(found))
 
 
-def _show(rows: list[dict[str, Any]], export: Path | None, *, execute: bool) -> None:
-    moved = [row for row in rows if row["error"] is None]
-    print_rows(moved, COLUMNS)
-    done = "moved" if execute else "would be moved by --execute"
-    print(f"{count(len(moved), 'partition')} {done}")
-    if export is not None:
-        print(f"plan written to {export}: --from-file carries it out")
+def _report(
+    outcomes: list[Outcome], export: Path | None, *, execute: bool, as_json: bool
+) -> ExitCode:
+    refused = [(one, one.error) for one in outcomes if one.error is not None]
+    if as_json:
+        print_json({"executed": execute, "moves": [one.row() for one in outcomes]})
+    else:
+        moved = [one.row() for one in outcomes if one.error is None]
+        print_rows(moved, COLUMNS)
+        done = "moved" if execute else "would be moved by --execute"
+        print(f"{count(len(moved), 'partition')} {done}")
+        if export is not None:
+            print(f"plan written to {export}: --from-file carries it out")
+    for one, error in refused:
+        complain(f"{error.name}: {one.where} of group {one.group}: {error.message}")
+    return max((exit_code(error) for _, error in refused), default=ExitCode.DONE)

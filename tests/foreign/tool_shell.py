@@ -1,0 +1,86 @@
+"""Kafka's tools one after the other in one JVM (`java/ToolShell.java`): 0.1 s each, not 2 s."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.apache_kafka.java import java_command
+from tests.apache_kafka.program import compile_java
+from tests.apache_kafka.tools import SHORT_RUN, ToolFailed
+
+SOURCE = Path(__file__).parent / "java" / "ToolShell.java"
+TOOL_SECONDS = 60
+UNIT_SEPARATOR = "\x1f"
+# A tool that exits leaves its clients behind, and they go on to say that they miss the broker.
+SILENT = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+
+MAIN_CLASSES = {
+    "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a tool left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+class ToolShell:
+    """A JVM that runs tools; what each one would exit with is its status."""
+
+    def __init__(self, folder: Path) -> None:
+        classes = compile_java(SOURCE, folder)
+        self._process = subprocess.Popen(
+            [java_command(), *SHORT_RUN, SILENT, "-cp", classes, "ToolShell"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, tool: str, bootstrap: str, *arguments: str) -> Ran:
+        """Run one of MAIN_CLASSES; raises ToolFailed when it takes over TOOL_SECONDS."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        words = (MAIN_CLASSES[tool], "--bootstrap-server", bootstrap, *arguments)
+        self._process.stdin.write(UNIT_SEPARATOR.join(words) + "\n")
+        self._process.stdin.flush()
+        limit = threading.Timer(TOOL_SECONDS, self._process.kill)
+        limit.start()
+        try:
+            answer = self._process.stdout.readline()
+        finally:
+            limit.cancel()
+            limit.join()
+        if not answer:
+            raise ToolFailed(f"{tool} {' '.join(arguments)} gave no answer")
+        status, stdout, stderr = answer.rstrip("\n").split(" ")
+        return Ran(
+            status=int(status),
+            stdout=base64.b64decode(stdout).decode(),
+            stderr=base64.b64decode(stderr).decode(),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._process as process:
+            process.kill()
