@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from sharegroup.client.acknowledger import AckOutcomes, locks_gone
 from sharegroup.client.commit_callback import CommitCallback
@@ -18,6 +18,11 @@ from sharegroup.model.errors import UnsupportedVersion
 log = logging.getLogger("sharegroup.client")
 
 T = TypeVar("T")
+
+_LINGER_S: Final = 0.05
+"""An application that takes what is buffered quickly fetches again within this time, and the
+acknowledgements ride on that.
+"""
 
 
 class Committer:
@@ -32,6 +37,7 @@ class Committer:
         self._callback = callback
         self._background: set[asyncio.Task[Any]] = set()
         self._renewing: asyncio.Task[AckOutcomes] | None = None
+        self._linger: asyncio.TimerHandle | None = None
 
     def queue(self, decided: list[Decided]) -> AckOutcomes:
         """Hand these to the member, for its next request. Those whose locks are gone are not sent:
@@ -70,13 +76,27 @@ class Committer:
                 outcomes[partition] = outcomes.get(partition) or error
         return outcomes
 
-    def flush(self) -> None:
-        """Send what is queued, in the background."""
-        if self._member.has_pending_acknowledgements:
+    def flush(self, *, soon: bool = False) -> None:
+        """Send what is queued, in the background; with ``soon`` a little later, when it has not
+        gone with a fetch until then.
+        """
+        if not self._member.has_pending_acknowledgements:
+            return
+        if not soon:
             self._later(self._member.commit())
+        elif self._linger is None:
+            loop = asyncio.get_running_loop()
+            self._linger = loop.call_later(_LINGER_S, self._end_linger)
+
+    def _end_linger(self) -> None:
+        self._linger = None
+        self.flush()
 
     async def finish(self) -> None:
         """Wait for all that is under way."""
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
         if self._background:
             await asyncio.wait(self._background)
 

@@ -339,7 +339,7 @@ class ShareConsumer:
                 if remaining <= 0:
                     break
         if not riding:
-            self._committer.flush()
+            self._committer.flush(soon=self._holdings.has_buffered)
         return records
 
     def _take_buffered(self) -> Records:

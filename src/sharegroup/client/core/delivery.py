@@ -116,6 +116,12 @@ class Delivery:
             self.deadline,
         )
 
+    def forget_records(self) -> None:
+        """Nothing will be asked about them any more. Records and delivery hold each other, and
+        would else wait, by the million, for the collector of reference cycles.
+        """
+        self.records = []
+
     def mark(self, first: int, last: int, kind: int) -> None:
         """Set all of these offsets to ``kind``."""
         start = first - self.first

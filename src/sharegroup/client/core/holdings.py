@@ -47,20 +47,23 @@ class Iteration:
     the one in its hands included.
     """
 
-    __slots__ = ("given", "records")
+    __slots__ = ("_accepted", "given", "records")
 
     def __init__(self, records: Records) -> None:
         self.records = records
         self.given = 0
+        self._accepted = 0  # the first record of the first delivery that is not accepted whole
 
     def accept_first(self, count: int) -> None:
         """ACCEPT for the first ``count`` records, where nothing was said of them."""
-        at = 0
-        while at < count:
-            delivery = self.records[at]._delivery
-            start = delivery.records.index(self.records[at])  # 0, but where an iteration went on
-            delivery.accept_first(start + count - at)
-            at += len(delivery.records) - start
+        while self._accepted < count:
+            delivery = self.records[self._accepted]._delivery
+            start = delivery.records.index(self.records[self._accepted])  # 0, mostly
+            delivery.accept_first(start + count - self._accepted)
+            end = self._accepted + len(delivery.records) - start
+            if end > count:
+                return
+            self._accepted = end
 
 
 class Renewals(NamedTuple):
@@ -116,7 +119,7 @@ class Holdings:
         while self._buffer:
             delivery = self._buffer[0]
             if delivery.lease.lost or delivery.deadline < now_s:
-                self._buffer.popleft()
+                self._buffer.popleft().forget_records()
                 continue
             if records and (delivery.error or len(records) + len(delivery.records) > count_max):
                 break
@@ -206,7 +209,12 @@ class Holdings:
     def take_decided(self) -> list[Decided]:
         """All that can be sent now."""
         decided = self._take(self._hands)
-        self._hands = [one for one in self._hands if not one.finished]
+        hands, self._hands = self._hands, []
+        for delivery in hands:
+            if delivery.finished:
+                delivery.forget_records()
+            else:
+                self._hands.append(delivery)
         return decided
 
     # --- renewing ---------------------------------------------------------------------------------
@@ -262,6 +270,7 @@ class Holdings:
         self._buffer.clear()
         for delivery in held:
             delivery.release_undecided()
+            delivery.forget_records()
         return self._take(held)
 
     def _take(self, deliveries: list[Delivery]) -> list[Decided]:
