@@ -1,0 +1,133 @@
+"""The blocking admin client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from sharegroup.client import admin
+from sharegroup.client.descriptions import (
+    ClusterDescription,
+    ConfigSetting,
+    GroupListing,
+    ListedOffset,
+    OffsetSpec,
+    ShareGroupDescription,
+    ShareGroupOffset,
+    TopicDescription,
+    TopicListing,
+)
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+from sharegroup.sync.front import Front
+
+
+class Admin(Front):
+    """:class:`sharegroup.client.Admin`, blocking; it takes the same arguments."""
+
+    def __init__(
+        self, bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092", **settings: Any
+    ) -> None:
+        self._inner = admin.Admin(bootstrap_servers, **settings)
+        super().__init__()
+
+    def __enter__(self) -> Self:
+        try:
+            self._run(self._inner.start())
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._close(self._inner.close())
+
+    def create_topics(self, *names: str, **settings: Any) -> None:
+        """Create topics, all alike."""
+        self._run(self._inner.create_topics(*names, **settings))
+
+    def delete_topics(self, *names: str) -> None:
+        """Delete topics with all that is in them."""
+        self._run(self._inner.delete_topics(*names))
+
+    def create_partitions(self, topic: str, count: int) -> None:
+        """Raise the number of partitions to ``count``."""
+        self._run(self._inner.create_partitions(topic, count))
+
+    def list_topics(self, *, include_internal: bool = False) -> list[TopicListing]:
+        """All topics, by name."""
+        return self._run(self._inner.list_topics(include_internal=include_internal))
+
+    def describe_topics(self, *names: str) -> dict[str, TopicDescription]:
+        """Topics by name, with their partitions."""
+        return self._run(self._inner.describe_topics(*names))
+
+    def list_offsets(
+        self, partitions: Iterable[TopicPartition], at: OffsetSpec | int = OffsetSpec.LATEST
+    ) -> dict[TopicPartition, ListedOffset]:
+        """Offsets of partitions."""
+        return self._run(self._inner.list_offsets(partitions, at))
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Delete the records before an offset; the new start of each partition."""
+        return self._run(self._inner.delete_records(before))
+
+    def describe_cluster(self) -> ClusterDescription:
+        """The cluster's id, controller and brokers."""
+        return self._run(self._inner.describe_cluster())
+
+    def describe_configs(self, resource: Any, name: str) -> dict[str, ConfigSetting]:
+        """All settings of a topic, a broker or a group."""
+        return self._run(self._inner.describe_configs(resource, name))
+
+    def alter_configs(self, resource: Any, name: str, settings: Mapping[str, str | None]) -> None:
+        """Set some settings and leave the others; None takes one back to its default."""
+        self._run(self._inner.alter_configs(resource, name, settings))
+
+    def begin_group_at(self, group: str, offset_reset: str) -> bool:
+        """See ``Admin.begin_group_at``."""
+        return self._run(self._inner.begin_group_at(group, offset_reset))
+
+    def list_groups(self, *types: str, states: Iterable[str] = ()) -> list[GroupListing]:
+        """All groups, or those of these types and states, by group id."""
+        return self._run(self._inner.list_groups(*types, states=states))
+
+    def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
+        """Share groups by id, with their members."""
+        return self._run(self._inner.describe_share_groups(groups))
+
+    def list_share_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, ShareGroupOffset]:
+        """Where the group is in each partition."""
+        return self._run(self._inner.list_share_group_offsets(group_id, partitions))
+
+    def alter_share_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Move a share group that has no members; each partition with its error."""
+        return self._run(self._inner.alter_share_group_offsets(group_id, offsets))
+
+    def delete_share_group_offsets(
+        self, group_id: str, *topics: str
+    ) -> dict[str, KafkaError | None]:
+        """Let a share group that has no members forget topics; each with its error."""
+        return self._run(self._inner.delete_share_group_offsets(group_id, *topics))
+
+    def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
+        """Delete share groups that have no members; each with its error."""
+        return self._run(self._inner.delete_share_groups(*groups))
+
+    def delete_groups(self, *groups: str) -> None:
+        """Delete groups that have no members."""
+        self._run(self._inner.delete_groups(*groups))

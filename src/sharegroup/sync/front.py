@@ -1,0 +1,91 @@
+"""The one event loop behind all blocking clients, in its thread, and what their fronts share."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from sharegroup.client.errors import IllegalState
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """The one event loop, in its thread. Counted: the last one out stops it."""
+
+    _lock: ClassVar = threading.Lock()
+    _shared: ClassVar[LoopThread | None] = None
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._users = 0
+        self._thread = threading.Thread(target=self._run, name="sharegroup-client", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def enter(cls) -> LoopThread:
+        """Use the loop; :meth:`leave` must follow."""
+        with cls._lock:
+            if cls._shared is None:
+                cls._shared = cls()
+            cls._shared._users += 1
+            return cls._shared
+
+    def leave(self) -> None:
+        """Use it no more."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            LoopThread._shared = None
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` on the loop and wait; when the waiting is interrupted, the work is
+        cancelled.
+        """
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+
+class Front:
+    """What all fronts have: a loop, used from construction to :meth:`close`."""
+
+    def __init__(self) -> None:
+        self._thread: LoopThread | None = LoopThread.enter()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._thread is None:
+            work.close()
+            raise IllegalState(f"the {type(self).__name__} is closed")
+        return self._thread.run(work)
+
+    def _call(self, work: Callable[[], T]) -> T:
+        """As :meth:`_run`, for what does not wait."""
+
+        async def call() -> T:
+            return work()
+
+        return self._run(call())
+
+    def _close(self, work: Coroutine[Any, Any, None]) -> None:
+        thread, self._thread = self._thread, None
+        if thread is None:
+            work.close()
+            return
+        try:
+            thread.run(work)
+        finally:
+            thread.leave()
