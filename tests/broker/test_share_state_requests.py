@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,6 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.server import Broker
-from sharegroup.client.connection import Connection
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.wire import apis
@@ -23,98 +21,26 @@ from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.by_hand import GROUP, TIMEOUT_MS, Member, connect, topic_with_records
+from tests.broker.peer import Peer, quads
 from tests.broker.running import run
 from tests.storage.faulty_disk import FaultyDisk
 
-Batch = tuple[int, int, int, int]
 PARTITIONS = 3
 
 
-class Peer:
-    """Another broker's persister, by hand; every call is about one share partition."""
-
-    def __init__(self, connection: Connection, topic_id: UUID, group: str = "peers") -> None:
-        self.connection = connection
-        self.topic_id = topic_id
-        self.group = group
-
-    @classmethod
-    async def of(cls, port: int, broker: Broker) -> Peer:
-        """With a topic of its own."""
-        connection = await connect(port)
-        topic = CreatableTopic("remote", PARTITIONS, -1)
-        request = CreateTopicsRequest([topic])
-        await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
-        found = broker.topics.find("remote")
-        assert found is not None
-        return cls(connection, found.topic_id)
-
-    async def send(self, api: apis.Api, request: Any) -> Any:
-        """The one result."""
-        response = await self.connection.send(api, request, timeout_ms=TIMEOUT_MS)
-        ((topic,),) = (response.results,)
-        assert topic.topic_id == request.topics[0].topic_id
-        (result,) = topic.partitions
-        assert result.partition == request.topics[0].partitions[0].partition
-        assert bool(result.error_message) == bool(result.error_code)
-        return result
-
-    async def initialize(self, *, epoch: int = 0, start: int = 0, partition: int = 0) -> int:
-        asked = initialize.PartitionData(partition, epoch, start)
-        topic = initialize.InitializeStateData(self.topic_id, [asked])
-        request = initialize.InitializeShareGroupStateRequest(self.group, [topic])
-        code: int = (await self.send(apis.INITIALIZE_SHARE_GROUP_STATE, request)).error_code
-        return code
-
-    async def read(self, *, leader: int = 0, partition: int = 0) -> Any:
-        topic = read.ReadStateData(self.topic_id, [read.PartitionData(partition, leader)])
-        request = read.ReadShareGroupStateRequest(self.group, [topic])
-        return await self.send(apis.READ_SHARE_GROUP_STATE, request)
-
-    async def write(
-        self,
-        *batches: Batch,
-        epoch: int = 0,
-        leader: int = 0,
-        start: int = -1,
-        complete: int = -1,
-        partition: int = 0,
-    ) -> int:
-        own = [write.StateBatch(*batch) for batch in batches]
-        asked = write.PartitionData(partition, epoch, leader, start, complete, own)
-        topic = write.WriteStateData(self.topic_id, [asked])
-        request = write.WriteShareGroupStateRequest(self.group, [topic])
-        code: int = (await self.send(apis.WRITE_SHARE_GROUP_STATE, request)).error_code
-        return code
-
-    async def delete(self, *, partition: int = 0) -> int:
-        topic = delete.DeleteStateData(self.topic_id, [delete.PartitionData(partition)])
-        request = delete.DeleteShareGroupStateRequest(self.group, [topic])
-        code: int = (await self.send(apis.DELETE_SHARE_GROUP_STATE, request)).error_code
-        return code
-
-    async def summary(self, *, partition: int = 0) -> tuple[int, ...]:
-        """(error code, state epoch, leader epoch, start offset, delivery complete count)"""
-        asked = summary.PartitionData(partition, 0)
-        topic = summary.ReadStateSummaryData(self.topic_id, [asked])
-        request = summary.ReadShareGroupStateSummaryRequest(self.group, [topic])
-        found = await self.send(apis.READ_SHARE_GROUP_STATE_SUMMARY, request)
-        return (
-            found.error_code,
-            found.state_epoch,
-            found.leader_epoch,
-            found.start_offset,
-            found.delivery_complete_count,
-        )
-
-
-def quads(batches: Sequence[Any]) -> list[Batch]:
-    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in batches]
+async def peer_of(port: int, broker: Broker) -> Peer:
+    """With a topic of its own."""
+    connection = await connect(port)
+    request = CreateTopicsRequest([CreatableTopic("remote", PARTITIONS, -1)])
+    await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
+    found = broker.topics.find("remote")
+    assert found is not None
+    return Peer(connection, found.topic_id)
 
 
 def test_a_life_of_state(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         assert await peer.summary() == (0, 0, 0, -1, -1), "unknown is no error"
         assert await peer.initialize(epoch=3, start=-1) == 0
         assert await peer.summary() == (0, 3, -1, -1, -1)
@@ -139,7 +65,7 @@ def test_a_life_of_state(tmp_path: Path) -> None:
 
 def test_old_epochs_are_fenced_and_minus_one_is_not_checked(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         assert await peer.initialize(epoch=3) == 0
         assert (await peer.read(leader=5)).error_code == 0
         leader, state = errors.FencedLeaderEpoch.code, errors.FencedStateEpoch.code
@@ -157,7 +83,7 @@ def test_old_epochs_are_fenced_and_minus_one_is_not_checked(tmp_path: Path) -> N
 
 def test_a_write_of_a_later_leader_does_not_make_it_the_leader(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         assert await peer.initialize() == 0
         assert (await peer.read(leader=5)).error_code == 0
         assert await peer.write((0, 4, 2, 1), leader=9) == 0
@@ -169,7 +95,7 @@ def test_a_write_of_a_later_leader_does_not_make_it_the_leader(tmp_path: Path) -
 
 def test_what_is_not_there_or_cannot_be(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         invalid, unknown = errors.InvalidRequest.code, errors.UnknownTopicOrPartition.code
         # Nothing of it was initialised: for a leader that comes before what the topic is.
         assert (await peer.read()).error_code == invalid
@@ -195,7 +121,7 @@ def test_what_is_not_there_or_cannot_be(tmp_path: Path) -> None:
 
 def test_state_whose_topic_is_gone_is_not_served(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         assert await peer.initialize() == 0
         topic = broker.topics.find("remote")
         assert topic is not None
@@ -254,7 +180,7 @@ def test_a_request_for_nothing_gets_an_empty_answer(
     partition_kind: type[Any],
 ) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         whole = topic_kind(peer.topic_id, [partition_kind(0)])
         for request in (
             request_kind("", [whole]),
@@ -269,7 +195,7 @@ def test_a_request_for_nothing_gets_an_empty_answer(
 
 def test_many_partitions_are_answered_each_on_its_own_in_order(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         partitions = [initialize.PartitionData(p, 0, p) for p in (2, 7, 0)]
         request = initialize.InitializeShareGroupStateRequest(
             "peers",
@@ -295,7 +221,7 @@ def test_a_full_disk_is_said_and_changes_nothing(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
     async def scenario(broker: Broker, port: int) -> None:
-        peer = await Peer.of(port, broker)
+        peer = await peer_of(port, broker)
         assert await peer.initialize(start=5) == 0
         disk.append_errno = errno.ENOSPC
         refused = errors.NotCoordinator.code
