@@ -47,11 +47,21 @@ class AckPartitionMessage(Protocol):
     def acknowledgement_batches(self) -> Sequence[AckBatchMessage]: ...
 
 
+class AckTopicMessage(Protocol):
+    """A topic of either request."""
+
+    @property
+    def topic_id(self) -> UUID: ...
+
+    @property
+    def partitions(self) -> Sequence[AckPartitionMessage]: ...
+
+
 Outcome = dict[TopicIdPartition, KafkaError | None]
 
 
 class AckRound:
-    """One request's acknowledgements: :meth:`apply` all of them, then :meth:`persist` once.
+    """One request's acknowledgements: :meth:`apply` them, then :meth:`persist` when ``changed``.
 
     ``outcome`` has a line for each partition that carried any: None, or why it was refused. A
     partition named without any gets a line when others had some, and when its topic is unknown
@@ -77,9 +87,14 @@ class AckRound:
         self._asked = False
         self.outcome: Outcome = {}
 
-    def apply(self, topic_id: UUID, partitions: Sequence[AckPartitionMessage]) -> None:
-        """Apply what the request says about one topic; a partition's ranges succeed together or not
-        at all."""
+    def apply(self, topics: Sequence[AckTopicMessage]) -> None:
+        """Apply what the request says; a partition's ranges succeed together or not at all."""
+        for topic in topics:
+            self._apply_topic(topic.topic_id, topic.partitions)
+        if self._asked:
+            self.outcome.update(dict.fromkeys(self._empty))
+
+    def _apply_topic(self, topic_id: UUID, partitions: Sequence[AckPartitionMessage]) -> None:
         asked = any(partition.acknowledgement_batches for partition in partitions)
         if asked and self._broker.topics.name_of(topic_id) is not None:
             self._broker.meters.topic(topic_id).share_acknowledge_requests += 1
@@ -130,8 +145,6 @@ class AckRound:
     async def persist(self) -> None:
         """Make what was applied durable; a failure becomes the outcome of the partitions it
         concerns."""
-        if self._asked:
-            self.outcome.update(dict.fromkeys(self._empty))
         try:
             await self._broker.share_partitions.persist(self._changes)
         except KafkaError as error:

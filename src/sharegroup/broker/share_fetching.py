@@ -107,16 +107,27 @@ class ShareFetching:
         loop = asyncio.get_running_loop()
         started = loop.time()
         until = started + wish.wait_ms / 1000
+        fetched = await self._look(wish, last_look=wish.wait_ms <= 0)
+        if wish.wait_ms > 0 and not _ends_wait(wish, fetched):
+            found = await self._wait(wish, until)
+            if found is None:
+                return {}
+            fetched = found
+        self._count(wish, fetched, loop.time() - started)
+        return fetched
+
+    async def _wait(self, wish: FetchWish, until: float) -> Fetched | None:
+        """Look again at each change until the loop time ``until``; None: the session has ended."""
+        loop = asyncio.get_running_loop()
         with self._broker.waiters.watch(wish.partitions) as waiter:
             while True:
                 last_look = loop.time() >= until or self._broker.stopping
                 fetched = await self._look(wish, last_look=last_look)
                 if last_look or _ends_wait(wish, fetched):
-                    self._count(wish, fetched, loop.time() - started)
                     return fetched
                 await waiter.wait(until)
                 if not self._in_session(wish):
-                    return {}
+                    return None
 
     def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
         """Count a fetch that ends, for metrics."""

@@ -89,6 +89,12 @@ class ShareSession:
             return True
         return False
 
+    def unlisted(self) -> list[TopicIdPartition]:
+        """The partitions that :meth:`must_list` answers for even without an error."""
+        if not self._unlisted:
+            return []
+        return [partition for partition in self.partitions if partition in self._unlisted]
+
     def knows_error(self, partition: TopicIdPartition) -> bool:
         """Whether the last response that could said that ``partition`` has an error: saying it once
         more is no reason to end a wait early."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from operator import add
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -42,7 +41,6 @@ CONTROL: Final = 0x20
 
 _LENGTH_END: Final = 12
 _OFFSET_MAX: Final = 2**63 - 1
-_SAME_SIZE_BATCHES_MIN: Final = 8
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -116,7 +114,7 @@ class Walk(NamedTuple):
 
     bounds: list[tuple[int, int]]
     """(base offset, last offset) of each batch, both inclusive."""
-    positions: Sequence[int]
+    positions: list[int]
     """Where each begins."""
 
     @property
@@ -136,15 +134,11 @@ class Walk(NamedTuple):
 def walk(data: Buffer) -> Walk:
     """Bounds and positions of the batches in ``data``, which ends with the last one.
 
-    Runs per share fetch: it must stay this lean. Batches of one size, as producers that do not
-    batch send them, are read without a Python loop.
+    Runs per share fetch: it must stay this lean.
 
     Raises:
         CorruptMessage: a wrong magic or length, or bytes left over.
     """
-    same = _same_size(data)
-    if same is not None:
-        return same
     bounds = []
     positions = []
     unpack = _BOUNDS.unpack_from
@@ -163,25 +157,6 @@ def walk(data: Buffer) -> Walk:
     if position != end:
         raise CorruptMessage(f"the last record batch is {position - end} bytes short")
     return Walk(bounds, positions)
-
-
-def _same_size(data: Buffer) -> Walk | None:
-    """The walk over many batches that are all as long as the first one; None when they are not.
-
-    A wrong guess cannot pass: every header must carry that very length, right behind the one
-    before.
-    """
-    if len(data) < 2 * _SAME_SIZE_BATCHES_MIN * HEADER_BYTES:
-        return None
-    _, length, _, _ = _BOUNDS.unpack_from(data)
-    size = length + _LENGTH_END
-    if size < HEADER_BYTES or len(data) % size or len(data) < _SAME_SIZE_BATCHES_MIN * size:
-        return None
-    rows = struct.iter_unpack(f"{_BOUNDS.format}{size - _BOUNDS.size}x", data)
-    bases, lengths, magics, deltas = zip(*rows, strict=True)
-    if lengths.count(length) != len(lengths) or magics.count(MAGIC) != len(magics):
-        return None
-    return Walk(list(zip(bases, map(add, bases, deltas), strict=True)), range(0, len(data), size))
 
 
 def batch_bounds(data: Buffer) -> list[tuple[int, int]]:

@@ -34,9 +34,9 @@ async def share_acknowledge(
     else:
         session = broker.sessions.update(group_id, member_id, request.share_session_epoch)
     acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
-    for topic in request.topics:
-        acks.apply(topic.topic_id, topic.partitions)
-    await acks.persist()
+    acks.apply(request.topics)
+    if acks.changed:
+        await acks.persist()
     if closes:
         await broker.end_session(session)
     return ShareAcknowledgeResponse(

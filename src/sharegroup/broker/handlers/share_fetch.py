@@ -52,14 +52,14 @@ async def share_fetch(
         raise
     acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
     if acknowledges:
-        for topic in request.topics:
-            acks.apply(topic.topic_id, topic.partitions)
-    persisting = asyncio.ensure_future(acks.persist())
+        acks.apply(request.topics)
+    persisting = asyncio.ensure_future(acks.persist()) if acks.changed else None
     closes = request.share_session_epoch == FINAL_EPOCH
     fetched: Fetched = {}
     if not closes and not request.is_renew_ack:
         fetched = await broker.share_fetching.fetch(_wish(request, session, context))
-    await persisting
+    if persisting is not None:
+        await persisting
     if closes:
         await broker.end_session(session)
     return ShareFetchResponse(
@@ -135,7 +135,8 @@ def _responses(
     """A partition is listed when it has records, an error, an ack result, or is new to the
     session."""
     topics: dict[UUID, list[PartitionData]] = {}
-    for key in dict.fromkeys((*(session.partitions if session else ()), *outcome, *fetched)):
+    unlisted = session.unlisted() if session is not None else ()
+    for key in dict.fromkeys((*unlisted, *outcome, *fetched)):
         part = fetched.get(key) or FetchedPartition()
         listed = session is not None and session.must_list(key, has_error=part.error is not None)
         if not (listed or part.acquired or key in outcome):
