@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from sharegroup.broker.api_table import API_TABLE
 from sharegroup.client.connection import Connection
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
@@ -22,15 +23,24 @@ from sharegroup.wire.messages import (
     delete_records,
     delete_topics,
     describe_configs,
+    describe_groups,
     fetch,
     incremental_alter_configs,
     list_offsets,
 )
+from sharegroup.wire.messages import delete_share_group_state as delete
+from sharegroup.wire.messages import describe_share_group_offsets as offsets
+from sharegroup.wire.messages import initialize_share_group_state as initialize
+from sharegroup.wire.messages import read_share_group_state as read
+from sharegroup.wire.messages import read_share_group_state_summary as summary
+from sharegroup.wire.messages import write_share_group_state as write
+from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
 from sharegroup.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -40,6 +50,10 @@ from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
+from sharegroup.wire.messages.share_fetch import ShareFetchRequest
+from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker.authorization.clients import Clients, with_acls
 from tests.broker.by_hand import TIMEOUT_MS, produce
 
@@ -103,7 +117,43 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
      [CLUSTER]),
     (apis.INIT_PRODUCER_ID, InitProducerIdRequest(None, 0), [CLUSTER]),
     (apis.INIT_PRODUCER_ID, InitProducerIdRequest("payments", 0), [TRANSACTIONAL_ID]),
+    (apis.DESCRIBE_GROUPS, describe_groups.DescribeGroupsRequest(["workers"]), [GROUP]),
+    (apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("workers", "m", 0, None, ["jobs"]),
+     [GROUP]),
+    (apis.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(["workers"]), [GROUP]),
+    (apis.SHARE_FETCH, ShareFetchRequest("workers", "m", 0, 0, 1, 1, 1, 1), [GROUP]),
+    (apis.SHARE_ACKNOWLEDGE, ShareAcknowledgeRequest("workers", "m", 1), [GROUP]),
+    (apis.DESCRIBE_SHARE_GROUP_OFFSETS, offsets.DescribeShareGroupOffsetsRequest(
+        [offsets.DescribeShareGroupOffsetsRequestGroup("workers", None)]), [GROUP]),
+    (apis.ALTER_SHARE_GROUP_OFFSETS, AlterShareGroupOffsetsRequest("workers"), [GROUP]),
+    (apis.DELETE_SHARE_GROUP_OFFSETS, DeleteShareGroupOffsetsRequest("workers"), [GROUP]),
+    (apis.INITIALIZE_SHARE_GROUP_STATE, initialize.InitializeShareGroupStateRequest("workers", [
+        initialize.InitializeStateData(OTHER_ID, [initialize.PartitionData(0, 1, 0)])]),
+     [CLUSTER]),
+    (apis.READ_SHARE_GROUP_STATE, read.ReadShareGroupStateRequest("workers", [
+        read.ReadStateData(OTHER_ID, [read.PartitionData(0, 1), read.PartitionData(1, 1)])]),
+     [CLUSTER, CLUSTER]),
+    (apis.WRITE_SHARE_GROUP_STATE, write.WriteShareGroupStateRequest("workers", [
+        write.WriteStateData(OTHER_ID, [write.PartitionData(0, 1, 1, 0)])]), [CLUSTER]),
+    (apis.DELETE_SHARE_GROUP_STATE, delete.DeleteShareGroupStateRequest("workers", [
+        delete.DeleteStateData(OTHER_ID, [delete.PartitionData(0)])]), [CLUSTER]),
+    (apis.READ_SHARE_GROUP_STATE_SUMMARY, summary.ReadShareGroupStateSummaryRequest("workers", [
+        summary.ReadStateSummaryData(OTHER_ID, [summary.PartitionData(0, 1)])]), [CLUSTER]),
 ]  # fmt: skip
+
+
+ELSEWHERE = {
+    apis.API_VERSIONS: "open to all, as in Kafka",
+    apis.DESCRIBE_CLUSTER: "open to all but for its operations: see what is shown",
+    apis.LIST_GROUPS: "leaves out: see what is shown",
+    apis.PRODUCE: "its own tests",
+    apis.FETCH: "its own tests",
+}
+
+
+def test_each_api_served_is_asked() -> None:
+    asked = {api.key for api, _, _ in DENIED} | {api.key for api in ELSEWHERE}
+    assert set(API_TABLE) == asked
 
 
 def test_without_an_allow_each_api_refuses_in_its_own_place(tmp_path: Path) -> None:
