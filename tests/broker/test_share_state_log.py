@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import errno
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -29,7 +30,7 @@ from sharegroup.share_state.partitioning import partition_for
 from sharegroup.sim import MemoryDisk, SimulatedLoop, simulated_environment
 from sharegroup.sim.disk import MemoryFile
 from sharegroup.storage.partition_log import LocalPartitionLog
-from tests.broker.running import run, running
+from tests.broker.running import running
 from tests.storage.faulty_disk import FaultyDisk
 
 TOPIC_ID = UUID(int=5)
@@ -70,8 +71,38 @@ def simulate(scenario: Callable[[MemoryDisk], Awaitable[None]]) -> None:
 
 async def simulated(disk: MemoryDisk, *options: str) -> Broker:
     broker = await Broker.open(load("", options), simulated_environment(disk), "data")
+    await with_topic(broker)
     await broker.listen("127.0.0.1", 0)
     return broker
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, *options: str, disk: FaultyDisk | None = None
+) -> AsyncIterator[Broker]:
+    async with running(folder, *options, disk=disk) as (broker, _):
+        await with_topic(broker)
+        yield broker
+
+
+async def with_topic(broker: Broker) -> None:
+    """The topic that the keys are of: state of a topic that is not there does not last."""
+    if broker.topics.find_id(TOPIC_ID) is None:
+        await broker.folder.create_topic("jobs", TOPIC_ID, 12, {})
+        broker.topics._refresh()
+
+
+def run(
+    folder: Path,
+    scenario: Callable[[Broker], Awaitable[None]],
+    *options: str,
+    disk: FaultyDisk | None = None,
+) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), serving(folder, *options, disk=disk) as broker:
+            await scenario(broker)
+
+    asyncio.run(main())
 
 
 # -- snapshots, pruning, start
@@ -81,7 +112,7 @@ def test_a_start_reads_the_last_snapshots_and_what_came_after(tmp_path: Path) ->
     options = (PER_SNAPSHOT + "10", SEGMENT_BYTES + "2000")
 
     async def main() -> None:
-        async with running(tmp_path, *options) as (broker, _):
+        async with serving(tmp_path, *options) as broker:
             await begin(broker.state, 1, 0)
             for offset in range(200):
                 await broker.state.write([accepted(0, offset, offset)])
@@ -97,7 +128,7 @@ def test_a_start_reads_the_last_snapshots_and_what_came_after(tmp_path: Path) ->
             assert len(segments) < 5, "whole segments below the log start are gone"
             change = Change(key(1), 1, -1, 7, 1, (StateBatch(9, 9, 2, 1),))
             await broker.state.write([change])
-        async with running(tmp_path, *options) as (broker, _):
+        async with serving(tmp_path, *options) as broker:
             assert state_log(broker).log_start_offset == moved
             assert await batches(broker.state, 0) == (StateBatch(0, 199, 2, 1),)
             assert await batches(broker.state, 1) == (StateBatch(9, 9, 2, 1),)
@@ -107,7 +138,7 @@ def test_a_start_reads_the_last_snapshots_and_what_came_after(tmp_path: Path) ->
 
 
 def test_without_a_key_everything_may_go(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, _: int) -> None:
+    async def scenario(broker: Broker) -> None:
         await begin(broker.state, 0)
         await broker.state.write([accepted(0, 0, 5)])
         await broker.state.delete([key(0), key(1)])
@@ -186,10 +217,10 @@ def test_a_round_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFix
 
 
 def test_a_log_that_outgrows_its_live_state_is_shortened_at_once(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, _: int) -> None:
+    async def scenario(broker: Broker) -> None:
         topic = InternalTopic(SHARE_GROUP_STATE, 1, broker.topics, broker.clock)
         settings = StateSettings(updates_per_snapshot=50, records_max=200)
-        state = ShareStateLog(topic, settings, broker.clock)
+        state = ShareStateLog(topic, settings, broker.clock, lambda _: True)
         work: list[asyncio.Task[None]] = []
 
         def spawn(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -204,12 +235,58 @@ def test_a_log_that_outgrows_its_live_state_is_shortened_at_once(tmp_path: Path)
         assert 2 <= len(work) <= 20, "some rounds, not one at each write"
         assert log.log_end_offset - log.log_start_offset < 500
         assert await batches(state, 0) == (StateBatch(0, 999, 2, 1),)
-        again = ShareStateLog(topic, settings, broker.clock)
+        again = ShareStateLog(topic, settings, broker.clock, lambda _: True)
         assert await batches(again, 0) == (StateBatch(0, 999, 2, 1),)
         assert [await again.knows(key(n)) for n in range(11)] == [True] * 10 + [False]
         state.close()
 
     run(tmp_path, scenario)
+
+
+# -- topics that are gone
+
+
+def test_state_of_a_deleted_topic_is_deleted_whatever_group_it_is_of(tmp_path: Path) -> None:
+    options = (PARTITIONS + "2",)
+
+    async def main() -> None:
+        async with serving(tmp_path, *options) as broker:
+            other = await broker.topics.create("other", 1, {})
+            staying = SharePartitionKey("elsewhere", other.topic_id, 0)
+            leaving = [key(n, "elsewhere") for n in range(4)]
+            await broker.state.initialize([(one, 0) for one in (staying, *leaving)], 0)
+            ends = [state_log(broker, p).log_end_offset for p in range(2)]
+            await broker.state.forget_missing_topics()
+            assert ends == [state_log(broker, p).log_end_offset for p in range(2)], "no record"
+            topic = broker.topics.find_id(TOPIC_ID)
+            assert topic is not None
+            await broker.topics.delete(topic)
+            await broker.state.forget_missing_topics()
+            assert not any([await broker.state.knows(one) for one in leaving])
+        async with running(tmp_path, *options) as (broker, _):
+            assert await broker.state.knows(staying)
+            assert not any([await broker.state.knows(one) for one in leaving])
+
+    asyncio.run(main())
+
+
+def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start() -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        broker = await simulated(disk)
+        await begin(broker.state, 0)
+        topic = broker.topics.find_id(TOPIC_ID)
+        assert topic is not None
+        await broker.topics.delete(topic)
+        disk.crash()
+        again = await Broker.open(load("", ()), simulated_environment(disk), "data")
+        assert await again.state.knows(key(0))
+        await again.listen("127.0.0.1", 0)
+        await asyncio.sleep(1)
+        assert not await again.state.knows(key(0))
+        await again.close()
+        await broker.close()
+
+    simulate(scenario)
 
 
 # -- crash
@@ -281,7 +358,7 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
     options = (PARTITIONS + "3", PER_SNAPSHOT + "5")
 
     async def main() -> None:
-        async with running(tmp_path, *options) as (broker, _):
+        async with serving(tmp_path, *options) as broker:
             await begin(broker.state, *range(12))
             homes = [partition_for(key(n), 3) for n in range(12)]
             assert set(homes) == {0, 1, 2}
@@ -299,7 +376,7 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
             assert state_log(broker, 0).log_start_offset > 100
             assert state_log(broker, 1).log_start_offset > 100
             assert state_log(broker, 2).log_start_offset == 0, "its snapshots are the first records"
-        async with running(tmp_path, *options) as (broker, _):
+        async with serving(tmp_path, *options) as broker:
             for n in range(12):
                 expected = () if homes[n] == 2 else (StateBatch(0, 39, 2, 1),)
                 assert await batches(broker.state, n) == expected
@@ -312,14 +389,14 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
 
 def test_one_change_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
     async def main() -> None:
-        async with running(tmp_path) as (broker, _):
+        async with serving(tmp_path) as broker:
             await begin(broker.state, 0, 1, 2)
             await broker.state.initialize([(key(1), 0)], 4)
             with pytest.raises(FencedStateEpoch):
                 await broker.state.write([accepted(n, 5, 9) for n in range(3)])
             with pytest.raises(InvalidRequest):
                 await broker.state.write([accepted(7, 5, 9), accepted(0, 10, 12)])
-        async with running(tmp_path) as (broker, _):
+        async with serving(tmp_path) as broker:
             assert await batches(broker.state, 0) == (StateBatch(5, 12, 2, 1),)
             assert await batches(broker.state, 1) == ()
             assert await batches(broker.state, 2) == (StateBatch(5, 9, 2, 1),)
@@ -330,7 +407,7 @@ def test_one_change_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> 
 def test_a_failed_write_is_forgotten_and_writes_on_their_way_are_not(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
-    async def scenario(broker: Broker, _: int) -> None:
+    async def scenario(broker: Broker) -> None:
         await begin(broker.state, 0, 1)
         disk.hold = asyncio.Event()
         on_its_way = asyncio.ensure_future(broker.state.write([accepted(0, 0, 4)]))
@@ -356,7 +433,7 @@ def test_a_failed_write_is_forgotten_and_writes_on_their_way_are_not(tmp_path: P
 def test_a_state_partition_that_cannot_be_synced_leaves_the_others_at_work(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
-    async def scenario(broker: Broker, _: int) -> None:
+    async def scenario(broker: Broker) -> None:
         await begin(broker.state, *range(6))
         broken, whole = (
             [n for n in range(6) if partition_for(key(n), 2) == partition] for partition in (0, 1)
@@ -386,11 +463,11 @@ def test_a_state_of_many_ranges_may_be_larger_than_a_client_may_write(tmp_path: 
     ranges = tuple(StateBatch(2 * n, 2 * n, 2, 1) for n in range(60_000))
 
     async def main() -> None:
-        async with running(tmp_path, PER_SNAPSHOT + "0") as (broker, _):
+        async with serving(tmp_path, PER_SNAPSHOT + "0") as broker:
             await begin(broker.state, 0)
             await broker.state.write([Change(key(0), 0, -1, 0, len(ranges), ranges)])
             assert state_log(broker).statistics().size_bytes > 1_200_000
-        async with running(tmp_path) as (broker, _):
+        async with serving(tmp_path) as broker:
             assert await batches(broker.state, 0) == ranges
 
     asyncio.run(main())

@@ -78,6 +78,7 @@ class Broker:
                 config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
             ),
             self.clock,
+            lambda topic_id: self.topics.find_id(topic_id) is not None,
         )
         self.share_partitions = SharePartitions(
             clock=self.clock,

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.broker.share_state_shard import Decide, StateSettings, StateShard
@@ -40,10 +41,17 @@ class Change(NamedTuple):
 
 
 class ShareStateLog:
-    """Every share partition's durable state."""
+    """Every share partition's durable state. ``exists``: whether there is a topic of that id."""
 
-    def __init__(self, topic: InternalTopic, settings: StateSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        topic: InternalTopic,
+        settings: StateSettings,
+        clock: Clock,
+        exists: Callable[[UUID], bool],
+    ) -> None:
         self._topic = topic
+        self._exists = exists
         self._settings = settings
         self._clock = clock
         self._shards: dict[int, StateShard] = {}
@@ -131,8 +139,12 @@ class ShareStateLog:
     # -- keeping the logs short ---------------------------------------------------------------
 
     def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        """Snapshot cold keys and prune at their intervals from now on; ``spawn`` runs the work."""
+        """Snapshot cold keys and prune at their intervals from now on; ``spawn`` runs the work.
+
+        State of topics whose deletion a crash cut short is deleted first.
+        """
         self._spawn = spawn
+        spawn(self.forget_missing_topics())
         self._schedule("snapshot", self._settings.cold_interval_ms, StateShard.snapshot_cold)
         self._schedule("prune", self._settings.prune_interval_ms, StateShard.prune)
 
@@ -152,6 +164,10 @@ class ShareStateLog:
 
         loop = asyncio.get_running_loop()
         self._timers[name] = loop.call_later(interval_ms / 1000, due)
+
+    async def forget_missing_topics(self) -> None:
+        """Delete the state of topics that do not exist any more, whatever group it is of."""
+        await self._round("topics", lambda shard: shard.forget_missing_topics(self._exists))
 
     async def _round(self, name: str, work: Callable[[StateShard], Awaitable[object]]) -> None:
         """One round over all shards; what fails is tried again in the next one."""

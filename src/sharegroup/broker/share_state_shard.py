@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
 from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.model.environment import Clock
@@ -115,6 +116,18 @@ class StateShard:
         self.write_seconds.observe(now_s() - started)
         return result
 
+    async def forget_missing_topics(self, exists: Callable[[UUID], bool]) -> int:
+        """Delete the state of topics that do not exist; of how many keys."""
+        keys = (await self.machine()).keys_of_other_topics(exists)
+        if not keys:
+            return 0
+
+        def decide(machine: ShareCoordinator) -> tuple[int, list[KeyedRecord]]:
+            records = [record for key in keys for record in machine.delete(key)]
+            return len(records), records
+
+        return await self.commit(decide)
+
     # -- keeping the log short ----------------------------------------------------------------
 
     async def snapshot_cold(self) -> int:
@@ -175,6 +188,7 @@ class StateShard:
         started = now_s()
         machine = ShareCoordinator(self._settings.updates_per_snapshot)
         if self._topic.exists:
+            await self._topic.ensure()  # all of it
             await self._topic.settle(self.partition)  # what is on its way must not be forgotten
             for offset, raw_key, raw_value in await self._live():
                 record = decode_record(raw_key, raw_value)

@@ -9,8 +9,9 @@ away and replay the log into a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
@@ -151,6 +152,11 @@ class ShareCoordinator:
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
         """Forget a share partition; a key that is not known is no error."""
         return [] if self._states.pop(key, None) is None else [KeyedRecord(key, None)]
+
+    def keys_of_other_topics(self, exists: Callable[[UUID], bool]) -> list[SharePartitionKey]:
+        """Keys whose topic does not exist (any more)."""
+        known = {topic_id: exists(topic_id) for topic_id in {key.topic_id for key in self._states}}
+        return [key for key in self._states if not known[key.topic_id]]
 
     def summary(self, key: SharePartitionKey) -> StateSummary:
         """State epoch, leader epoch, start and count; of an unknown key (0, 0, -1, -1)."""

@@ -68,6 +68,7 @@ async def _delete(
         await broker.topics.delete(topic)
         broker.share_partitions.drop_topic(topic.topic_id)
         await broker.groups.topic_deleted(topic.topic_id)
+        await broker.state.forget_missing_topics()  # of groups that other nodes coordinate
     except KafkaError as error:
         return _refused(wanted, error)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
