@@ -32,9 +32,13 @@ class Admin(Front):
         self._inner = admin.Admin(bootstrap_servers, **settings)
         super().__init__()
 
+    def start(self) -> None:
+        """Connect; ``with`` does it by itself."""
+        self._run(self._inner.start())
+
     def __enter__(self) -> Self:
         try:
-            self._run(self._inner.start())
+            self.start()
         except BaseException:
             self.close()
             raise

@@ -68,9 +68,13 @@ class Producer(Front):
         self._error: SharegroupError | None = None
         super().__init__()
 
+    def start(self) -> None:
+        """Connect; ``with`` does it by itself."""
+        self._run(self._inner.start())
+
     def __enter__(self) -> Self:
         try:
-            self._run(self._inner.start())
+            self.start()
         except BaseException:
             self.close()
             raise
