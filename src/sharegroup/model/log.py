@@ -6,15 +6,13 @@ Two things implement :class:`PartitionLog`: ``storage`` (local segment files) an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from sharegroup.model.ids import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(NamedTuple):
     """Where a produced set of batches stands in the log."""
 
     base_offset: int
@@ -26,8 +24,7 @@ class Appended:
     """The batch was there already (idempotent retry); offsets are those of the first append."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBatches:
+class ReadBatches(NamedTuple):
     """Whole record batches as they lie in the log.
 
     The first may start before the offset asked for.

@@ -58,8 +58,9 @@ class Flusher:
 
     def request(self, log: Flushable) -> None:
         """Flush ``log`` in the next round, with all that this turn of the loop appends."""
-        self._dirty[log] = None
-        self._schedule()
+        if log not in self._dirty:  # else whatever lets a round begin later looks again by itself
+            self._dirty[log] = None
+            self._schedule()
 
     def forget(self, log: Flushable) -> None:
         """No further round for ``log``; one that runs may still end."""

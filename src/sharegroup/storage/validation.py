@@ -93,15 +93,11 @@ def _check_batch(header: BatchHeader, settings: LogSettings, now_ms: int) -> Non
 
 
 def _check_timestamps(header: BatchHeader, settings: LogSettings, now_ms: int) -> None:
+    earliest = now_ms - settings.timestamp_before_max_ms
+    latest = now_ms + settings.timestamp_after_max_ms
     for timestamp in (header.base_timestamp, header.max_timestamp):
-        if timestamp == NO_TIMESTAMP:
-            continue
-        if (
-            timestamp - now_ms > settings.timestamp_after_max_ms
-            or now_ms - timestamp > settings.timestamp_before_max_ms
-        ):
+        if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
             raise InvalidTimestamp(
                 f"Timestamp {timestamp} of a batch is out of range: it should be within "
-                f"[{now_ms - settings.timestamp_before_max_ms}, "
-                f"{now_ms + settings.timestamp_after_max_ms}]"
+                f"[{earliest}, {latest}]"
             )
