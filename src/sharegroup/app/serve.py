@@ -141,10 +141,11 @@ async def _listen(broker: Broker, listener: Listener) -> tuple[str, int]:
 
 
 def _listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
-    """Those configured; with ``listen`` the first of them, at that address."""
-    if listen is None:
-        return config.listeners
-    return [Listener(config.listeners[0].name, *_address("--listen", listen))]
+    """Those configured; with ``listen`` the first of them at that address."""
+    first, *others = config.listeners
+    if listen is not None:
+        first = Listener(first.name, *_address("--listen", listen))
+    return [first, *others]
 
 
 def _address(option: str, text: str) -> tuple[str, int]:

@@ -191,6 +191,20 @@ API_TABLE: dict[int, ServedApi] = {
     )
 }
 
+NEEDS_SHARE_VERSION: Final = frozenset(
+    api.key
+    for api in (
+        apis.SHARE_GROUP_HEARTBEAT,
+        apis.SHARE_GROUP_DESCRIBE,
+        apis.SHARE_FETCH,
+        apis.SHARE_ACKNOWLEDGE,
+        apis.DESCRIBE_SHARE_GROUP_OFFSETS,
+        apis.ALTER_SHARE_GROUP_OFFSETS,
+        apis.DELETE_SHARE_GROUP_OFFSETS,
+    )
+)
+"""Keys of the APIs that ``share.version`` 0 switches off, as in Kafka."""
+
 CARRIES_RECORDS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
 )

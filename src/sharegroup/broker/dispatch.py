@@ -11,11 +11,16 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from sharegroup.broker.api_table import API_TABLE, ServedApi
+from sharegroup.broker.api_table import API_TABLE, NEEDS_SHARE_VERSION, ServedApi
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.counters import Counters
-from sharegroup.model.errors import KafkaError, MalformedMessage, UnknownServerError
+from sharegroup.model.errors import (
+    KafkaError,
+    MalformedMessage,
+    UnknownServerError,
+    UnsupportedVersion,
+)
 from sharegroup.wire.apis import API_VERSIONS
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 logger = logging.getLogger("sharegroup.broker")
-
-UNSUPPORTED_VERSION = 35
 
 
 class Dispatcher:
@@ -86,6 +89,8 @@ class Dispatcher:
 
     async def _handle(self, served: ServedApi, request: Any, context: RequestContext) -> Any:
         try:
+            if served.api.key in NEEDS_SHARE_VERSION and not self._broker.share_version:
+                raise UnsupportedVersion
             return await served.handler(self._broker, request, context)
         except KafkaError as error:
             self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
@@ -103,7 +108,7 @@ class Dispatcher:
         if header.api_key != API_VERSIONS.key:
             name = served.api.name if served else f"API key {header.api_key}"
             raise MalformedMessage(f"{name} version {header.version} is not served here")
-        response = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=api_versions())
+        response = ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=api_versions())
         return response_frame(API_VERSIONS, 0, header.correlation_id, response)
 
 

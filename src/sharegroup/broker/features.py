@@ -1,5 +1,5 @@
-"""Features that ApiVersions announces: name → (lowest, highest level); all are finalised at their
-highest.
+"""Features that ApiVersions announces: name → (lowest, highest level). They are finalised at their
+highest, but ``share.version`` at the level of the setting of that name; level 0 is not listed.
 
 ``share.version`` 1 is Kafka's switch for share groups (4.2 and 4.3).
 ``share.acquire.without.records`` is ours: a ShareFetch may ask for the acquired ranges only (tagged
@@ -11,8 +11,17 @@ from __future__ import annotations
 
 from typing import Final
 
+SHARE_VERSION: Final = "share.version"
+
 FEATURES: Final = {
-    "share.version": (0, 1),
+    SHARE_VERSION: (0, 1),
     "share.acquire.without.records": (0, 1),
     "share.wide.window": (0, 1),
 }
+
+
+def finalized(share_version: int) -> dict[str, int]:
+    """The finalised level of each feature that has one over 0."""
+    levels = {name: last for name, (_, last) in FEATURES.items()}
+    levels[SHARE_VERSION] = share_version
+    return {name: level for name, level in levels.items() if level}

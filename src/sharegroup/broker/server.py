@@ -62,6 +62,8 @@ class Broker:
         self.configs = LiveConfigs(config, folder)
         self.waiters = Waiters()
         self.stopping = False
+        self.share_version = config.integer("share.version")
+        """0: share groups are switched off."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
         self.topics = Topics(

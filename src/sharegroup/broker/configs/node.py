@@ -132,6 +132,14 @@ NODE_CONFIGS: Final = (
         "A connection without a request for this long is closed, and so is one whose peer reads "
         "nothing of its answers for this long; 0 or less never closes one.",
     ),
+    integer(
+        "share.version",
+        1,
+        0,
+        "The finalised level of the feature share.version; 0 switches share groups off: their "
+        "requests are answered UNSUPPORTED_VERSION. (Kafka: kafka-features)",
+        maximum=1,
+    ),
     text(
         "metrics.address",
         None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.dispatch import api_versions as served_versions
-from sharegroup.broker.features import FEATURES
+from sharegroup.broker.features import FEATURES, finalized
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -37,7 +37,7 @@ async def api_versions(
         ],
         finalized_features_epoch=0,
         finalized_features=[
-            FinalizedFeatureKey(name, max_version_level=last, min_version_level=last)
-            for name, (_, last) in FEATURES.items()
+            FinalizedFeatureKey(name, max_version_level=level, min_version_level=level)
+            for name, level in finalized(broker.share_version).items()
         ],
     )
