@@ -47,6 +47,8 @@ TARGETS = [
     ("--to-datetime 2096-01-01T00:00:00.000Z", RECORDS),  # nothing is that young
     ("--by-duration PT1H", RECORDS),
     ("--by-duration P36500D", 0),
+    ("--to-offset 2", 2),
+    ("--to-current", 2),
 ]
 
 
@@ -86,6 +88,18 @@ def test_a_dry_run_moves_nothing_and_its_plan_is_carried_out_later(
 
     got = commands.ok("consume", dated, "-g", dated, "--max", "2").stdout
     assert got == "day 2\nday 3\n"
+
+
+def test_where_a_group_is_can_be_kept(commands: Commands, dated: str, tmp_path: Path) -> None:
+    reset = ("groups", "reset-offsets", dated)
+    commands.inside(*reset, "--topic", f"{dated}:0", "--to-offset", "3", "--execute")
+    plan = str(tmp_path / "plan.csv")
+    kept = ("--topic", dated, "--to-current", "--dry-run", "--export", plan)
+    done = commands.inside(*reset, *kept)
+    assert f"group {dated} has no offset of {dated}-1: its end, 0, is taken" in done.stderr
+    commands.inside(*reset, "--all-topics", "--to-earliest", "--execute")
+    commands.inside("groups", "reset-offsets", "--from-file", plan, "--execute")
+    assert moved_to(commands, dated) == {0: 3, 1: 0}
 
 
 def test_a_group_at_work_is_not_moved(commands: Commands, dated: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.cli.groups import parse_states
 from tests.cli.command import Commands
 
 NOWHERE = Commands("127.0.0.1:1")  # nobody listens there
@@ -22,6 +23,8 @@ NOWHERE = Commands("127.0.0.1:1")  # nobody listens there
         (("delete-offsets", "a"), "--topic"),
         (("delete-offsets", "--topic", "t"), "GROUP"),
         (("list", "--state", "Asleep"), "Empty, Stable, Dead"),
+        (("list", "--state", "bad, Stable"), "--state Bad: "),
+        (("list", "--state", "   ,   ,"), "--state : "),
         (("list", "--frobnicate"), "--frobnicate"),
     ],
 )
@@ -60,6 +63,12 @@ def test_wrong_usage_of_reset_offsets(words: tuple[str, ...], says: str) -> None
     assert done.status == 2
     assert done.stdout == ""
     assert says in " ".join(done.stderr.split())
+
+
+def test_states_are_kafkas() -> None:
+    assert parse_states(["stable"]) == ["Stable"]
+    assert parse_states(["Empty, DEAD", "stable"]) == ["Empty", "Dead", "Stable"]
+    assert parse_states([]) == []
 
 
 def test_a_plan_names_its_groups_itself(tmp_path: Path) -> None:

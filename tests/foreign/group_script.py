@@ -61,6 +61,8 @@ reset one at work: share --reset-offsets --group busy --all-topics --to-earliest
 plan for one at work: share --reset-offsets --group busy --all-topics --to-earliest --dry-run
 delete offsets of one at work: share --delete-offsets --group busy --topic alpha
 delete one at work: share --delete --group busy
+make a spare one: share --reset-offsets --group spare --topic beta --to-latest --execute
+delete a spare one and one at work: share --delete --group spare --group busy
 delete one that is not: share --delete --group nobody
 groups: groups --list
 share groups: groups --list --share

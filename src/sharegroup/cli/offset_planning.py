@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sharegroup.cli.group_choice import chosen_groups
@@ -17,7 +17,7 @@ from sharegroup.model.ids import TopicPartition
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where to: a place that ListOffsets knows (a time in ms, or an OffsetSpec), an offset, or a
-    plan that was read; one of the three is not None.
+    plan that was read; where none of the three is given, where the group is now.
     """
 
     at: int | None = None
@@ -47,7 +47,12 @@ async def make_plan(admin: Admin, scope: Scope, target: Target) -> Plan:
     plan: Plan = {}
     for group in await chosen_groups(admin, scope.groups, every=scope.every_group):
         partitions = await _partitions(admin, group, scope)
-        plan[group] = await _offsets(admin, partitions, target)
+        if target.at is not None:
+            plan[group] = await _offsets_at(admin, partitions, target.at)
+        elif target.offset is not None:
+            plan[group] = await _within_log(admin, dict.fromkeys(partitions, target.offset))
+        else:
+            plan[group] = await _current(admin, group, partitions)
     return plan
 
 
@@ -76,20 +81,33 @@ async def _partitions(admin: Admin, group: str, scope: Scope) -> list[TopicParti
     ]
 
 
-async def _offsets(
-    admin: Admin, partitions: Iterable[TopicPartition], target: Target
+async def _offsets_at(
+    admin: Admin, partitions: Sequence[TopicPartition], at: int
 ) -> dict[TopicPartition, int]:
-    wanted = list(partitions)
-    if target.at is None:
-        return await _within_log(admin, dict.fromkeys(wanted, target.offset or 0))
-    found = await admin.list_offsets(wanted, target.at)
-    offsets = {where: found[where].offset for where in wanted}
+    found = await admin.list_offsets(partitions, at)
+    offsets = {where: found[where].offset for where in partitions}
     too_old = [where for where, offset in offsets.items() if offset < 0]
-    if too_old:
-        for where, end in (await admin.list_offsets(too_old, OffsetSpec.LATEST)).items():
-            complain(f"{where} has no record since then: its end, {end.offset}, is taken")
-            offsets[where] = end.offset
+    for where, end in (await _ends(admin, too_old)).items():
+        complain(f"{where} has no record since then: its end, {end}, is taken")
+        offsets[where] = end
     return offsets
+
+
+async def _current(
+    admin: Admin, group: str, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    known = await start_offsets(admin, group)
+    ends = await _ends(admin, [where for where in partitions if known.get(where) is None])
+    for where, end in ends.items():
+        complain(f"group {group} has no offset of {where}: its end, {end}, is taken")
+    return await _within_log(admin, {where: known.get(where) or 0 for where in partitions} | ends)
+
+
+async def _ends(admin: Admin, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    if not partitions:
+        return {}
+    found = await admin.list_offsets(partitions, OffsetSpec.LATEST)
+    return {where: one.offset for where, one in found.items()}
 
 
 async def _within_log(

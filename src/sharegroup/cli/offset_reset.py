@@ -23,8 +23,14 @@ from sharegroup.model.ids import TopicPartition
 
 COLUMNS: Final = ("group", "topic", "partition", "start_offset", "new_offset")
 TARGETS: Final = (
-    "--to-earliest, --to-latest, --to-datetime, --by-duration, --to-offset or --from-file"
+    "--to-earliest, --to-latest, --to-current, --to-datetime, --by-duration, --to-offset or "
+    "--from-file"
 )
+
+
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="Repeatable.")
+]
 
 
 class Outcome(NamedTuple):
@@ -51,10 +57,7 @@ class Outcome(NamedTuple):
 def reset_offsets(
     groups: Groups = None,
     every: AllGroups = False,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="Repeatable."),
-    ] = None,
+    topic: Topics = None,
     every_topic: Annotated[
         bool, typer.Option("--all-topics", help="All that the group has offsets of.")
     ] = False,
@@ -62,6 +65,9 @@ def reset_offsets(
         bool, typer.Option("--to-earliest", help="To the first record there is.")
     ] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_current: Annotated[
+        bool, typer.Option("--to-current", help="To where it is: what is in flight comes again.")
+    ] = False,
     to_datetime: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="To the first record since 2026-11-21T08:30:00 (UTC)."),
@@ -93,6 +99,7 @@ def reset_offsets(
         target = _target(
             earliest=to_earliest,
             latest=to_latest,
+            current=to_current,
             moment=to_datetime,
             duration=by_duration,
             offset=to_offset,
@@ -124,6 +131,7 @@ def _target(
     *,
     earliest: bool,
     latest: bool,
+    current: bool,
     moment: str | None,
     duration: str | None,
     offset: int | None,
@@ -134,6 +142,8 @@ def _target(
         targets.append(Target(at=OffsetSpec.EARLIEST))
     if latest:
         targets.append(Target(at=OffsetSpec.LATEST))
+    if current:
+        targets.append(Target())
     if moment is not None:
         targets.append(_since(parse_datetime_ms(moment)))
     if duration is not None:
