@@ -22,6 +22,7 @@ NOWHERE = Commands("127.0.0.1:1")  # nobody listens there
         (("delete", "a", "--all-groups"), "not both"),
         (("delete-offsets", "a"), "--topic"),
         (("delete-offsets", "--topic", "t"), "GROUP"),
+        (("delete-offsets", "a", "b", "--topic", "t"), "unexpected extra argument"),
         (("list", "--state", "Asleep"), "Empty, Stable, Dead"),
         (("list", "--state", "bad, Stable"), "--state Bad: "),
         (("list", "--state", "   ,   ,"), "--state : "),
