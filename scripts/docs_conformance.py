@@ -1,7 +1,9 @@
 """Write docs/conformance.md: Apache Kafka's own test scenarios and our tests that cover them.
 
 Each ``tests/conformance/CLASS.csv`` has one row per test method of Kafka's class: ``scenario``,
-``covered_by`` (pytest ids, ``;`` between them) and ``note``. ``--check`` only compares.
+``covered_by`` (pytest ids, ``;`` between them) and ``note``. ``differences.csv`` has what the
+differential test (``tests/differential``) lets pass: ``name``, ``kafka``, ``ours`` and ``why``.
+``--check`` only compares.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "tests" / "conformance"
 PAGE = ROOT / "docs" / "conformance.md"
+DIFFERENCES = TABLES / "differences.csv"
 COLUMNS = ["scenario", "covered_by", "note"]
 
 INTRODUCTION = """\
@@ -42,7 +45,8 @@ def tables() -> dict[str, list[Scenario]]:
     Raises:
         ValueError: a file's columns are not the three.
     """
-    return {path.stem: _read(path) for path in sorted(TABLES.glob("*.csv"))}
+    paths = sorted(path for path in TABLES.glob("*.csv") if path != DIFFERENCES)
+    return {path.stem: _read(path) for path in paths}
 
 
 def _read(path: Path) -> list[Scenario]:
@@ -76,7 +80,27 @@ def page() -> str:
             f"| {row.name} | {'<br>'.join(map(_link, row.tests))} | {_escaped(row.note)} |"
             for row in rows
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_differences()]) + "\n"
+
+
+def _differences() -> list[str]:
+    """What the differential test lets pass, and why."""
+    if not DIFFERENCES.exists():
+        return []
+    lines = [
+        "",
+        "## Differences that are meant",
+        "",
+        "A random script of client operations runs against Apache Kafka and against us; these",
+        "differences may be found.",
+        "",
+        "| Difference | Why |",
+        "| --- | --- |",
+    ]
+    with DIFFERENCES.open(newline="") as file:
+        rows = csv.DictReader(file)
+        lines += [f"| {_escaped(row['name'])} | {_escaped(row['why'])} |" for row in rows]
+    return lines
 
 
 def _count(title: str, rows: Sequence[Scenario]) -> str:

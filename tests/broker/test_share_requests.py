@@ -10,19 +10,24 @@ import pytest
 
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
+from sharegroup.wire.apis import SHARE_FETCH
 from sharegroup.wire.batch import batch_bounds
+from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from tests.broker.running import run
 from tests.broker.share_wire import (
     ACCEPT,
+    GROUP,
     REJECT,
     RELEASE,
     RENEW,
+    TOPIC,
     Session,
     ack_codes,
     acquired,
     codes,
     connect,
     new_group,
+    new_topic,
     parts,
     produce,
     started,
@@ -382,5 +387,98 @@ def test_acknowledging_nothing_for_a_partition_is_fine(tmp_path: Path) -> None:
         await session.fetch(0)
         assert codes(await session.acknowledge({0: [(0, 9, [ACCEPT])], 1: []})) == {0: 0, 1: 0}
         assert codes(await session.acknowledge({1: []})) == {}
+
+    run(tmp_path, scenario)
+
+
+def test_a_session_may_be_without_partitions(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        assert codes(await session.fetch()) == {}
+        assert codes(await session.fetch(0, max_records=0)) == {0: 0}
+        assert codes(await session.fetch(forget=[0], max_wait_ms=20_000)) == {}
+        assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
+
+    run(tmp_path, scenario)
+
+
+async def woken_by(broker: Broker, one: Session, two: Session, partition: int) -> bool:
+    """Whether a fetch of ``two`` that waits for ``partition`` looks again when ``one`` gives
+    partition 0 back."""
+    waiting = asyncio.ensure_future(two.fetch(partition, max_wait_ms=300))
+    assert codes(await one.acknowledge({0: [(0, 9, [RELEASE])]})) == {0: 0}
+    return acquired(await waiting) == {0: [(0, 9, 2)]}
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_an_acknowledgement_ends_the_wait_for_its_partition_only(
+    tmp_path: Path, partition: int
+) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        one = await started(broker, port, records=10)
+        assert acquired(await one.fetch(0)) == {0: [(0, 9, 1)]}
+        two = Session(await connect(port), one.topic_id, "m-2")
+        assert acquired(await two.fetch()) == {}
+        assert await woken_by(broker, one, two, partition) == (partition == 0)
+
+    run(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_the_end_of_a_session_ends_the_wait_for_its_partitions_only(
+    tmp_path: Path, partition: int
+) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        one = await started(broker, port, records=10)
+        assert acquired(await one.fetch(0)) == {0: [(0, 9, 1)]}
+        two = Session(await connect(port), one.topic_id, "m-2")
+        assert acquired(await two.fetch()) == {}
+        waiting = asyncio.ensure_future(two.fetch(partition, max_wait_ms=300))
+        assert codes(await one.fetch(epoch=-1)) == {}
+        expected = {0: [(0, 9, 2)]} if partition == 0 else {}
+        assert acquired(await waiting) == expected
+
+    run(tmp_path, scenario)
+
+
+def test_other_members_keep_what_they_hold_when_a_session_ends(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        one = await started(broker, port)
+        await produce(port, one.topic_id, 0, 5, 5)
+        two = Session(await connect(port), one.topic_id, "m-2")
+        assert acquired(await one.fetch(0, max_records=5)) == {0: [(0, 4, 1)]}
+        assert acquired(await two.fetch(0, max_records=5)) == {0: [(5, 9, 1)]}
+        await one.fetch(epoch=-1)
+        assert codes(await two.acknowledge({0: [(5, 9, [ACCEPT])]})) == {0: 0}
+        assert acquired(await two.fetch()) == {0: [(0, 4, 2)]}
+
+    run(tmp_path, scenario)
+
+
+def test_a_partition_that_cannot_be_loaded_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        other_id = await new_topic(broker, port, 1, "other")  # the group never heard of it
+        topics = [
+            FetchTopic(topic_id, [FetchPartition(0)]) for topic_id in (other_id, session.topic_id)
+        ]
+        request = ShareFetchRequest(GROUP, "m-1", 0, 20_000, 1, 1 << 20, 500, 500, topics=topics)
+        response = await session.connection.send(SHARE_FETCH, request, timeout_ms=30_000)
+        by_id = {topic.topic_id: topic.partitions[0] for topic in response.responses}
+        assert by_id[other_id].error_code == errors.CoordinatorNotAvailable.code
+        assert by_id[session.topic_id].acquired_records[0].last_offset == 9
+
+    run(tmp_path, scenario)
+
+
+def test_a_log_that_has_failed_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        await produce(port, session.topic_id, 1, 10)
+        await session.fetch(0, 1, max_records=0)
+        broker.topics.log(TOPIC, 0).fail(errors.KafkaStorageError())
+        response = await session.fetch(max_wait_ms=20_000)
+        assert codes(response) == {0: errors.KafkaStorageError.code, 1: 0}
+        assert acquired(response) == {1: [(0, 9, 1)]}
 
     run(tmp_path, scenario)
