@@ -51,7 +51,7 @@ class WireMember:
         self._connection = connection
         self._group = group
         self._member = str(uuid4())
-        self._topic_id = topic_id
+        self.topic_id = topic_id
         self._partitions = partitions
         self._epoch = 0
 
@@ -107,7 +107,7 @@ class WireMember:
             share_acquire_mode=RECORD_LIMIT if exactly else 0,
             topics=[
                 FetchTopic(
-                    topic_id=self._topic_id,
+                    topic_id=self.topic_id,
                     partitions=[FetchPartition(partition_index=n) for n in partitions],
                 )
             ]
@@ -134,7 +134,7 @@ class WireMember:
             group_id=self._group,
             member_id=self._member,
             share_session_epoch=self._next_epoch(),
-            topics=[AcknowledgeTopic(topic_id=self._topic_id, partitions=partitions)],
+            topics=[AcknowledgeTopic(topic_id=self.topic_id, partitions=partitions)],
         )
         answer = await self._connection.send(apis.SHARE_ACKNOWLEDGE, request, timeout_ms=TIMEOUT_MS)
         _check(answer.error_code)

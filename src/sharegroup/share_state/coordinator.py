@@ -147,6 +147,7 @@ class ShareCoordinator:
                     "times, is no durable state."
                 )
         state.add(start_offset, delivery_complete_count, batches)
+        state.merge_when_due()
         return self._recorded(key, state, batches, now_ms)
 
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:

@@ -58,7 +58,8 @@ class DurableState:
         return self.create_ms != self.write_ms
 
     def add(self, start_offset: int, complete: int, batches: tuple[StateBatch, ...]) -> None:
-        """Take in a write; -1 leaves start offset or count.
+        """Take in a write; -1 leaves start offset or count. :meth:`merge_when_due` is to follow,
+        at once or after many.
 
         Neither moves back: a start behind the stored one is late news, and its count is of another
         window (KAFKA-20694).
@@ -71,6 +72,9 @@ class DurableState:
             self.delivery_complete_count = max(self.delivery_complete_count, complete)
         self.pile += batches
         self.updates += 1
+
+    def merge_when_due(self) -> None:
+        """:meth:`merge` when the pile has outgrown what it is added to."""
         if len(self.pile) > len(self.batches) + _PILE_MIN:
             self.merge()
 
@@ -105,10 +109,9 @@ class DurableState:
         )
 
     def check_invariants(self) -> None:
-        """Assert that merged batches are sorted, disjoint ranges, and that the pile is bounded."""
+        """Assert that merged batches are sorted, disjoint ranges."""
         previous_last = -1
         for batch in self.batches:
             assert previous_last < batch.first <= batch.last, f"{batch} out of order"
             previous_last = batch.last
         assert self.start_offset >= UNINITIALIZED_OFFSET, "start below -1"
-        assert len(self.pile) <= len(self.batches) + _PILE_MIN, "pile not merged"

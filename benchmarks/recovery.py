@@ -1,0 +1,134 @@
+"""After kill -9, with 1,000,000 records of one share partition in flight: the time until some of
+them are acquired again.
+
+In flight are a million records that were delivered once and given back: one range; or 100,000
+ranges, every other one of them accepted, written in four pieces as a fragmented queue's state is.
+The state is put there by WriteShareGroupState, as a leader elsewhere would. Acquired
+records are not durable, so they are in no state log.
+
+Measured from the first ShareFetch that asks, sent when the server answers again, to an answer with
+records: the share coordinator's state is read, merged and sent to the leader, the leader builds its
+window and reads the log. Apache Kafka reads its state log in this time; we do before we answer at
+all, so "until acquired" counts from the start of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from benchmarks.benchmark import Bench, Benchmark, Row
+from benchmarks.wire_member import TIMEOUT_MS, WireMember, records
+from sharegroup.client.connection import Connection
+from sharegroup.model.errors import error_from_code
+from sharegroup.wire import apis
+from sharegroup.wire.messages import read_share_group_state_summary as summary
+from sharegroup.wire.messages import write_share_group_state as write
+
+IN_FLIGHT = 1_000_000
+FRAGMENTS = 100_000
+PIECES = 4  # of at most a megabyte each, which is the largest record that Apache Kafka takes
+AVAILABLE, ACKNOWLEDGED = 0, 2
+FETCH_RECORDS = 500
+WAIT_MS = 30_000
+PATTERNS = {"range": 1, "fragments": FRAGMENTS}
+
+
+class Unfinished(Exception):
+    """Nothing came."""
+
+
+def run(bench: Bench) -> dict[str, float]:
+    measured = {}
+    bench.server.start()
+    for name, ranges in PATTERNS.items():
+        topic, group = bench.new_topic(1), bench.new_group()
+        bench.tools.produce(topic, IN_FLIGHT, record_bytes=100)
+        asyncio.run(put_in_flight(bench.bootstrap, group, topic, ranges))
+        bench.server.kill()
+        started = time.perf_counter()
+        bench.server.start_and_probe()
+        ready = time.perf_counter()
+        asked, acquired = asyncio.run(first_acquired(bench.bootstrap, group, topic))
+        measured[f"recovery-{name}"] = acquired - asked
+        measured[f"recovery-{name}-start"] = ready - started
+    return measured
+
+
+async def put_in_flight(bootstrap: str, group: str, topic: str, ranges: int) -> None:
+    """Let the group have been delivered everything, in so many ranges."""
+    member = await WireMember.join(bootstrap, group, topic)
+    host, port = bootstrap.split(":")
+    peer = await Connection.open(host, int(port), client_id="peer", timeout_ms=TIMEOUT_MS)
+    epoch = await state_epoch(peer, group, member.topic_id)
+    size = IN_FLIGHT // ranges
+    batches = [
+        write.StateBatch(n * size, (n + 1) * size - 1, ACKNOWLEDGED if n % 2 else AVAILABLE, 1)
+        for n in range(ranges)
+    ]
+    piece = -(-ranges // PIECES)
+    for first in range(0, ranges, piece):
+        await send_write(peer, group, member.topic_id, epoch, batches[first : first + piece])
+    member.die()
+    peer.close()
+
+
+async def state_epoch(peer: Connection, group: str, topic_id: UUID) -> int:
+    asked = summary.ReadStateSummaryData(topic_id, [summary.PartitionData(0, 0)])
+    request = summary.ReadShareGroupStateSummaryRequest(group, [asked])
+    answer = await peer.send(apis.READ_SHARE_GROUP_STATE_SUMMARY, request, timeout_ms=TIMEOUT_MS)
+    found = answer.results[0].partitions[0]
+    check(found.error_code)
+    epoch: int = found.state_epoch
+    return epoch
+
+
+async def send_write(
+    peer: Connection, group: str, topic_id: UUID, epoch: int, batches: Sequence[write.StateBatch]
+) -> None:
+    changed = write.PartitionData(0, epoch, -1, 0, 0, batches)
+    request = write.WriteShareGroupStateRequest(group, [write.WriteStateData(topic_id, [changed])])
+    answer = await peer.send(apis.WRITE_SHARE_GROUP_STATE, request, timeout_ms=TIMEOUT_MS)
+    check(answer.results[0].partitions[0].error_code)
+
+
+async def first_acquired(bootstrap: str, group: str, topic: str) -> tuple[float, float]:
+    """When records were asked for, and when some came."""
+    member = await WireMember.join(bootstrap, group, topic)
+    asked = time.perf_counter()
+    held = await member.fetch(FETCH_RECORDS, wait_ms=WAIT_MS)
+    acquired = time.perf_counter()
+    if not records(held) or held[0].delivery_count != 2:
+        raise Unfinished(f"{held[:3]} after the start")
+    member.die()
+    return asked, acquired
+
+
+def check(code: int) -> None:
+    if code:
+        raise error_from_code(code)
+
+
+BENCHMARK = Benchmark(
+    name="recovery",
+    rows=(
+        Row(
+            key="recovery-range",
+            title="kill -9, 1,000,000 in flight in one range: fetch to first acquired",
+            unit="s",
+            target="< 1 s",
+        ),
+        Row(key="recovery-range-start", title="… start to ready", unit="s"),
+        Row(
+            key="recovery-fragments",
+            title="kill -9, 1,000,000 in flight in 100,000 ranges: fetch to first acquired",
+            unit="s",
+            target="< 1 s",
+        ),
+        Row(key="recovery-fragments-start", title="… start to ready", unit="s"),
+    ),
+    run=run,
+    fresh_server=True,
+)
