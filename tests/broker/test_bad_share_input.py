@@ -153,9 +153,9 @@ BAD_BATCHES: dict[str, tuple[Batches, int]] = {
     "unknown type among others": ([(0, 9, [ACCEPT] * 9 + [100])], INVALID_REQUEST),
     "renewing without saying so": ([(0, 9, [RENEW])], INVALID_REQUEST),
     "past what was acquired": ([(0, 10, [ACCEPT])], INVALID_REQUEST),
-    "wholly past the window": ([(10, 12, [ACCEPT])], INVALID_STATE),
-    "at the end of all offsets": ([(2**63 - 1, 2**63 - 1, [ACCEPT])], INVALID_STATE),
-    "good ones before a bad one": ([(0, 4, [ACCEPT]), (20, 29, [ACCEPT])], INVALID_STATE),
+    "wholly past the window": ([(10, 12, [ACCEPT])], INVALID_REQUEST),
+    "at the end of all offsets": ([(2**63 - 1, 2**63 - 1, [ACCEPT])], INVALID_REQUEST),
+    "good ones before a bad one": ([(0, 4, [ACCEPT]), (20, 29, [ACCEPT])], INVALID_REQUEST),
 }
 
 

@@ -60,8 +60,10 @@ def test_what_lies_below_the_start_is_ignored() -> None:
 
 
 def test_past_the_window() -> None:
-    with pytest.raises(InvalidRecordState):
+    with pytest.raises(InvalidRequest):
         runs(AckBatch(10, 12, [1]), end=10)
+    with pytest.raises(InvalidRecordState):
+        runs(AckBatch(10, 12, [1]), start=10, end=10)
     with pytest.raises(InvalidRequest):
         runs(AckBatch(9, 12, [1]), end=10)
 

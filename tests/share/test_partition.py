@@ -108,7 +108,7 @@ def test_only_an_acquired_record_of_ones_own_can_be_acknowledged() -> None:
     leader.acknowledge(AckBatch(5, 5, ACCEPT))
     with pytest.raises(InvalidRecordState, match="not acquired"):
         leader.acknowledge(AckBatch(5, 5, ACCEPT))
-    with pytest.raises(InvalidRecordState):
+    with pytest.raises(InvalidRequest, match="past the acquired"):
         leader.acknowledge(AckBatch(10, 10, ACCEPT))
 
 

@@ -47,7 +47,7 @@ def checked_runs(
         InvalidRequest: a batch is malformed, overlaps the one before it, or goes past what was
             acquired. Kafka lets an overlap of exactly one offset through to fail later as
             InvalidRecordState; here it is malformed like any other.
-        InvalidRecordState: a batch lies wholly outside the window.
+        InvalidRecordState: nothing is in flight at all.
     """
     texts = [(batch, _checked_types(batch, renew_allowed=renew_allowed)) for batch in batches]
     previous_last = -1
@@ -59,7 +59,7 @@ def checked_runs(
     for batch, types in texts:
         if batch.last < start:
             continue
-        if batch.first >= end:
+        if start == end:
             raise InvalidRecordState(f"Offset {batch.first} is not among the acquired records.")
         if batch.last >= end:
             raise InvalidRequest(f"Offset {batch.last} is past the acquired records.")
