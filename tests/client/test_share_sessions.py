@@ -1,0 +1,202 @@
+"""What becomes of acknowledgements when sessions and leaders fail, against scripted brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from sharegroup.client import ShareConsumer
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    InvalidRecordState,
+    InvalidShareSessionEpoch,
+    KafkaError,
+    NetworkException,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    ShareSessionNotFound,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import TopicPartition
+from tests.client.scripted_group import TOPIC, ScriptedGroup
+from tests.client.working import poll_until, run
+
+P0 = TopicPartition(TOPIC, 0)
+
+
+def consumer_of(group: ScriptedGroup, **settings: Any) -> ShareConsumer:
+    return ShareConsumer(TOPIC, group_id="g", bootstrap_servers=group.bootstrap, **settings)
+
+
+def failure(outcomes: dict[TopicPartition, KafkaError | None]) -> type[KafkaError]:
+    [error] = outcomes.values()
+    assert error is not None
+    return type(error)
+
+
+@pytest.mark.parametrize(
+    "passing", [CoordinatorNotAvailable, NetworkException, RequestTimedOut], ids=lambda e: e.name
+)
+def test_an_error_of_a_partition_that_may_pass_is_tried_again(passing: type[KafkaError]) -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=5, at_once=5) as group,
+            consumer_of(group) as consumer,
+        ):
+            await poll_until(consumer, 5)
+            group.refusals = [passing.code, passing.code]
+            assert await consumer.commit() == {P0: None}
+            epochs = [request.share_session_epoch for _, request in group.acknowledged]
+            assert epochs == [1, 2, 3]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        InvalidRecordState,
+        NotLeaderOrFollower,
+        FencedLeaderEpoch,
+        UnknownTopicOrPartition,
+        TopicAuthorizationFailed,
+    ],
+    ids=lambda e: e.name,
+)
+def test_an_error_of_a_partition_that_will_not_pass_is_the_outcome(final: type[KafkaError]) -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=5, at_once=5) as group,
+            consumer_of(group) as consumer,
+        ):
+            await poll_until(consumer, 5)
+            group.refusals = [final.code]
+            assert failure(await consumer.commit()) is final
+            assert len(group.acknowledged) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("lost", [ShareSessionNotFound, InvalidShareSessionEpoch])
+def test_a_session_that_is_lost_has_lost_its_locks(lost: type[KafkaError]) -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=10, at_once=5) as group,
+            consumer_of(group, acknowledgement_mode="explicit") as consumer,
+        ):
+            records = await poll_until(consumer, 5)
+            consumer.accept(*records[:2])
+            group.session_errors = [lost.code]
+            assert failure(await consumer.commit()) is NotLeaderOrFollower
+            consumer.accept(*records[2:])
+            assert failure(await consumer.commit()) is NotLeaderOrFollower
+            assert len(group.acknowledged) == 1, "the second was not sent: its locks are gone"
+            again = await poll_until(consumer, 5, consumer.accept)
+            assert [record.offset for record in again] == [5, 6, 7, 8, 9]
+            assert group.fetches[-1][1].share_session_epoch == 0
+            assert await consumer.commit() == {P0: None}
+
+    run(scenario)
+
+
+def test_a_leader_that_has_changed_has_no_locks_of_ours() -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1, 2], records=5, at_once=5) as group,
+            consumer_of(group, acknowledgement_mode="explicit") as consumer,
+        ):
+            group.left[2] = 0
+            records = await poll_until(consumer, 5)
+            group.leaders[:] = [2, 1]
+            await consumer._cluster.refresh()
+            consumer.accept(*records)
+            assert failure(await consumer.commit()) is NotLeaderOrFollower
+            assert group.acknowledged == []
+
+    run(scenario)
+
+
+def test_what_rides_on_a_fetch_is_not_tried_again() -> None:
+    async def scenario() -> None:
+        heard: list[Any] = []
+        async with (
+            ScriptedGroup([1], records=6, at_once=3) as group,
+            consumer_of(
+                group,
+                max_poll_records=5,
+                acknowledgement_commit_callback=lambda offsets, error: heard.append(error),
+            ) as consumer,
+        ):
+            group.carried_refusals = [CoordinatorNotAvailable.code]
+            await poll_until(consumer, 6)
+            await consumer.commit()
+            assert [type(error) for error in heard] == [CoordinatorNotAvailable, type(None)]
+
+    run(scenario)
+
+
+def test_record_limit_asks_one_node_at_a_time_in_turn() -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1, 2, 3], records=6, at_once=10) as group,
+            consumer_of(
+                group, acquire_mode="record_limit", max_poll_records=2, fetch_max_wait_ms=50
+            ) as consumer,
+        ):
+            sizes = [len(await consumer.poll()) for _ in range(9)]
+            assert sizes == [2] * 9
+            assert [node for node, _ in group.fetches] == [1, 2, 3] * 3
+            modes = {(r.share_acquire_mode, r.max_records) for _, r in group.fetches}
+            assert modes == {(1, 2)}
+
+    run(scenario)
+
+
+def test_a_quick_application_gets_more_than_one_polls_worth_ahead() -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=200, at_once=1_000) as group,
+            consumer_of(group, max_poll_records=10) as consumer,
+        ):
+            seen = 0
+            while seen < 200:
+                records = await consumer.poll()
+                seen += len(records)
+            asked = [request.max_records for _, request in group.fetches]
+            assert asked[0] == 10
+            assert max(asked) <= 40
+            assert {request.batch_size for _, request in group.fetches} == {10}
+
+    run(scenario)
+
+
+def test_closing_ends_each_session() -> None:
+    async def scenario() -> None:
+        async with ScriptedGroup([1, 2], records=5, at_once=5) as group:
+            async with consumer_of(group) as consumer:
+                await poll_until(consumer, 10)
+            last = {node: request.share_session_epoch for node, request in group.acknowledged}
+            assert last == {1: -1, 2: -1}
+
+    run(scenario)
+
+
+def test_closing_gives_up_in_time() -> None:
+    async def scenario() -> None:
+        async with ScriptedGroup([1], records=5, at_once=5) as group:
+            consumer = consumer_of(group)
+            await poll_until(consumer, 5)
+
+            async def silent(request: Any, version: int) -> None:
+                await asyncio.Event().wait()
+
+            for server in group.nodes.values():
+                server._handlers = dict.fromkeys(server._handlers, silent)
+            async with asyncio.timeout(5):
+                await consumer.close(timeout_ms=100)
+
+    run(scenario)

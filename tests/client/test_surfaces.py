@@ -1,0 +1,33 @@
+"""The blocking clients have what those for asyncio have: names, arguments, defaults."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from sharegroup import client, sync
+
+CLIENTS = ["ShareConsumer", "Producer", "Admin"]
+
+
+def surface(kind: type) -> dict[str, object]:
+    """Public names, and what can be passed to those that are called."""
+    found: dict[str, object] = {}
+    for name, member in inspect.getmembers(kind):
+        if name.startswith("_"):
+            continue
+        found[name] = None
+        if inspect.isfunction(member):
+            parameters = list(inspect.signature(member).parameters.values())[1:]
+            found[name] = [(one.name, one.kind, one.default) for one in parameters]
+    return found
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_same_names(name: str) -> None:
+    assert surface(getattr(sync, name)).keys() == surface(getattr(client, name)).keys()
+
+
+def test_the_share_consumers_methods_take_the_same() -> None:
+    assert surface(sync.ShareConsumer) == surface(client.ShareConsumer)
