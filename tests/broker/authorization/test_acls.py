@@ -194,3 +194,17 @@ def test_a_bad_line_is_named(line: str, said: str) -> None:
 def test_a_file_without_its_header_is_refused() -> None:
     with pytest.raises(ConfigError, match="the first line must be permission,principal"):
         parse_acls("ALLOW,User:a,*,READ,TOPIC,jobs,LITERAL\n", "acls.csv")
+
+
+def test_a_refusal_is_logged_once_for_a_connection(caplog: pytest.LogCaptureFixture) -> None:
+    access = alice(authorizer())
+    with caplog.at_level("INFO", logger="sharegroup.authorizer"):
+        for _ in range(3):
+            with pytest.raises(TopicAuthorizationFailed):
+                access.require_topic(Operation.READ, "jobs")
+        assert not access.allows_topic(Operation.READ, "not asked for by name")
+    (said,) = caplog.messages
+    assert said == (
+        "Principal = User:alice is Denied operation = READ from host = 127.0.0.1 "
+        "on resource = TOPIC:LITERAL:jobs"
+    )

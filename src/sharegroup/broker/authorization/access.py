@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
@@ -16,6 +17,8 @@ from sharegroup.broker.authorization.resources import (
     topic,
 )
 
+logger = logging.getLogger("sharegroup.authorizer")
+
 KEPT_MAX: Final = 10_000
 """Answers kept for one connection; beyond it we ask anew, so that a client that names ever new
 topics costs time and not memory."""
@@ -28,7 +31,7 @@ class Access:
     all under :class:`AllowAll`.
     """
 
-    __slots__ = ("_authorizer", "_free", "_kept", "host", "principal")
+    __slots__ = ("_authorizer", "_free", "_kept", "_told", "host", "principal")
 
     def __init__(
         self, authorizer: Authorizer | None = None, principal: str = ANONYMOUS, host: str = ""
@@ -36,6 +39,7 @@ class Access:
         self._authorizer = authorizer or AllowAll()
         self._free = isinstance(self._authorizer, AllowAll)
         self._kept: dict[tuple[Operation, Resource], bool] = {}
+        self._told: set[tuple[Operation, Resource]] = set()
         self.principal = principal
         self.host = host
 
@@ -70,7 +74,24 @@ class Access:
             TransactionalIdAuthorizationFailed: it may not; by the resource's type.
         """
         if not (self._free or self.allows(operation, resource)):
+            self._tell(operation, resource)
             raise REFUSALS[resource.type]
+
+    def _tell(self, operation: Operation, resource: Resource) -> None:
+        """Log a refusal in the words of Kafka's authorizer, each once for a connection."""
+        if (operation, resource) in self._told:
+            return
+        if len(self._told) >= KEPT_MAX:
+            self._told.clear()
+        self._told.add((operation, resource))
+        logger.info(
+            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s",
+            self.principal,
+            operation.name,
+            self.host,
+            resource.type.name,
+            resource.name,
+        )
 
     def require_topic(self, operation: Operation, name: str) -> None:
         """:meth:`require` of a topic; nothing at all where everything is allowed."""
