@@ -63,6 +63,17 @@ The process itself (CPU, memory, open files, start time) has the usual `process_
 The last column is Apache Kafka's own metric. Where Kafka has a meter, take `rate()` of the counter.
 """
 
+ABSENT = {
+    "`share-coordinator-metrics` thread-idle-ratio-min, -avg": (
+        "there is one thread: see `sharegroup_event_loop_lag_seconds`"
+    ),
+    "`share-coordinator-metrics` batch-buffer-cache-size-bytes, -discard-count": (
+        "no buffers are kept between writes"
+    ),
+    "`ShareSessionCache` evictions": "no session is evicted: one too many is refused",
+    "`ShareGroupMetrics` DeadLetterQueue… (4.4)": "there are no dead letter queues yet",
+}
+
 SECTIONS: tuple[tuple[str, Iterable[Metric]], ...] = (
     ("How far behind each share group is", lag.METRICS),
     ("Delivery", delivery.METRICS),
@@ -78,6 +89,9 @@ def page() -> str:
     rows += [f"| {question} | `{expression}` |" for question, expression in QUESTIONS.items()]
     parts = [INTRODUCTION.replace("{questions}", "\n".join(rows) + "\n")]
     parts += [f"## {title}\n\n{_table(metrics)}" for title, metrics in SECTIONS]
+    rows = ["| Apache Kafka | Why |", "| --- | --- |"]
+    rows += [f"| {name} | {why} |" for name, why in ABSENT.items()]
+    parts.append("## Apache Kafka's that have no counterpart\n\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
 

@@ -201,12 +201,20 @@ class Broker:
         """A producer id never given before."""
         return self.folder.next_producer_id()
 
+    def forget_meters(self) -> None:
+        """Drop the meters of topics and groups that are gone."""
+        self.meters.forget(
+            topics_but=self.topics.ids(), groups_but=set(self.groups.groups.group_ids())
+        )
+
     def is_connected(self, connection: object) -> bool:
         """Whether a request's connection is still there."""
         return connection in self.connections
 
     async def end_session(self, session: ShareSession) -> None:
-        """A share session was closed: what its member holds comes back, durably."""
+        """A share session was closed: what its member holds comes back, durably, and a fetch of its
+        own that waits ends."""
+        self.waiters.wake_connection(session.connection)
         await self.share_partitions.release_member(session.group_id, session.member_id)
 
     def _internal_topic(self, name: str, partitions_setting: str) -> InternalTopic:
@@ -216,9 +224,8 @@ class Broker:
     def _disconnected(self, connection: object) -> None:
         for session in self.sessions.close_connection(connection):
             self.counters.add("share_sessions_disconnected")
-            for key in session.partitions:
-                self.waiters.wake(key)  # a fetch of its own that waits must end
             self.spawn(self.end_session(session))
+        self.waiters.wake_connection(connection)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -244,6 +251,7 @@ class Broker:
         before = {log: log.log_start_offset for log in self.folder.logs}
         self.folder.enforce_retention(self.clock.wall_ms())
         self.folder.checkpoint()
+        self.forget_meters()
         for log, start in before.items():
             if log.log_start_offset > start:
                 self.share_partitions.log_start_moved(

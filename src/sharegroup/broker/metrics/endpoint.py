@@ -64,9 +64,7 @@ class MetricsEndpoint:
     async def read(self) -> list[Sample]:
         """Every sample, now."""
         broker = self._broker
-        broker.meters.forget(
-            topics_but=broker.topics.ids(), groups_but=set(broker.groups.groups.group_ids())
-        )
+        broker.forget_meters()
         samples = [
             *traffic.read(broker),
             *delivery.read(broker),
