@@ -273,8 +273,8 @@ def _entry(
         synonyms.append(ConfigSynonym(name=name, value=overrides[name], source=ConfigSource.GROUP))
     for synonym in definition.synonyms:
         value = str(getattr(broker, field_name(name)).value)
-        default = ConfigSynonym(name=synonym, value=value, source=ConfigSource.DEFAULT)
-        synonyms.extend(broker_synonyms.get(synonym, (default,)))
+        unset = ConfigSynonym(name=synonym, value=value, source=ConfigSource.DEFAULT)
+        synonyms.extend(broker_synonyms.get(synonym, (unset,)))
     if not definition.synonyms:
         default = format_value(definition.default)
         synonyms.append(ConfigSynonym(name=name, value=default, source=ConfigSource.DEFAULT))
