@@ -7,6 +7,7 @@ from itertools import groupby
 
 from sharegroup.share import AckBatch, DeliverySettings
 
+ABSENT = -1
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
@@ -81,7 +82,7 @@ class NaivePartition:
         new = [offset for offset in wanted if offset >= self.end]
         self._note_batches(new, batch_of, batch_size, strict)
         for offset in range(self.end, end):
-            self.records[offset] = Record(ARCHIVED)
+            self.records[offset] = Record(ARCHIVED, ABSENT)
         for offset in wanted:
             count = 0 if offset not in self.records else self.records[offset].count
             if self.records.get(offset, Record()).state == ARCHIVED:
@@ -98,11 +99,13 @@ class NaivePartition:
             for i, offset in enumerate(range(first, last + 1)):
                 said[offset] = types[0] if len(types) == 1 else types[i]
         said = {offset: kind for offset, kind in said.items() if offset >= self.start}
-        for offset, kind in said.items():
+        if RENEW in said.values() and not settings.renew_enabled:
+            raise Refused
+        for offset in [o for o in said if self.records.get(o, Record()).count == ABSENT]:
+            del said[offset]
+        for offset in said:
             record = self.records.get(offset)
             if record is None or record.member != member:
-                raise Refused
-            if kind == RENEW and not settings.renew_enabled:
                 raise Refused
         for offset, kind in said.items():
             record = self.records[offset]
@@ -167,6 +170,9 @@ class NaivePartition:
         strict: bool,
         settings: DeliverySettings,
     ) -> tuple[list[int], bool]:
+        def units(offset: int) -> tuple[tuple[int, int], tuple[int, int]]:
+            return batch_of[offset], self.batches[offset]
+
         limit = settings.delivery_count_limit
         taken: list[int] = []
         groups: dict[tuple[int, int], list[int]] = {}
@@ -178,7 +184,7 @@ class NaivePartition:
                 return (taken or self._portion(batch, group, records_max, limit)), False
             for offset in group:
                 full = len(taken) >= records_max
-                if full and (strict or batch_of[offset] != batch_of[taken[-1]]):
+                if full and (strict or units(offset) != units(taken[-1])):
                     return taken, True
                 taken.append(offset)
         return taken, True

@@ -135,7 +135,7 @@ def test_records_of_aborted_transactions_are_finished_and_given_to_nobody() -> N
         AcquiredRange(0, 4, 1),
         AcquiredRange(10, 14, 1),
     ]
-    assert leader.shape()[1] == (5, 9, "archived", 0)
+    assert leader.shape()[1] == (5, 9, "archived", -1)
     assert leader.partition.delivery_complete_count == 5
 
 

@@ -14,7 +14,7 @@ from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import AcquiredRange, Fetched
 from sharegroup.share.record_state import TRANSITIONS, RecordState, Verb
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import Span, clipped
+from sharegroup.share.spans import ABSENT, Span, clipped
 from sharegroup.share.throttle import portion, threshold
 from sharegroup.share.window import Window
 
@@ -74,7 +74,7 @@ def acquired(
         _note_batches(window, fetched, new, request)
         given += _lock_new(window, new, lock)
     if wanted > 0 and fetched.end > window.end and fetched.from_offset(window.end) is None:
-        window.extend([Span(window.end, fetched.end - 1, _GONE, 0, None)])
+        window.extend([Span(window.end, fetched.end - 1, _GONE, ABSENT, None)])
     window.pass_terminal()
     return Acquisition(tuple(fetched.answer(given, None if request.strict else request.batch_size)))
 
@@ -104,8 +104,11 @@ def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) 
         if not calm and (found := _throttled(window, list(spans), request, limit)):
             return _Redelivery((first, last), size, alone=True) if size else found
         for span in spans:
-            if size < request.records_max:
-                reach = fetched.cut(span.first, request.records_max - size, exact=request.strict)
+            wanted = request.records_max - size
+            if wanted > 0:
+                reach = fetched.cut(span.first, wanted, exact=request.strict)
+                if span.first + wanted - 1 <= span.last:
+                    reach = min(reach, window.batches.find(span.first + wanted - 1)[1])
             elif span.first > reach:
                 return _Redelivery((first, last), size)
             if not size:
@@ -216,7 +219,7 @@ def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list
     end = window.end
     for first, last in ranges:
         if first > end:
-            spans.append(Span(end, first - 1, _GONE, 0, None))
+            spans.append(Span(end, first - 1, _GONE, ABSENT, None))
         span = Span(first, last, _ACQUIRED, 1, lock)
         lock.add_range(first, last)
         spans.append(span)

@@ -33,7 +33,7 @@ from sharegroup.share.ranges import Fetched
 from sharegroup.share.record_state import TERMINAL, RecordState, Verb
 from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import Span, clipped
+from sharegroup.share.spans import ABSENT, Span, clipped
 from sharegroup.share.window import Window
 
 
@@ -162,8 +162,8 @@ class SharePartition:
     ) -> StateChange | None:
         """Apply what ``member_id`` says about records: all of it, or nothing and an error.
 
-        Offsets below the start are ignored. RENEW starts the lock anew and changes nothing
-        durable. None: there is nothing to write.
+        Offsets below the start are ignored, and so are those that were never there. RENEW starts
+        the lock anew and changes nothing durable. None: there is nothing to write.
 
         Raises:
             InvalidRequest: a batch is malformed or goes past the window (see
@@ -193,6 +193,8 @@ class SharePartition:
     def _check_held(pieces: list[Span], member_id: str) -> None:
         for piece in pieces:
             if piece.lock is None:
+                if piece.delivery_count == ABSENT:
+                    continue
                 raise InvalidRecordState(f"Offset {piece.first} is not acquired.")
             if piece.lock.member_id != member_id:
                 raise InvalidRecordState(f"Offset {piece.first} is acquired by another member.")
@@ -209,7 +211,9 @@ class SharePartition:
         window = self._window
         new = []
         for piece, verb in _met(pieces, group):
-            if verb is Verb.RENEW:
+            if piece.lock is None:
+                new.append(piece)
+            elif verb is Verb.RENEW:
                 lock = window.locks.take(member_id, deadline_ms)
                 lock.add_range(piece.first, piece.last)
                 new.append(piece._replace(lock=lock))

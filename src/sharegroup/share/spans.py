@@ -17,12 +17,16 @@ from sharegroup.share.record_state import RecordState
 _CHUNK = 256
 _FIRST = itemgetter(0)
 
+ABSENT = -1
+"""Delivery count of an ARCHIVED span whose offsets no read found: an acknowledgement may name them
+along with records, and says nothing by it."""
+
 
 class Span(NamedTuple):
     """Offsets ``first`` … ``last`` (both included) that share everything.
 
-    ``lock`` is set exactly while ACQUIRED. A terminal span keeps no delivery count (it is 0), so
-    that finished neighbours merge whatever their history was.
+    ``lock`` is set exactly while ACQUIRED. A terminal span keeps no delivery count (it is 0, or
+    ABSENT), so that finished neighbours merge whatever their history was.
     """
 
     first: int
