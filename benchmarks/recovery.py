@@ -6,10 +6,10 @@ ranges, every other one of them accepted, written in four pieces as a fragmented
 The state is put there by WriteShareGroupState, as a leader elsewhere would. Acquired
 records are not durable, so they are in no state log.
 
-Measured from the first ShareFetch that asks, sent when the server answers again, to an answer with
-records: the share coordinator's state is read, merged and sent to the leader, the leader builds its
-window and reads the log. Apache Kafka reads its state log in this time; we do before we answer at
-all, so "until acquired" counts from the start of the process.
+Measured from the server's first answer to ApiVersions to a ShareFetch with records: a member joins,
+the share coordinator's state is read and merged, the leader builds its window and reads the log.
+What a server refuses because it is still loading is tried again every 20 ms. Reading the state log
+itself is in "start to ready" with us, and in "until acquired" with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.wire_member import TIMEOUT_MS, WireMember, records
+from benchmarks.wire_member import TIMEOUT_MS, WireMember
 from sharegroup.client.connection import Connection
-from sharegroup.model.errors import error_from_code
+from sharegroup.model.errors import RetriableError, error_from_code
 from sharegroup.wire import apis
 from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
@@ -32,12 +32,13 @@ FRAGMENTS = 100_000
 PIECES = 4  # of at most a megabyte each, which is the largest record that Apache Kafka takes
 AVAILABLE, ACKNOWLEDGED = 0, 2
 FETCH_RECORDS = 500
-WAIT_MS = 30_000
+WAIT_MS = 500
+LOADED_S = 120
 PATTERNS = {"range": 1, "fragments": FRAGMENTS}
 
 
 class Unfinished(Exception):
-    """Nothing came."""
+    """What came is not what was there."""
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -51,8 +52,8 @@ def run(bench: Bench) -> dict[str, float]:
         started = time.perf_counter()
         bench.server.start_and_probe()
         ready = time.perf_counter()
-        asked, acquired = asyncio.run(first_acquired(bench.bootstrap, group, topic))
-        measured[f"recovery-{name}"] = acquired - asked
+        asyncio.run(until_acquired(bench.bootstrap, group, topic))
+        measured[f"recovery-{name}"] = time.perf_counter() - ready
         measured[f"recovery-{name}-start"] = ready - started
     return measured
 
@@ -94,16 +95,20 @@ async def send_write(
     check(answer.results[0].partitions[0].error_code)
 
 
-async def first_acquired(bootstrap: str, group: str, topic: str) -> tuple[float, float]:
-    """When records were asked for, and when some came."""
-    member = await WireMember.join(bootstrap, group, topic)
-    asked = time.perf_counter()
-    held = await member.fetch(FETCH_RECORDS, wait_ms=WAIT_MS)
-    acquired = time.perf_counter()
-    if not records(held) or held[0].delivery_count != 2:
-        raise Unfinished(f"{held[:3]} after the start")
+async def until_acquired(bootstrap: str, group: str, topic: str) -> None:
+    """Join and acquire, as often as it takes."""
+    async with asyncio.timeout(LOADED_S):
+        while True:
+            try:
+                member = await WireMember.join(bootstrap, group, topic)
+                while not (held := await member.fetch(FETCH_RECORDS, wait_ms=WAIT_MS)):
+                    continue
+                break
+            except RetriableError:
+                await asyncio.sleep(0.02)
     member.die()
-    return asked, acquired
+    if held[0].delivery_count != 2:
+        raise Unfinished(f"{held[:3]} after the start: the state was lost")
 
 
 def check(code: int) -> None:
@@ -116,14 +121,14 @@ BENCHMARK = Benchmark(
     rows=(
         Row(
             key="recovery-range",
-            title="kill -9, 1,000,000 in flight in one range: fetch to first acquired",
+            title="kill -9, 1,000,000 in flight in one range: ready to first acquired",
             unit="s",
             target="< 1 s",
         ),
         Row(key="recovery-range-start", title="… start to ready", unit="s"),
         Row(
             key="recovery-fragments",
-            title="kill -9, 1,000,000 in flight in 100,000 ranges: fetch to first acquired",
+            title="kill -9, 1,000,000 in flight in 100,000 ranges: ready to first acquired",
             unit="s",
             target="< 1 s",
         ),

@@ -354,6 +354,20 @@ def test_a_crash_at_every_step_leaves_what_was_answered() -> None:
 # -- several state partitions
 
 
+def test_the_topic_is_kept_for_ever_in_segments_of_its_own_size(tmp_path: Path) -> None:
+    async def scenario(broker: Broker) -> None:
+        await begin(broker.state, 0)
+        topic = broker.topics.find(SHARE_GROUP_STATE)
+        assert topic is not None
+        assert topic.partition_count == 5
+        settings = state_log(broker).settings
+        assert settings.segment_bytes == 70_000
+        assert settings.retention_ms == settings.retention_bytes == -1
+
+    options = (PARTITIONS + "5", SEGMENT_BYTES + "70000", "log.retention.bytes=1")
+    run(tmp_path, scenario, *options)
+
+
 def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: Path) -> None:
     options = (PARTITIONS + "3", PER_SNAPSHOT + "5")
 

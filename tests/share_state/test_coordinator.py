@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -234,6 +235,33 @@ def test_after_enough_updates_a_write_is_a_snapshot() -> None:
     assert coordinator.read(KEY, -1, 2_000)[0].batches == (StateBatch(0, 8, 2, 1),)
 
 
+def test_every_write_is_a_snapshot_when_there_are_to_be_no_updates() -> None:
+    coordinator = ShareCoordinator(updates_per_snapshot=0)
+    coordinator.initialize(KEY, 0, 100, 1_000)
+    write(
+        coordinator,
+        StateBatch(100, 109, 0, 1),
+        StateBatch(110, 119, 0, 2),
+        StateBatch(120, 129, 0, 1),
+        start_offset=100,
+    )
+    write(coordinator, StateBatch(100, 109, 2, 1), start_offset=-1, complete=10)
+    record = write(coordinator, StateBatch(120, 129, 2, 2), start_offset=110, complete=10)
+    assert record.value == ShareSnapshot(
+        snapshot_epoch=3,
+        state_epoch=0,
+        leader_epoch=-1,
+        start_offset=110,
+        delivery_complete_count=10,
+        create_timestamp_ms=2_000,
+        write_timestamp_ms=2_000,
+        state_batches=(StateBatch(110, 119, 0, 2), StateBatch(120, 129, 2, 2)),
+    )
+    read = coordinator.read(KEY, 3, 4_000)[1]
+    assert isinstance(read[0].value, ShareSnapshot)
+    assert read[0].value.leader_epoch == 3
+
+
 def test_a_long_pile_is_merged() -> None:
     coordinator = ShareCoordinator(updates_per_snapshot=10_000)
     coordinator.initialize(KEY, 5, 0, 1_000)
@@ -295,6 +323,52 @@ def test_replaying_the_records_gives_the_same_state(commands: list[tuple[str, in
         )  # the same number of updates since the snapshot, too
 
 
+def test_a_replayed_snapshot_replaces_everything() -> None:
+    coordinator = ShareCoordinator()
+    first = ShareSnapshot(
+        snapshot_epoch=0,
+        state_epoch=0,
+        leader_epoch=1,
+        start_offset=0,
+        delivery_complete_count=11,
+        create_timestamp_ms=1_000,
+        write_timestamp_ms=1_000,
+        state_batches=(StateBatch(0, 10, 0, 1),),
+    )
+    second = replace(
+        first,
+        snapshot_epoch=1,
+        state_epoch=1,
+        leader_epoch=2,
+        delivery_complete_count=13,
+        state_batches=(StateBatch(11, 12, 0, 1),),
+    )
+    coordinator.replay(KEY, first, 0)
+    assert coordinator.summary(KEY) == StateSummary(0, 1, 0, 11)
+    assert coordinator.read(KEY, -1, 0)[0].batches == first.state_batches
+    coordinator.replay(KEY, second, 1)
+    assert coordinator.summary(KEY) == StateSummary(1, 2, 0, 13)
+    assert coordinator.read(KEY, -1, 0)[0].batches == second.state_batches
+    coordinator.replay(KEY, None, 2)
+    assert KEY not in coordinator
+
+
+def test_kafkas_update_with_minus_one_leaves_start_leader_and_count() -> None:
+    coordinator = initialized(7)
+    coordinator.read(KEY, 4, 2_000)
+    write(coordinator, start_offset=7, complete=3, leader_epoch=4)
+    update = ShareUpdate(
+        snapshot_epoch=0,
+        leader_epoch=-1,
+        start_offset=-1,
+        delivery_complete_count=-1,
+        state_batches=(BATCH,),
+    )
+    coordinator.replay(KEY, update, 5)
+    assert coordinator.summary(KEY) == StateSummary(5, 4, 7, 3)
+    assert coordinator.read(KEY, -1, 0)[0].batches == (BATCH,)
+
+
 def test_an_update_without_its_snapshot_is_left_out() -> None:
     source = initialized()
     update = write(source, BATCH)
@@ -308,6 +382,106 @@ def test_an_update_without_its_snapshot_is_left_out() -> None:
 
 
 # -- pruning
+
+DELETED = True
+Told = tuple[int, int, bool, int]
+"""(number of the key, offset of its snapshot or tombstone, DELETED, what may go then)"""
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param([(1, 0, False, 0), (1, 10, False, 10), (2, 15, False, 10)], id="two keys"),
+        pytest.param([(1, 10, False, 10)], id="one"),
+        pytest.param([(1, 10, False, 10), (4, 11, False, 10), (2, 13, False, 10)], id="three"),
+        pytest.param([(1, 10, False, 10), (1, 11, False, 11), (1, 15, False, 15)], id="again"),
+        pytest.param(
+            [
+                (1, 10, False, 10),
+                (2, 11, False, 10),
+                (3, 15, False, 10),
+                (2, 16, False, 10),
+                (1, 17, False, 15),
+            ],
+            id="several again",
+        ),
+        pytest.param(
+            [
+                (1, 10, False, 10),
+                (2, 11, False, 10),
+                (3, 15, DELETED, 10),
+                (2, 16, False, 10),
+                (1, 17, False, 16),
+            ],
+            id="several and one deleted",
+        ),
+        pytest.param(
+            [
+                (1, 10, False, 10),
+                (2, 11, False, 10),
+                (3, 15, False, 10),
+                (3, 18, False, 10),
+                (2, 20, False, 10),
+                (1, 25, False, 18),
+            ],
+            id="in reverse order",
+        ),
+        pytest.param(
+            [
+                (1, 10, False, 10),
+                (2, 11, False, 10),
+                (3, 15, False, 10),
+                (3, 18, DELETED, 10),
+                (2, 20, DELETED, 10),
+                (1, 25, False, 25),
+            ],
+            id="in reverse order and deleted",
+        ),
+        pytest.param(
+            [
+                (1, 10, False, 10),
+                (2, 11, False, 10),
+                (3, 15, False, 10),
+                (2, 18, False, 10),
+                (3, 20, False, 10),
+                (2, 27, False, 10),
+                (3, 28, False, 10),
+                (1, 30, False, 27),
+            ],
+            id="one seldom written",
+        ),
+        pytest.param(
+            [
+                (1, 10, False, 10),
+                (2, 11, False, 10),
+                (3, 20, DELETED, 10),
+                (2, 27, DELETED, 10),
+                (1, 30, False, 30),
+            ],
+            id="one seldom written, the others deleted",
+        ),
+    ],
+)
+def test_what_may_go_from_the_log(told: list[Told]) -> None:
+    coordinator = ShareCoordinator()
+    for epoch, (number, offset, deleted, expected) in enumerate(told):
+        key = SharePartitionKey("g", UUID(int=1), number)
+        if deleted:
+            coordinator.delete(key)
+        else:
+            (record,) = coordinator.initialize(key, epoch, 0, 1_000)
+            coordinator.appended(*record, offset)
+        assert coordinator.lowest_needed(1_000) == expected
+
+
+def test_without_a_key_all_of_the_log_may_go() -> None:
+    coordinator = ShareCoordinator()
+    for offset, number in ((10, 1), (11, 4), (13, 2)):
+        key = SharePartitionKey("g", UUID(int=1), number)
+        (record,) = coordinator.initialize(key, 0, 0, 1_000)
+        coordinator.appended(*record, offset)
+        coordinator.delete(key)
+        assert coordinator.lowest_needed(offset + 2) == offset + 2, "the tombstone too"
 
 
 def test_the_oldest_snapshot_in_use_bounds_pruning() -> None:
@@ -351,5 +525,22 @@ def test_cold_keys_get_a_snapshot_that_keeps_its_creation_time() -> None:
     assert (record.value.create_timestamp_ms, record.value.write_timestamp_ms) == (1_000, 1_050)
     assert record.value.state_batches == (BATCH,)
     assert coordinator.cold_keys(9_000, 50) == [], "all are cold: nothing moved since"
+    write(coordinator, StateBatch(30, 39, 2, 1), now_ms=9_000)
+    assert coordinator.cold_keys(9_000, 50) == [], "updates are no snapshots"
     coordinator.initialize(OTHER, 5, 0, 9_000)
     assert coordinator.cold_keys(9_000, 50) == [KEY]
+    assert coordinator.cold_keys(9_050, 50) == [KEY, OTHER]
+    later = coordinator.cold_snapshots([KEY, OTHER], 9_050)
+    assert [key for key, _ in later] == [KEY, OTHER]
+    assert coordinator.cold_keys(99_000, 50) == [], "not for ever"
+
+
+def test_keys_of_topics_that_are_gone() -> None:
+    coordinator = initialized()
+    coordinator.initialize(SharePartitionKey("h", UUID(int=2), 0), 0, 0, 1_000)
+    coordinator.initialize(SharePartitionKey("i", UUID(int=1), 7), 0, 0, 1_000)
+    assert coordinator.keys_of_other_topics(lambda _: True) == []
+    assert coordinator.keys_of_other_topics(UUID(int=2).__eq__) == [
+        KEY,
+        SharePartitionKey("i", UUID(int=1), 7),
+    ]
