@@ -56,14 +56,6 @@ class KafkaTools:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
 
-    def topics(self, *arguments: str) -> str:
-        """kafka-topics: `--create --topic T --partitions N`, `--list`, `--describe` …"""
-        return self._admin("org.apache.kafka.tools.TopicCommand", arguments)
-
-    def configs(self, *arguments: str) -> str:
-        """kafka-configs: `--alter|--describe --entity-type topics|groups --entity-name N` …"""
-        return self._admin("kafka.admin.ConfigCommand", arguments)
-
     def share_groups(self, *arguments: str) -> str:
         """kafka-share-groups: `--list`, `--describe --group G [--members|--state|--offsets]` …"""
         command = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
