@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     acknowledgement_patterns,
     assign,
+    client,
     first_record,
     groups_at_rest,
     latency,
@@ -30,6 +31,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     share_drain_members.BENCHMARK,
     small_batches.BENCHMARK,
     share_drain_confluent.BENCHMARK,
+    client.BENCHMARK,
     acknowledgement_patterns.BENCHMARK,
     assign.BENCHMARK,
     first_record.BENCHMARK,

@@ -361,37 +361,36 @@ class ShareConsumer:
         Raises:
             IllegalState: the mode is implicit, or a record has been acknowledged and sent.
         """
-        for record in records:
-            self.acknowledge(record, AckType.ACCEPT)
+        self._decide(records, AckType.ACCEPT)
 
     def release(self, *records: Record) -> None:
         """Explicit mode: not processed; deliver them again, if the delivery count allows. Raises
         as :meth:`accept`.
         """
-        for record in records:
-            self.acknowledge(record, AckType.RELEASE)
+        self._decide(records, AckType.RELEASE)
 
     def reject(self, *records: Record) -> None:
         """Explicit mode: they cannot be processed; they will not come again. Raises as
         :meth:`accept`.
         """
-        for record in records:
-            self.acknowledge(record, AckType.REJECT)
+        self._decide(records, AckType.REJECT)
 
     def renew(self, *records: Record) -> None:
         """Explicit mode: still at work; the locks begin anew with the next :meth:`poll` or
         :meth:`commit`, and the poll after that returns the records once more, to be acknowledged
         finally. Raises as :meth:`accept`.
         """
-        for record in records:
-            self.acknowledge(record, AckType.RENEW)
+        self._decide(records, AckType.RENEW)
 
     def acknowledge(self, record: Record, kind: AckType = AckType.ACCEPT) -> None:
         """Any of the four. Before it is sent, a record may be acknowledged again: the last word
         counts. Raises as :meth:`accept`.
         """
+        self._decide((record,), kind)
+
+    def _decide(self, records: Iterable[Record], kind: AckType) -> None:
         self._check_usable()
-        self._holdings.decide(record, kind)
+        self._holdings.decide(records, kind)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
         """As :meth:`acknowledge`, by place: for a record that never was one, because it could not

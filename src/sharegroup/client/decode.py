@@ -9,6 +9,7 @@ batch.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Sequence
 from itertools import repeat
@@ -52,6 +53,22 @@ class _Unreadable(NamedTuple):
 
 
 AS_BYTES: Final = Decoding()
+
+
+def decode_all(
+    fetched: Sequence[FetchedPartition], decoding: Decoding = AS_BYTES
+) -> list[Delivery]:
+    """As :func:`decode_fetched`, of all these, without letting the collector of reference cycles
+    look, again and again, at thousands of new objects that are all in use: it took half of the
+    time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return [delivery for one in fetched for delivery in decode_fetched(one, decoding)]
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> list[Delivery]:

@@ -60,37 +60,37 @@ def test_nothing_is_acknowledged_by_hand_in_implicit_mode() -> None:
     holdings = implicit(delivery(0, 0))
     [record] = holdings.next_records(10, NOW_S)
     with pytest.raises(IllegalState, match="explicit"):
-        holdings.decide(record, AckType.ACCEPT)
+        holdings.decide([record], AckType.ACCEPT)
 
 
 def test_explicit_mode_wants_a_word_on_every_record() -> None:
     holdings = explicit(delivery(0, 2))
     first, second, third = holdings.next_records(10, NOW_S)
-    holdings.decide(first, AckType.ACCEPT)
-    holdings.decide(third, AckType.REJECT)
+    holdings.decide([first], AckType.ACCEPT)
+    holdings.decide([third], AckType.REJECT)
     with pytest.raises(IllegalState, match="All records must be acknowledged"):
         holdings.settle()
-    holdings.decide(second, AckType.RELEASE)
+    holdings.decide([second], AckType.RELEASE)
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 2, b"\1\2\3")]
 
 
 def test_before_it_is_sent_the_last_word_counts_and_then_none() -> None:
     holdings = explicit(delivery(0, 0))
     [record] = holdings.next_records(10, NOW_S)
-    holdings.decide(record, AckType.REJECT)
-    holdings.decide(record, AckType.ACCEPT)
+    holdings.decide([record], AckType.REJECT)
+    holdings.decide([record], AckType.ACCEPT)
     assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 0, b"\1")]
     with pytest.raises(IllegalState, match="before"):
-        holdings.decide(record, AckType.ACCEPT)
+        holdings.decide([record], AckType.ACCEPT)
 
 
 def test_a_commit_sends_what_is_decided_and_leaves_the_rest() -> None:
     holdings = explicit(delivery(0, 2))
     records = holdings.next_records(10, NOW_S)
-    holdings.decide(records[1], AckType.ACCEPT)
+    holdings.decide([records[1]], AckType.ACCEPT)
     assert ranges(holdings.take_decided()) == [AcknowledgedRange(1, 1, b"\1")]
-    holdings.decide(records[0], AckType.ACCEPT)
-    holdings.decide(records[2], AckType.ACCEPT)
+    holdings.decide([records[0]], AckType.ACCEPT)
+    holdings.decide([records[2]], AckType.ACCEPT)
     assert ranges(holdings.settle()) == [
         AcknowledgedRange(0, 0, b"\1"),
         AcknowledgedRange(2, 2, b"\1"),
@@ -177,19 +177,19 @@ def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
     holdings = explicit(delivery(0, 2), delivery(3, 3))
     records = holdings.next_records(3, NOW_S)
     for record, kind in zip(records, (AckType.ACCEPT, AckType.RENEW, AckType.RENEW), strict=True):
-        holdings.decide(record, kind)
+        holdings.decide([record], kind)
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 0, b"\1")]
     [renewals] = holdings.take_renewals()
     assert renewals.offsets == OffsetRange(1, 2)
     assert holdings.rest() == []
     with pytest.raises(IllegalState, match="comes again first"):
-        holdings.decide(records[1], AckType.ACCEPT)
+        holdings.decide([records[1]], AckType.ACCEPT)
     assert holdings.settle() == [], "what is being renewed needs no word"
     holdings.renewed(renewals, None, LATE_S)
     assert renewals.delivery.deadline == LATE_S
     assert holdings.rest() == records[1:]
     for record in records[1:]:
-        holdings.decide(record, AckType.ACCEPT)
+        holdings.decide([record], AckType.ACCEPT)
     assert ranges(holdings.settle()) == [AcknowledgedRange(1, 2, b"\1")]
     assert holdings.rest() == []
 
@@ -197,19 +197,19 @@ def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
 def test_a_record_whose_renewal_failed_does_not_come_again() -> None:
     holdings = explicit(delivery(0, 0))
     [record] = holdings.next_records(1, NOW_S)
-    holdings.decide(record, AckType.RENEW)
+    holdings.decide([record], AckType.RENEW)
     [renewals] = holdings.take_renewals()
     holdings.renewed(renewals, InvalidRecordState(), LATE_S)
     assert holdings.rest() == []
     assert holdings.settle() == []
     with pytest.raises(IllegalState, match="before"):
-        holdings.decide(record, AckType.ACCEPT)
+        holdings.decide([record], AckType.ACCEPT)
 
 
 def test_a_record_that_is_being_renewed_is_released_at_the_end() -> None:
     holdings = explicit(delivery(0, 1))
     for record in holdings.next_records(2, NOW_S):
-        holdings.decide(record, AckType.RENEW)
+        holdings.decide([record], AckType.RENEW)
     holdings.take_renewals()
     assert holdings.undecided() == [(WHERE, OffsetRange(0, 1))]
     assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 1, b"\2")]
@@ -248,14 +248,14 @@ def test_the_application_may_say_something_else_of_it_by_its_place() -> None:
 def test_records_of_another_consumer_are_refused() -> None:
     [record] = explicit(delivery(0, 0)).next_records(1, NOW_S)
     with pytest.raises(IllegalState, match="not returned by this consumer"):
-        explicit(delivery(0, 0)).decide(record, AckType.ACCEPT)
+        explicit(delivery(0, 0)).decide([record], AckType.ACCEPT)
 
 
 def test_the_end_sends_the_decided_and_releases_the_rest() -> None:
     holdings = explicit(delivery(0, 2), delivery(3, 4))
     records = holdings.next_records(3, NOW_S)
-    holdings.decide(records[0], AckType.ACCEPT)
-    holdings.decide(records[1], AckType.RENEW)
+    holdings.decide([records[0]], AckType.ACCEPT)
+    holdings.decide([records[1]], AckType.RENEW)
     assert ranges(holdings.release_all()) == [
         AcknowledgedRange(0, 2, b"\1\2\2"),
         AcknowledgedRange(3, 4, b"\2"),

@@ -8,6 +8,7 @@ when, what the next poll means for the records of the last one, and what is left
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -150,17 +151,19 @@ class Holdings:
 
     # --- what the application says ----------------------------------------------------------------
 
-    def decide(self, record: Record, kind: AckType) -> None:
-        """The application says ``kind`` of ``record``.
+    def decide(self, records: Iterable[Record], kind: AckType) -> None:
+        """The application says ``kind`` of each of ``records``.
 
         Raises:
-            IllegalState: the mode is implicit, or the record does not wait for it.
+            IllegalState: the mode is implicit, or a record does not wait for it; those before it
+                are decided.
         """
         self._check_explicit()
-        delivery = record._delivery
-        if delivery.held is not self:
-            raise IllegalState(f"{record} was not returned by this consumer")
-        delivery.decide(record.offset, kind)
+        for record in records:
+            delivery = record._delivery
+            if delivery.held is not self:
+                raise IllegalState(f"{record} was not returned by this consumer")
+            delivery.decide(record.offset, kind)
 
     def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
         """As :meth:`decide`, by place: a record that could not be read has no other name.
