@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -131,6 +132,15 @@ def ack_codes(response: Any) -> dict[int, int]:
 def codes(response: Any) -> dict[int, int]:
     """Partition → its error code."""
     return {number: part.error_code for number, part in parts(response).items()}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the broker in this process work until ``condition`` holds."""
+    async with asyncio.timeout(TIMEOUT_MS / 1000):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0)
 
 
 async def new_topic(broker: Broker, port: int, partitions: int = 3, name: str = TOPIC) -> UUID:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -209,43 +208,6 @@ def test_ranges_are_cut_at_batches_by_batch_size(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_dropped_connection_makes_room_for_another_session(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        one = await started(broker, port, records=10)
-        two = Session(await connect(port), one.topic_id, "m-2")
-        three = Session(await connect(port), one.topic_id, "m-3")
-        assert acquired(await one.fetch(0)) == {0: [(0, 9, 1)]}
-        assert acquired(await two.fetch(0)) == {}
-        refused = await three.fetch(0)
-        assert refused.error_code == errors.ShareSessionLimitReached.code
-        assert refused.acquisition_lock_timeout_ms == 0
-        waiting = asyncio.ensure_future(two.fetch(max_wait_ms=20_000))
-        one.connection.close()
-        assert acquired(await waiting) == {0: [(0, 9, 2)]}
-        assert codes(await three.fetch(0, epoch=0)) == {0: 0}
-
-    run(
-        tmp_path,
-        scenario,
-        "group.share.max.share.sessions=2",
-        "group.share.max.size=2",
-    )
-
-
-def test_a_session_too_many_is_refused_late(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        one = await started(broker, port)
-        await one.fetch(0)
-        two = Session(await connect(port), one.topic_id, "m-2")
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        refused = await two.fetch(0, max_wait_ms=300)
-        assert refused.error_code == errors.ShareSessionLimitReached.code
-        assert loop.time() - before >= 0.3
-
-    run(tmp_path, scenario, "group.share.max.share.sessions=1", "group.share.max.size=1")
-
-
 def test_a_replaced_session_keeps_its_locks(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
@@ -310,31 +272,6 @@ def test_only_the_first_batch_may_be_over_the_limit(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_fetch_waits_for_enough_bytes(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        session = await started(broker, port)
-        await session.fetch(0, 1)
-        waiting = asyncio.ensure_future(session.fetch(min_bytes=5000, max_wait_ms=20_000))
-        await produce(port, session.topic_id, 0, 1, size=3000)
-        await produce(port, session.topic_id, 1, 1, size=3000)
-        assert acquired(await waiting) == {0: [(0, 0, 1)], 1: [(0, 0, 1)]}
-        await produce(port, session.topic_id, 0, 1, size=3000)
-        late = await session.fetch(min_bytes=5000, max_wait_ms=200)
-        assert acquired(late) == {0: [(1, 1, 1)]}
-
-    run(tmp_path, scenario)
-
-
-@pytest.mark.parametrize("nothing", [{"max_records": 0}, {"max_bytes": 0}])
-def test_asking_for_nothing_is_answered_at_once(tmp_path: Path, nothing: dict[str, int]) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        session = await started(broker, port, records=10)
-        assert acquired(await session.fetch(0, max_wait_ms=100_000, **nothing)) == {}
-        assert acquired(await session.fetch()) == {0: [(0, 9, 1)]}
-
-    run(tmp_path, scenario)
-
-
 NO_FETCH = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
 
 
@@ -366,21 +303,6 @@ def test_a_partition_is_listed_when_there_is_something_to_say(tmp_path: Path) ->
     run(tmp_path, scenario)
 
 
-def test_an_error_that_is_known_does_not_end_a_wait(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        session = await started(broker, port)
-        unknown = {7: errors.UnknownTopicOrPartition.code}
-        first = await session.fetch(0, 7, max_wait_ms=20_000)
-        assert codes(first) == {0: 0, **unknown}
-        waiting = asyncio.ensure_future(session.fetch(max_wait_ms=20_000))
-        await produce(port, session.topic_id, 0, 10)
-        second = await waiting
-        assert codes(second) == {0: 0, **unknown}
-        assert acquired(second) == {0: [(0, 9, 1)]}
-
-    run(tmp_path, scenario)
-
-
 def test_acknowledging_nothing_for_a_partition_is_fine(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
@@ -398,45 +320,6 @@ def test_a_session_may_be_without_partitions(tmp_path: Path) -> None:
         assert codes(await session.fetch(0, max_records=0)) == {0: 0}
         assert codes(await session.fetch(forget=[0], max_wait_ms=20_000)) == {}
         assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
-
-    run(tmp_path, scenario)
-
-
-async def woken_by(broker: Broker, one: Session, two: Session, partition: int) -> bool:
-    """Whether a fetch of ``two`` that waits for ``partition`` looks again when ``one`` gives
-    partition 0 back."""
-    waiting = asyncio.ensure_future(two.fetch(partition, max_wait_ms=300))
-    assert codes(await one.acknowledge({0: [(0, 9, [RELEASE])]})) == {0: 0}
-    return acquired(await waiting) == {0: [(0, 9, 2)]}
-
-
-@pytest.mark.parametrize("partition", [0, 1])
-def test_an_acknowledgement_ends_the_wait_for_its_partition_only(
-    tmp_path: Path, partition: int
-) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        one = await started(broker, port, records=10)
-        assert acquired(await one.fetch(0)) == {0: [(0, 9, 1)]}
-        two = Session(await connect(port), one.topic_id, "m-2")
-        assert acquired(await two.fetch()) == {}
-        assert await woken_by(broker, one, two, partition) == (partition == 0)
-
-    run(tmp_path, scenario)
-
-
-@pytest.mark.parametrize("partition", [0, 1])
-def test_the_end_of_a_session_ends_the_wait_for_its_partitions_only(
-    tmp_path: Path, partition: int
-) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        one = await started(broker, port, records=10)
-        assert acquired(await one.fetch(0)) == {0: [(0, 9, 1)]}
-        two = Session(await connect(port), one.topic_id, "m-2")
-        assert acquired(await two.fetch()) == {}
-        waiting = asyncio.ensure_future(two.fetch(partition, max_wait_ms=300))
-        assert codes(await one.fetch(epoch=-1)) == {}
-        expected = {0: [(0, 9, 2)]} if partition == 0 else {}
-        assert acquired(await waiting) == expected
 
     run(tmp_path, scenario)
 

@@ -119,7 +119,8 @@ class ShareFetching:
     async def _wait(self, wish: FetchWish, until: float) -> Fetched | None:
         """Look again at each change until the loop time ``until``; None: the session has ended."""
         loop = asyncio.get_running_loop()
-        with self._broker.waiters.watch(wish.partitions) as waiter:
+        waiters = self._broker.waiters
+        with waiters.watch(wish.partitions, wish.session.connection) as waiter:
             while True:
                 last_look = loop.time() >= until or self._broker.stopping
                 fetched = await self._look(wish, last_look=last_look)

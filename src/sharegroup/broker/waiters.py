@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from types import TracebackType
+from typing import TypeVar
 
 from sharegroup.model.ids import TopicIdPartition
+
+Key = TypeVar("Key")
 
 
 class Waiter:
@@ -20,16 +23,19 @@ class Waiter:
     A wake between two looks is not lost: :meth:`wait` returns at once then.
     """
 
-    __slots__ = ("_future", "_keys", "_waiters", "_woken")
+    __slots__ = ("_future", "_waiters", "_woken", "connection", "keys")
 
-    def __init__(self, waiters: Waiters, keys: tuple[TopicIdPartition, ...]) -> None:
+    def __init__(
+        self, waiters: Waiters, keys: tuple[TopicIdPartition, ...], connection: object
+    ) -> None:
         self._waiters = waiters
-        self._keys = keys
+        self.keys = keys
+        self.connection = connection
         self._woken = False
         self._future: asyncio.Future[None] | None = None
 
     def __enter__(self) -> Waiter:
-        self._waiters.add(self, self._keys)
+        self._waiters.add(self)
         return self
 
     def __exit__(
@@ -38,7 +44,7 @@ class Waiter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._waiters.remove(self, self._keys)
+        self._waiters.remove(self)
 
     def wake(self) -> None:
         """Something may have changed: look again."""
@@ -63,39 +69,32 @@ class Waiter:
 
 
 class Waiters:
-    """All waiting fetches, by partition."""
+    """All waiting fetches, by partition and by the connection that asked."""
 
     def __init__(self) -> None:
-        self._all: set[Waiter] = set()
         self._by_key: dict[TopicIdPartition, set[Waiter]] = {}
-        self._count = 0
+        self._by_connection: dict[object, set[Waiter]] = {}
 
     def __len__(self) -> int:
-        """How many fetches watch."""
-        return self._count
+        """How many fetches wait."""
+        return sum(map(len, self._by_connection.values()))
 
-    def watch(self, keys: Iterable[TopicIdPartition]) -> Waiter:
+    def watch(self, keys: Iterable[TopicIdPartition], connection: object) -> Waiter:
         """A context manager that watches ``keys`` while it is entered; without any it is woken only
-        when the broker stops."""
-        return Waiter(self, tuple(keys))
+        with its connection, and when everything is."""
+        return Waiter(self, tuple(dict.fromkeys(keys)), connection)
 
-    def add(self, waiter: Waiter, keys: Iterable[TopicIdPartition]) -> None:
-        """Start waking ``waiter`` for ``keys``."""
-        self._count += 1
-        self._all.add(waiter)
-        for key in keys:
+    def add(self, waiter: Waiter) -> None:
+        """Start waking ``waiter``."""
+        self._by_connection.setdefault(waiter.connection, set()).add(waiter)
+        for key in waiter.keys:
             self._by_key.setdefault(key, set()).add(waiter)
 
-    def remove(self, waiter: Waiter, keys: Iterable[TopicIdPartition]) -> None:
+    def remove(self, waiter: Waiter) -> None:
         """Stop it."""
-        self._count -= 1
-        self._all.discard(waiter)
-        for key in keys:
-            waiting = self._by_key.get(key)
-            if waiting is not None:
-                waiting.discard(waiter)
-                if not waiting:
-                    del self._by_key[key]
+        _discard(self._by_connection, waiter.connection, waiter)
+        for key in waiter.keys:
+            _discard(self._by_key, key, waiter)
 
     def wake(self, key: TopicIdPartition) -> None:
         """Let every fetch that watches ``key`` look again."""
@@ -104,5 +103,19 @@ class Waiters:
 
     def wake_all(self) -> None:
         """Let everything look again: the broker is stopping."""
-        for waiter in tuple(self._all):
+        for waiting in list(self._by_connection.values()):
+            for waiter in tuple(waiting):
+                waiter.wake()
+
+    def wake_connection(self, connection: object) -> None:
+        """Let the fetches of one connection look again: it is gone, or its session has ended."""
+        for waiter in tuple(self._by_connection.get(connection, ())):
             waiter.wake()
+
+
+def _discard(index: dict[Key, set[Waiter]], key: Key, waiter: Waiter) -> None:
+    """Take ``waiter`` out, and its entry with the last one."""
+    waiting = index[key]
+    waiting.discard(waiter)
+    if not waiting:
+        del index[key]

@@ -41,7 +41,7 @@ async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) 
     for topic_id in {key.topic_id for key in ids}:
         if broker.topics.name_of(topic_id) is not None:
             broker.meters.topic(topic_id).fetch_requests += 1
-    with broker.waiters.watch(ids) as waiter:
+    with broker.waiters.watch(ids, context.connection) as waiter:
         while True:
             last_look = asyncio.get_running_loop().time() >= until or broker.stopping
             parts, size, failed = await _look(broker, request, wanted, context)

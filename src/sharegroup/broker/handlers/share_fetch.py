@@ -48,7 +48,7 @@ async def share_fetch(
     try:
         session = _session(broker, request, context, acknowledges=acknowledges)
     except ShareSessionLimitReached:
-        await _idle(broker, request.max_wait_ms)
+        await _idle(broker, context, request.max_wait_ms)
         raise
     acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
     if acknowledges:
@@ -75,11 +75,15 @@ def _check_renewal(request: ShareFetchRequest) -> None:
         raise InvalidRequest("a renewing share fetch must not fetch: its limits must all be 0")
 
 
-async def _idle(broker: Broker, wait_ms: int) -> None:
+async def _idle(broker: Broker, context: RequestContext, wait_ms: int) -> None:
     """A session too many is refused late, so that its member does not ask at once again."""
-    until = asyncio.get_running_loop().time() + wait_ms / 1000
-    with broker.waiters.watch(()) as waiter:
-        await waiter.wait(until)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_ms / 1000
+    with broker.waiters.watch((), context.connection) as waiter:
+        while (
+            loop.time() < until and broker.is_connected(context.connection) and not broker.stopping
+        ):
+            await waiter.wait(until)
 
 
 def _session(
