@@ -109,7 +109,9 @@ class LocalBroker:
         topics: Mapping[str, int],
         port: int,
     ) -> None:
-        self._config = load("", [f"{name}={_text(value)}" for name, value in configs.items()])
+        # The clients' own time does not move: none of them has been idle for what `advance` passes.
+        settings = {"connections.max.idle.ms": -1, **configs}
+        self._config = load("", [f"{name}={_text(value)}" for name, value in settings.items()])
         self._folder = "memory" if data is None else os.path.join(data, "sharegroup")
         self._disk: MortalDisk = VolatileDisk() if data is None else FolderDisk()
         self._topics = dict(topics)

@@ -50,7 +50,7 @@ async def _partition(
     broker: Broker, key: SharePartitionKey, where: TopicPartition
 ) -> PartitionView:
     log = broker.topics.log(*where)
-    if broker.state.coordinator.summary(key).start_offset == UNKNOWN_OFFSET:
+    if (await broker.state.read_summary(key)).start_offset == UNKNOWN_OFFSET:
         return PartitionView(
             start_offset=None,
             end_offset=log.high_watermark,
