@@ -54,6 +54,8 @@ class ScriptedGroup:
             from the first of its partitions.
         refusals: error codes, one per ShareAcknowledge, of all its partitions; then there is none.
         carried_refusals: the same of acknowledgements that ride on fetches.
+        session_errors: error codes of whole ShareAcknowledge responses; then there is none.
+        silent: ShareAcknowledge responses speak of no partition.
         fetches, acknowledged: (node, request) in the order of coming.
     """
 
@@ -65,6 +67,7 @@ class ScriptedGroup:
         self.refusals: list[int] = []
         self.session_errors: list[int] = []
         self.carried_refusals: list[int] = []
+        self.silent = False
         self.fetches: list[tuple[int, ShareFetchRequest]] = []
         self.acknowledged: list[tuple[int, ShareAcknowledgeRequest]] = []
         self._given = dict.fromkeys(self.nodes, 0)
@@ -160,5 +163,6 @@ class ScriptedGroup:
                     [AcknowledgedPartition(one.partition_index, code) for one in topic.partitions],
                 )
                 for topic in request.topics
+                if not self.silent
             ]
         )

@@ -226,6 +226,21 @@ def test_wakeup_ends_the_wait_and_nothing_is_lost(broker: RunningServer) -> None
     run(scenario)
 
 
+def test_a_consumer_is_for_one_task_at_a_time(broker: RunningServer) -> None:
+    async def scenario() -> None:
+        topic, group = await topic_with(broker.bootstrap, 0)
+        async with consumer_of(broker, topic, group=group) as consumer:
+            waiting = asyncio.create_task(consumer.poll(timeout_ms=60_000))
+            await asyncio.sleep(0)
+            with pytest.raises(IllegalState, match="another poll"):
+                await consumer.poll()
+            consumer.wakeup()
+            with pytest.raises(Wakeup):
+                await waiting
+
+    run(scenario)
+
+
 def test_batches_are_accepted_by_going_round(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 60, partitions=2)

@@ -174,6 +174,19 @@ def test_a_quick_application_gets_more_than_one_polls_worth_ahead() -> None:
     run(scenario)
 
 
+def test_an_answer_that_does_not_speak_of_a_partition_is_no_success() -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedGroup([1], records=5, at_once=5) as group,
+            consumer_of(group) as consumer,
+        ):
+            await poll_until(consumer, 5)
+            group.silent = True
+            assert failure(await consumer.commit()) is InvalidRecordState
+
+    run(scenario)
+
+
 def test_closing_ends_each_session() -> None:
     async def scenario() -> None:
         async with ScriptedGroup([1, 2], records=5, at_once=5) as group:

@@ -136,6 +136,7 @@ class ShareConsumer:
         self._names: dict[TopicIdPartition, TopicPartition] = {}
         self._lock_keeper: asyncio.Task[None] | None = None
         self._started = False
+        self._polling = False
         self._closed = False
         self._flush_at = 0.0
         self._yield_at = 0.0
@@ -309,11 +310,15 @@ class ShareConsumer:
             await self.start()
         if not self._member.topics:
             raise IllegalState("nothing is subscribed: name topics, or call subscribe()")
+        if self._polling:
+            raise IllegalState("another poll is under way: a consumer is for one task at a time")
+        self._polling = True
         self._member.metrics.poll_begins()
         try:
-            async with self._wakeup:
+            async with self._wakeup.answering():
                 return await self._next_records(wait_s)
         finally:
+            self._polling = False
             self._member.metrics.poll_ends()
 
     async def _next_records(self, wait_s: float) -> Records:
@@ -417,7 +422,7 @@ class ShareConsumer:
         """
         self._check_usable()
         self._callback.run()
-        async with self._wakeup:
+        async with self._wakeup.answering():
             wait_s = None if timeout_ms is None else timeout_ms / 1000
             outcomes = await self._committer.commit(wait_s)
         self._callback.run()

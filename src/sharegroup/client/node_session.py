@@ -16,6 +16,7 @@ from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.model.errors import (
+    InvalidRecordState,
     KafkaError,
     NotLeaderOrFollower,
     UnsupportedVersion,
@@ -23,6 +24,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.wire.apis import SHARE_ACKNOWLEDGE, SHARE_FETCH, Api
+from sharegroup.wire.messages.share_acknowledge import PartitionData as AcknowledgedPartition
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeResponse
 from sharegroup.wire.messages.share_fetch import PartitionData, ShareFetchResponse
 from sharegroup.wire.schema import Message
@@ -30,6 +32,7 @@ from sharegroup.wire.schema import Message
 log = logging.getLogger("sharegroup.client")
 
 WITHOUT_RECORDS_FEATURE: Final = "share.acquire.without.records"
+_NO_ANSWER: Final = InvalidRecordState("the broker's answer does not speak of these records")
 _NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_bytes=0)
 
 
@@ -157,13 +160,7 @@ class NodeSession:
                 for p in topic.partitions
             }
             return [
-                Acknowledged(
-                    partition,
-                    ranges,
-                    _error(answers[partition].error_code, answers[partition].error_message)
-                    if partition in answers
-                    else None,
-                )
+                Acknowledged(partition, ranges, _outcome(answers.get(partition)))
                 for partition, ranges in acknowledgements.items()
             ]
 
@@ -204,7 +201,7 @@ class NodeSession:
                 if data.acquired_records or data.error_code:
                     fetched.append(self._fetched(name, partition, data, deadline))
         acknowledged = [
-            Acknowledged(partition, ranges, errors.get(partition))
+            Acknowledged(partition, ranges, errors.get(partition, _NO_ANSWER))
             for partition, ranges in acknowledgements.items()
         ]
         return fetched, acknowledged
@@ -264,6 +261,10 @@ class NodeSession:
                 f"{what} needs {api.name} version 2 (Apache Kafka 4.2), which the broker at "
                 f"{connection.address} does not serve"
             )
+
+
+def _outcome(answer: AcknowledgedPartition | None) -> KafkaError | None:
+    return _NO_ANSWER if answer is None else _error(answer.error_code, answer.error_message)
 
 
 def _error(code: int, message: str | None) -> KafkaError | None:

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from sharegroup.client.errors import Wakeup
 
 
 class WakeupCall:
-    """One caller waits inside ``async with``; :meth:`ring` ends that wait, or else the next one,
-    with :class:`Wakeup` (Java: KafkaConsumer.wakeup). What is awaited inside must bear being
-    cancelled.
+    """:meth:`ring` ends the waits inside :meth:`answering`, or else the next one, with
+    :class:`Wakeup` (Java: KafkaConsumer.wakeup). What is awaited inside must bear being cancelled.
     """
 
     def __init__(self) -> None:
         self._rung = False
-        self._wait: asyncio.Timeout | None = None
+        self._waits: set[asyncio.Timeout] = set()
 
     def ring(self) -> None:
-        """End the wait. From the loop's thread only."""
-        if self._wait is not None and not self._rung:
-            self._wait.reschedule(asyncio.get_running_loop().time())
-        self._rung = True
+        """End the waits. From the loop's thread only."""
+        now = asyncio.get_running_loop().time()
+        waits, self._waits = self._waits, set()
+        self._rung = not waits
+        for wait in waits:
+            wait.reschedule(now)
 
-    async def __aenter__(self) -> None:
-        wait = asyncio.timeout(0 if self._rung else None)
-        await wait.__aenter__()
-        self._wait = wait
+    @asynccontextmanager
+    async def answering(self) -> AsyncIterator[None]:
+        """A wait that may be ended.
 
-    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
-        wait, self._wait = self._wait, None
-        assert wait is not None, "left without having been entered"
-        try:
-            await wait.__aexit__(kind, error, trace)
-        except TimeoutError:
+        Raises:
+            Wakeup: it was, or should have been before it began.
+        """
+        if self._rung:
             self._rung = False
-            raise Wakeup("wakeup() was called") from None
+            raise Wakeup("wakeup() was called")
+        wait = asyncio.timeout(None)
+        try:
+            async with wait:
+                self._waits.add(wait)
+                try:
+                    yield
+                finally:
+                    self._waits.discard(wait)
+        except TimeoutError:
+            if wait.expired():
+                raise Wakeup("wakeup() was called") from None
+            raise

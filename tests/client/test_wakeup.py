@@ -1,0 +1,66 @@
+"""Ending a wait from outside."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sharegroup.client.errors import Wakeup
+from sharegroup.client.wakeup import WakeupCall
+from tests.client.working import run
+
+
+def test_a_ring_before_the_wait_is_kept_for_it_and_two_are_one() -> None:
+    async def scenario() -> None:
+        call = WakeupCall()
+        call.ring()
+        call.ring()
+        with pytest.raises(Wakeup):
+            async with call.answering():
+                raise AssertionError("not reached")
+        async with call.answering():
+            await asyncio.sleep(0)
+
+    run(scenario)
+
+
+def test_all_waits_end_and_a_second_ring_does_no_harm() -> None:
+    async def scenario() -> None:
+        call = WakeupCall()
+
+        async def wait() -> None:
+            async with call.answering():
+                await asyncio.Event().wait()
+
+        waits = [asyncio.create_task(wait()) for _ in range(2)]
+        await asyncio.sleep(0)
+        call.ring()
+        assert [type(one) for one in await asyncio.gather(*waits, return_exceptions=True)] == [
+            Wakeup,
+            Wakeup,
+        ]
+        async with call.answering():
+            await asyncio.sleep(0)
+
+    run(scenario)
+
+
+def test_a_time_out_inside_and_a_cancellation_stay_what_they_are() -> None:
+    async def scenario() -> None:
+        call = WakeupCall()
+        with pytest.raises(TimeoutError):
+            async with call.answering(), asyncio.timeout(0):
+                await asyncio.Event().wait()
+
+        async def wait() -> None:
+            async with call.answering():
+                await asyncio.Event().wait()
+
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run(scenario)
