@@ -17,6 +17,7 @@ from sharegroup.share.record_state import AckType, Verb
 _RUN = re.compile(rb"(.)\1*", re.DOTALL)
 _TYPES = bytes(AckType)
 _RENEW = bytes([AckType.RENEW])
+_VERBS = tuple(Verb(kind) for kind in AckType)
 
 
 class AckBatch(NamedTuple):
@@ -64,8 +65,10 @@ def checked_runs(
         if batch.last >= end:
             raise InvalidRequest(f"Offset {batch.last} is past the acquired records.")
         for run in _runs(batch, types):
-            if run.last >= start:
-                _add(runs, AckRun(max(run.first, start), run.last, run.verb))
+            if run.first >= start:
+                _add(runs, run)
+            elif run.last >= start:
+                _add(runs, AckRun(start, run.last, run.verb))
     return runs
 
 
@@ -102,11 +105,11 @@ def _checked_types(batch: AckBatch, *, renew_allowed: bool) -> bytes:
 
 def _runs(batch: AckBatch, types: bytes) -> Iterator[AckRun]:
     if len(types) == 1:
-        yield AckRun(batch.first, batch.last, Verb(types[0]))
+        yield AckRun(batch.first, batch.last, _VERBS[types[0]])
         return
     for match in _RUN.finditer(types):
         first, end = match.span()
-        yield AckRun(batch.first + first, batch.first + end - 1, Verb(types[first]))
+        yield AckRun(batch.first + first, batch.first + end - 1, _VERBS[types[first]])
 
 
 def _add(runs: list[AckRun], run: AckRun) -> None:

@@ -77,10 +77,9 @@ class Changes:
         moved = window.pass_terminal() or moved
         if not moved and not self._batches:
             return None
-        counts = window.counts
         return StateChange(
             start_offset=window.start,
-            delivery_complete_count=sum(counts[state] for state in TERMINAL),
+            delivery_complete_count=window.finished,
             batches=tuple(self._from_offset(window.start)),
             made_available=sum(last - first + 1 for first, last in self._available),
             expired=self.expired,

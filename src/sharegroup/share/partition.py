@@ -7,10 +7,16 @@ Kafka's counterpart is class SharePartition. What differs, and why:
   the object away and load it again from durable state (architecture, decision 3); nothing here
   rolls back.
 * **The start offset in a change is the one after it**, and what lies below is left out.
+  A released record may thus go to another member before its release is durable; a crash then
+  delivers it with the count it had before, which at-least-once allows.
 * **Redelivery is not counted against the window limit**, since it does not widen the window; only
   new records are. Kafka lets a nearly full window hold redelivery back.
+* **Redelivery that has reached MaxRecords** takes the rest of its log batch, as far as it came
+  together at first (:mod:`sharegroup.share.batches`). Kafka takes the rest of what came together.
 * **Offsets missing between log batches** are archived at once. Kafka acquires them and waits for
-  the client to report them as gaps.
+  the client to report them as gaps. An acknowledgement may name them, and says nothing by it.
+* **Under record_limit the window ends at what was given.** Kafka's reaches to the end of the log
+  batch, and counts that against the window limit.
 * **Moving the log start** forgets what is below, acquired or not. Kafka keeps acquired records
   there until their locks end; a late acknowledgement is ignored with success either way.
 
@@ -30,7 +36,7 @@ from sharegroup.share.acquire import NOTHING, Acquisition, Request, acquired
 from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import Fetched
-from sharegroup.share.record_state import TERMINAL, RecordState, Verb
+from sharegroup.share.record_state import RecordState, Verb
 from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, clipped
@@ -90,7 +96,7 @@ class SharePartition:
     @property
     def delivery_complete_count(self) -> int:
         """Finished offsets in the window; lag is high watermark − start − this."""
-        return sum(self._window.counts[state] for state in TERMINAL)
+        return self._window.finished
 
     def next_fetch_offset(self) -> int:
         """Where to read the log for the next acquisition: redelivery first, else new records."""

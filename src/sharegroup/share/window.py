@@ -73,6 +73,11 @@ class Window:
         window.pass_terminal()
         return window
 
+    @property
+    def finished(self) -> int:
+        """Offsets in a terminal state."""
+        return self.counts[RecordState.ACKNOWLEDGED] + self.counts[RecordState.ARCHIVED]
+
     def __iter__(self) -> Iterator[Span]:
         return iter(self._spans)
 
