@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,15 @@ def test_no_connection_is_closed_where_there_is_no_limit(idle_ms: int) -> None:
     simulate(scenario)
 
 
+async def slow_connection(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """One that takes little in before somebody reads."""
+    peer = socket.socket()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    peer.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(peer, ("127.0.0.1", port))
+    return await asyncio.open_connection(sock=peer, limit=64 * 1024)
+
+
 def whole_topic(topic_id: Any) -> fetch.FetchRequest:
     part = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=64 * MIB)
     topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
@@ -125,15 +135,15 @@ def test_a_peer_that_asks_and_does_not_read_costs_one_answer_not_all(tmp_path: P
         batch = encode_batch([(b"k", bytes(900_000))], timestamp_ms=0)
         for _ in range(16):
             assert await produce(quick, topic_id, batch) == 0
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64 * 1024)
+        reader, writer = await slow_connection(port)
         request = whole_topic(topic_id)
         for number in range(asked):
             writer.writelines(request_frame(apis.FETCH, version, number, "slow", request))
         # Others are served meanwhile; none of what they do moves the slow one on.
         for _ in range(50):
             await quick.send(apis.METADATA, MetadataRequest([]), timeout_ms=TIMEOUT_MS)
-        assert any(c.open_requests >= asked - 2 for c in broker.connections.all())
-        assert broker.meters.request("Fetch").seconds.count <= 2
+        assert any(c.open_requests >= asked - 3 for c in broker.connections.all())
+        assert broker.meters.request("Fetch").seconds.count <= 3
         for number in range(asked):
             size = int.from_bytes(await reader.readexactly(4), "big")
             frame = await reader.readexactly(size)
