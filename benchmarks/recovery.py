@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.wire_member import TIMEOUT_MS, WireMember
+from benchmarks.wire_member import TIMEOUT_MS, Held, WireMember
 from sharegroup.client.connection import Connection
 from sharegroup.model.errors import RetriableError, error_from_code
 from sharegroup.wire import apis
@@ -34,6 +34,7 @@ AVAILABLE, ACKNOWLEDGED = 0, 2
 FETCH_RECORDS = 500
 WAIT_MS = 500
 LOADED_S = 120
+RETRY_S = 0.02
 PATTERNS = {"range": 1, "fragments": FRAGMENTS}
 
 
@@ -60,7 +61,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 async def put_in_flight(bootstrap: str, group: str, topic: str, ranges: int) -> None:
     """Let the group have been delivered everything, in so many ranges."""
-    member = await WireMember.join(bootstrap, group, topic)
+    member = await joined(bootstrap, group, topic)
     host, port = bootstrap.split(":")
     peer = await Connection.open(host, int(port), client_id="peer", timeout_ms=TIMEOUT_MS)
     epoch = await state_epoch(peer, group, member.topic_id)
@@ -95,18 +96,26 @@ async def send_write(
     check(answer.results[0].partitions[0].error_code)
 
 
+async def joined(bootstrap: str, group: str, topic: str) -> WireMember:
+    """A member of the group, as soon as its coordinator lets it in."""
+    while True:
+        try:
+            return await WireMember.join(bootstrap, group, topic)
+        except RetriableError:
+            await asyncio.sleep(RETRY_S)
+
+
 async def until_acquired(bootstrap: str, group: str, topic: str) -> None:
     """Join and acquire, as often as it takes."""
     async with asyncio.timeout(LOADED_S):
-        while True:
+        held: list[Held] = []
+        while not held:
+            member = await joined(bootstrap, group, topic)
             try:
-                member = await WireMember.join(bootstrap, group, topic)
-                while not (held := await member.fetch(FETCH_RECORDS, wait_ms=WAIT_MS)):
-                    continue
-                break
+                held = await member.fetch(FETCH_RECORDS, wait_ms=WAIT_MS)
             except RetriableError:
-                await asyncio.sleep(0.02)
-    member.die()
+                await asyncio.sleep(RETRY_S)
+            member.die()
     if held[0].delivery_count != 2:
         raise Unfinished(f"{held[:3]} after the start: the state was lost")
 

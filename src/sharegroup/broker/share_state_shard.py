@@ -31,7 +31,7 @@ Decide: TypeAlias = Callable[[ShareCoordinator], tuple[_Result, Sequence[KeyedRe
 """Checks and applies a request; its result and the records that stand for it. What it raises has
 changed nothing."""
 
-SNAPSHOTS_PER_BATCH: Final = 500
+SNAPSHOTS_PER_BATCH: Final = 100
 """Cold snapshots written at once; requests pass between two batches."""
 RECORDS_PER_KEY: Final = 8
 """A log of so many records for each live key is not worth shortening."""
@@ -43,13 +43,13 @@ class StateSettings(NamedTuple):
 
     A log of more than ``records_max`` records, if that is long for its number of keys, is shortened
     without waiting for the intervals, so that a start takes as long as there is live state: it
-    passes over that many in about half a second.
+    passes over that many in less than a second.
     """
 
     updates_per_snapshot: int = 500
     prune_interval_ms: int = 300_000
     cold_interval_ms: int = 300_000
-    records_max: int = 200_000
+    records_max: int = 100_000
 
 
 class StateShard:
