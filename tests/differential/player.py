@@ -64,7 +64,7 @@ GROUP_RESOURCE = 32
 CONFIGS = {
     "share.delivery.count.limit": ("2", "3", "5", "10", "1", "many"),
     "share.renew.acknowledge.enable": ("true", "false"),
-    "share.partition.max.record.locks": ("100", "2000", "5"),
+    "share.partition.max.record.locks": ("2000", "3000", "5"),
     "share.no.such.setting": ("1",),
 }
 
@@ -183,7 +183,7 @@ class Player:
         for partition, code in codes.items():
             if code == 0:
                 choice.settle(member.held, partition)
-        return listed(codes)
+        return listed(codes) + " after a deletion" * bool(self._deleted & codes.keys())
 
     async def bad_acknowledge(self, member: WireMember, seed: int) -> str:
         """An answer that no client should give."""
@@ -200,11 +200,9 @@ class Player:
         """A session epoch that is not the next one."""
         await member.open_session()
         rng = random.Random(seed)
-        shift = rng.choice((-1, 1, 7))
+        shift = rng.choice((-1, 1, 7)) if member.session_epoch > 1 else 7
         if rng.random() < 0.5:
-            response = await member.fetch(5, 500, 0, 0, epoch=max(1, member.session_epoch + shift))
-            if member.session_epoch + shift < 1:
-                member.session_epoch += 1
+            response = await member.fetch(5, 500, 0, 0, epoch=member.session_epoch + shift)
         else:
             response = await member.acknowledge({}, epoch=rng.choice((0, member.session_epoch + 5)))
         return error_name(response.error_code)
@@ -212,9 +210,11 @@ class Player:
     # --- sessions and membership ------------------------------------------------------------------
 
     async def close_session(self, member: WireMember) -> str:
-        """The final epoch; what is held comes back."""
+        """The final epoch; what is held comes back, in Kafka a moment after the answer."""
         response = await member.acknowledge({}, epoch=-1)
         member.forget_session()
+        if response.error_code == 0:
+            await asyncio.sleep(APPLY_S)
         return error_name(response.error_code)
 
     async def disconnect(self, member: WireMember) -> str:
@@ -342,7 +342,7 @@ class Player:
     async def expire(self, member: WireMember) -> str:
         """Acquire with a short lock, let it run out, and answer too late."""
         await self._set("share.record.lock.duration.ms", str(LOCK_MS))
-        polled = await self.poll(member, 1, 500, 1)
+        polled = await self.poll(member, EVERYTHING, 500, 0)
         await asyncio.sleep(EXPIRE_S)
         late = await self.acknowledge(member, "acknowledge", 1) if polled != "nothing" else ""
         await self._set("share.record.lock.duration.ms", "30000")
