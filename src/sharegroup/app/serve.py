@@ -82,6 +82,8 @@ async def serve(
             loop.add_signal_handler(number, stop.set)
         endpoint = await _open_metrics(broker, metrics) if metrics else None
         addresses = [await _listen(broker, listener) for listener in listeners]
+        for listener, address in zip(listeners[1:], addresses[1:], strict=True):
+            logger.info("listener %s on %s:%d", listener.name, *address)
         print(ready_line(broker, *addresses[0], folder), flush=True)
         await stop.wait()
         logger.info("stopping: open requests may end")
