@@ -166,8 +166,7 @@ class ShareFetching:
         if not ready or not (last_look or await self._enough(wish, ready)):
             return fetched
         records_left = wish.records_max
-        bytes_left = min(wish.bytes_max, self._broker.configs.broker.integer("fetch.max.bytes"))
-        bytes_each = max(1, bytes_left // len(ready))
+        bytes_each = max(1, wish.bytes_max // len(ready))
         first = True
         for each in ready:
             if records_left <= 0:
@@ -234,17 +233,18 @@ class ShareFetching:
 
     async def _enough(self, wish: FetchWish, ready: Sequence[_Ready]) -> bool:
         """Whether ``bytes_min`` bytes could be read, or a read fails."""
-        bytes_min = min(wish.bytes_min, wish.bytes_max)
-        if bytes_min <= 1:
+        if wish.bytes_min <= 1:
             return True
         total = 0
         for each in ready:
             try:
-                read = await each.led.log.read(each.offset, bytes_min, end_offset=each.end_offset)
+                read = await each.led.log.read(
+                    each.offset, wish.bytes_min, end_offset=each.end_offset
+                )
             except KafkaError:
                 return True
             total += len(read.data)
-        return total >= bytes_min
+        return total >= wish.bytes_min
 
     async def _acquire(
         self, wish: FetchWish, ready: _Ready, share: _Share

@@ -6,7 +6,7 @@ Layout, Kafka's own where Kafka has one::
     .lock  meta.properties  catalog.json  .kafka_cleanshutdown
     recovery-point-offset-checkpoint  log-start-offset-checkpoint
     TOPIC-PARTITION/   partition.metadata  leader-epoch-checkpoint
-                       00000000000000000000.{log,index,timeindex,snapshot}
+                       00000000000000000000.{log,index,timeindex,txnindex,snapshot}
     ….ID-delete/       a deleted partition on its way out
     ….ID-stray/        a partition that no topic in the catalog owns; kept, never read
 

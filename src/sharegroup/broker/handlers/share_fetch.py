@@ -57,7 +57,7 @@ async def share_fetch(
     closes = request.share_session_epoch == FINAL_EPOCH
     fetched: Fetched = {}
     if not closes and not request.is_renew_ack:
-        fetched = await broker.share_fetching.fetch(_wish(request, session, context))
+        fetched = await broker.share_fetching.fetch(_wish(broker, request, session, context))
     if persisting is not None:
         await persisting
     if closes:
@@ -116,13 +116,16 @@ def _session(
     )
 
 
-def _wish(request: ShareFetchRequest, session: ShareSession, context: RequestContext) -> FetchWish:
+def _wish(
+    broker: Broker, request: ShareFetchRequest, session: ShareSession, context: RequestContext
+) -> FetchWish:
+    bytes_max = min(request.max_bytes, broker.configs.broker.integer("fetch.max.bytes"))
     return FetchWish(
         group_id=session.group_id,
         member_id=session.member_id,
         partitions=session.rotated(),
-        bytes_max=request.max_bytes,
-        bytes_min=request.min_bytes,
+        bytes_max=bytes_max,
+        bytes_min=min(request.min_bytes, bytes_max),
         wait_ms=request.max_wait_ms,
         records_max=request.max_records,
         batch_size=request.batch_size,
