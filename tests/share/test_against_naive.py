@@ -147,6 +147,23 @@ class Delivery(RuleBasedStateMachine):
             offset += size
         self._acknowledge(member, batches)
 
+    @rule(
+        batches=st.sampled_from(
+            [
+                [AckBatch(4, 3, [1])],
+                [AckBatch(-1, 3, [1])],
+                [AckBatch(3, 6, [])],
+                [AckBatch(3, 6, [1, 1])],
+                [AckBatch(3, 6, [5])],
+                [AckBatch(3, 4, [1]), AckBatch(4, 5, [1])],
+                [AckBatch(9, 9, [1]), AckBatch(3, 4, [1])],
+            ]
+        )
+    )
+    def acknowledge_badly(self, batches: list[AckBatch]) -> None:
+        with pytest.raises(InvalidRequest):
+            self.real.acknowledge("anna", batches, now_ms=self.now_ms, settings=self.settings)
+
     @rule(data=st.data())
     def acknowledge_held(self, data: st.DataObject) -> None:
         held = [span for span in self.real.spans() if span.lock is not None]

@@ -29,4 +29,4 @@ def test_acknowledged_and_archived_are_terminal() -> None:
 
 def test_every_acknowledgement_applies_to_acquired_records_only() -> None:
     for kind in AckType:
-        assert [s for s, verb in TRANSITIONS if verb == kind] == [RecordState.ACQUIRED]
+        assert [s for s, verb in TRANSITIONS if verb is Verb(kind)] == [RecordState.ACQUIRED]

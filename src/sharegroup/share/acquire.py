@@ -105,10 +105,11 @@ def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) 
             return _Redelivery((first, last), size, alone=True) if size else found
         for span in spans:
             wanted = request.records_max - size
-            if wanted > 0:
+            if wanted > span.last - span.first + 1:
+                reach = span.last
+            elif wanted > 0:
                 reach = fetched.cut(span.first, wanted, exact=request.strict)
-                if span.first + wanted - 1 <= span.last:
-                    reach = min(reach, window.batches.find(span.first + wanted - 1)[1])
+                reach = min(reach, window.batches.find(span.first + wanted - 1)[1])
             elif span.first > reach:
                 return _Redelivery((first, last), size)
             if not size:
@@ -186,11 +187,12 @@ def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Spa
     """Acquire every available record in ``region``; what was acquired."""
     pieces = window.pieces(*region)
     given = []
-    for i, piece in enumerate(pieces):
-        if piece.state is RecordState.AVAILABLE:
-            span = Span(piece.first, piece.last, _ACQUIRED, piece.delivery_count + 1, lock)
+    new = tuple.__new__  # what Span(...) does, without a Python call for each
+    for i, (first, last, state, count, _) in enumerate(pieces):
+        if state is RecordState.AVAILABLE:
+            span = new(Span, (first, last, _ACQUIRED, count + 1, lock))
             pieces[i] = span
-            lock.add_range(span.first, span.last)
+            lock.add_range(first, last)
             given.append(span)
     window.replace(*region, pieces)
     return given

@@ -5,10 +5,9 @@ Kafka's counterpart is class SharePartition. What differs, and why:
 * **Applied at once.** A change is checked whole, applied, and returned as a :class:`StateChange`.
   The caller must make it durable before it answers. When that write fails the caller must throw
   the object away and load it again from durable state (architecture, decision 3); nothing here
-  rolls back.
+  rolls back. A released record may thus go to another member before its release is durable; a crash
+  then delivers it with the count it had before, which at-least-once allows.
 * **The start offset in a change is the one after it**, and what lies below is left out.
-  A released record may thus go to another member before its release is durable; a crash then
-  delivers it with the count it had before, which at-least-once allows.
 * **Redelivery is not counted against the window limit**, since it does not widen the window; only
   new records are. Kafka lets a nearly full window hold redelivery back.
 * **Redelivery that has reached MaxRecords** takes the rest of its log batch, as far as it came

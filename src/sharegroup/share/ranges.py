@@ -92,16 +92,17 @@ class Fetched:
         (KIP-932 "batch_optimized"); None makes no cuts (KIP-1206 "record_limit").
         """
         joined: list[AcquiredRange] = []
-        for span in spans:
-            first = span.first
-            if joined and joined[-1][1:] == (first - 1, span.delivery_count):
+        before = (-1, -1)
+        for first, last, _, count, _ in spans:
+            if before == (first - 1, count):
                 first = joined.pop().first
-            joined.append(AcquiredRange(first, span.last, span.delivery_count))
-        if batch_size is None:
-            yield from joined
-            return
+            joined.append(AcquiredRange(first, last, count))
+            before = (last, count)
         for whole in joined:
-            yield from self.cut_at_bases(whole, batch_size)
+            if batch_size is None or whole.last - whole.first < batch_size:
+                yield whole
+            else:
+                yield from self.cut_at_bases(whole, batch_size)
 
     def cut_at_bases(self, whole: AcquiredRange, batch_size: int) -> Iterator[AcquiredRange]:
         """``whole`` cut at the next log batch base as soon as it has ``batch_size`` offsets."""
