@@ -62,6 +62,7 @@ class _File(MemoryFile):
         super().append(data)
 
     def sync(self) -> None:
+        self._disk.synced.append(self.path)
         if self._life == self._disk.life:
             super().sync()
 
@@ -75,6 +76,8 @@ class FillingDisk(MemoryDisk):
         super().__init__()
         self.full_for = ""
         self.life = 0
+        self.synced: list[str] = []
+        """Paths of files in the order in which they were synced."""
 
     def open(self, path: str) -> MemoryFile:
         return _File(super().open(path), self)

@@ -8,6 +8,7 @@ import asyncio
 
 import pytest
 
+from sharegroup.groups.heartbeat import ShareHeartbeat
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     FencedMemberEpoch,
@@ -263,5 +264,55 @@ def test_a_heartbeat_that_cannot_be_written_is_forgotten_and_may_be_sent_again()
         assert assigned(again) == {foo: [0]}
         await world.crash()
         assert [m.member_id for m in (await world.describe()).members] == ["m", "n"]
+
+    simulate(scenario)
+
+
+def test_members_that_join_together_share_syncs() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 4)
+        await world.heartbeat("first", 0, ["foo"])
+        world.disk.synced.clear()
+        answers = await asyncio.gather(
+            *(world.heartbeat(f"m{number:02}", 0, ["foo"]) for number in range(60))
+        )
+        assert {answer.error_code for answer in answers} == {0}
+        syncs = sum("__consumer_offsets" in path for path in world.disk.synced)
+        assert 1 <= syncs <= 10
+        await world.crash()
+        assert len((await world.describe()).members) == 61
+
+    simulate(scenario)
+
+
+def test_nothing_is_answered_before_what_it_rests_on_is_durable() -> None:
+    """A heartbeat that needs no record of its own waits for those of others before it."""
+
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 4)
+        epoch = (await world.heartbeat("m", 0, ["foo"])).member_epoch
+        host = (await world.describe()).members[0].client_host
+        ask = world.broker.groups.heartbeat
+        join = asyncio.create_task(
+            ask(
+                ShareHeartbeat(
+                    group_id="grp", member_id="n", member_epoch=0, subscribed_topics=("foo",)
+                )
+            )
+        )
+        await asyncio.sleep(0)  # decided and written, not yet durable
+        await ask(
+            ShareHeartbeat(
+                group_id="grp",
+                member_id="m",
+                member_epoch=epoch,
+                client_id="client-id",
+                client_host=host,
+            )
+        )
+        world.disk.crash()
+        await join
+        await world.start()
+        assert len((await world.describe()).members) == 2
 
     simulate(scenario)

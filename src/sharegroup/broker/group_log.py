@@ -65,6 +65,7 @@ class GroupLog:
         self._since_round: dict[int, int] = {}
         self._round_size: dict[int, int] = {}
         self._going_round: set[int] = set()
+        self._latest: dict[int, Written] = {}
         self._replays = 0
 
     async def ensure(self) -> None:
@@ -81,6 +82,7 @@ class GroupLog:
         written = Written(
             partition, self._topic.write(partition, [encode_record(record) for record in records])
         )
+        self._latest[partition] = written
         count = self._since_round.get(partition, 0) + len(records)
         self._since_round[partition] = count
         due = max(self._records_per_round(), 2 * self._round_size.get(partition, 0))
@@ -88,6 +90,12 @@ class GroupLog:
             self._going_round.add(partition)
             self._spawn(self._go_round(partition))
         return written
+
+    def latest(self, group_id: str) -> Written | None:
+        """The last write to the partition of a group, None when there was none since the start:
+        what an answer that needs no record of its own may depend on.
+        """
+        return self._latest.get(group_partition(group_id, self._topic.partition_count))
 
     async def wait_durable(self, written: Written) -> None:
         """Return when what was written is durable.
@@ -104,6 +112,7 @@ class GroupLog:
             KafkaStorageError: the disk failed.
         """
         self._replays += 1
+        self._latest.clear()
         if not self._topic.exists:
             return
         await self._topic.settle()  # writes on their way must not be forgotten

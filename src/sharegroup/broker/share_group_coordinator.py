@@ -91,7 +91,10 @@ class ShareGroupCoordinator:
         self._out_of_step = False
         self._schedule()
         existing = {info.topic_id for info in self._image().topics.values()}
-        await self._forget_topics(self.groups.topic_ids() - existing)
+        try:
+            await self._forget_topics(self.groups.topic_ids() - existing)
+        except KafkaError as error:
+            logger.warning("deleted topics could not be forgotten yet: %s", error)
 
     async def heartbeat(self, request: ShareHeartbeat) -> HeartbeatResult:
         """One heartbeat, durable before it returns; the first one of a group already carries the
@@ -110,8 +113,10 @@ class ShareGroupCoordinator:
                 await self._initialize(group_id, missing)
             result = self.groups.heartbeat(request, self._image(), self._clock.monotonic_ms())
             self._schedule()
-            await self._write(group_id, result.records)
-            return result
+            written = self._write_soon(group_id, result.records) or self._log.latest(group_id)
+        # Others of the group go on meanwhile, so that many members share a sync.
+        await self._settle(written)
+        return result
 
     async def delete(self, group_id: str) -> None:
         """Delete an empty group and its delivery state. What fails may be tried again.
@@ -175,8 +180,8 @@ class ShareGroupCoordinator:
 
     async def topic_deleted(self, topic_id: UUID) -> None:
         """Forget a topic that is gone, and the delivery state of every group in it."""
-        await self._ready()
-        await self._forget_topics({topic_id})
+        if not self._out_of_step:  # else loading forgets it
+            await self._forget_topics({topic_id})
 
     def close(self) -> None:
         """Stop the session timer."""
@@ -275,6 +280,8 @@ class ShareGroupCoordinator:
             raise CoordinatorLoadInProgress
         if self._out_of_step:
             await self._reload()
+            if self._out_of_step:
+                raise CoordinatorNotAvailable
 
     def _write_each(self, records: Iterable[CoordinatorRecord]) -> list[Written]:
         by_group: dict[str, list[CoordinatorRecord]] = {}
@@ -297,7 +304,10 @@ class ShareGroupCoordinator:
             raise CoordinatorNotAvailable(str(error)) from error
 
     async def _write(self, group_id: str, records: Sequence[CoordinatorRecord]) -> None:
-        written = self._write_soon(group_id, records)
+        await self._settle(self._write_soon(group_id, records))
+
+    async def _settle(self, written: Written | None) -> None:
+        """Return when a write is durable; when it never will be, groups are loaded again."""
         if written is None:
             return
         try:

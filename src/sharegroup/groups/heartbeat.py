@@ -65,6 +65,12 @@ class ToInitialize(NamedTuple):
     start_offset: int
 
 
+def check_member_id(member_id: str) -> None:
+    """Raise InvalidRequest, in Kafka's words, for an id that is empty or too long."""
+    if not 0 < len(member_id) <= MEMBER_ID_LENGTH_MAX:
+        raise InvalidRequest("Invalid member id in the request.")
+
+
 def check_heartbeat(request: ShareHeartbeat) -> None:
     """Refuse what no state could make right, with Kafka's words.
 
@@ -72,8 +78,7 @@ def check_heartbeat(request: ShareHeartbeat) -> None:
         InvalidRequest: an id is missing or too long, the epoch is below -1, or a join names no
             topic.
     """
-    if not 0 < len(request.member_id) <= MEMBER_ID_LENGTH_MAX:
-        raise InvalidRequest("Invalid member id in the request.")
+    check_member_id(request.member_id)
     if not request.group_id:
         raise InvalidRequest("GroupId can't be empty.")
     if request.rack_id == "":

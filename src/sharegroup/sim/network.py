@@ -24,13 +24,14 @@ class SimulatedTransport(asyncio.Transport):
         self._protocol = protocol
         self._closing = False
         self._reading = True
+        self._travelling: deque[bytes | None] = deque()
         self._inbox: deque[bytes | None] = deque()
         self.other: SimulatedTransport | None = None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send to the other side."""
         if not self._closing and self.other is not None:
-            self._loop.call_later(LATENCY_S, self.other.deliver, bytes(data))
+            self.other.send(bytes(data))
 
     def writelines(self, chunks: Iterable[bytes | bytearray | memoryview]) -> None:
         """Send all chunks as one."""
@@ -47,7 +48,7 @@ class SimulatedTransport(asyncio.Transport):
         self._closing = True
         self._loop.call_soon(self._protocol.connection_lost, None)
         if self.other is not None:
-            self._loop.call_later(LATENCY_S, self.other.deliver, None)
+            self.other.send(None)
 
     def abort(self) -> None:
         """End the connection."""
@@ -73,9 +74,15 @@ class SimulatedTransport(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """There is no write buffer."""
 
-    def deliver(self, data: bytes | None) -> None:
-        """Take what the other side sent; None is its end."""
-        self._inbox.append(data)
+    def send(self, data: bytes | None) -> None:
+        """Put on its way here what the other side sent; None is its end. Order is kept by the
+        line: timers of one moment go off in any order.
+        """
+        self._travelling.append(data)
+        self._loop.call_later(LATENCY_S, self._arrive)
+
+    def _arrive(self) -> None:
+        self._inbox.append(self._travelling.popleft())
         self._hand_out()
 
     def _hand_out(self) -> None:

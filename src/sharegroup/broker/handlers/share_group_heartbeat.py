@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
-from sharegroup.groups.heartbeat import ShareHeartbeat
+from sharegroup.groups.heartbeat import ShareHeartbeat, check_member_id
 from sharegroup.wire.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
@@ -23,6 +23,7 @@ async def share_group_heartbeat(
 ) -> ShareGroupHeartbeatResponse:
     """Pass the heartbeat to the coordinator; null assignment means "as you know it"."""
     context.access.require_group(Operation.READ, request.group_id)
+    check_member_id(request.member_id)  # before topics, as Kafka does
     names = request.subscribed_topic_names
     for name in names or ():
         context.access.require_topic(Operation.DESCRIBE, name)
