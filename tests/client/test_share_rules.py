@@ -241,6 +241,21 @@ def test_a_consumer_is_for_one_task_at_a_time(broker: RunningServer) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("seen_max", [1, 5])
+def test_closing_in_the_loops_body_ends_the_loop(broker: RunningServer, seen_max: int) -> None:
+    async def scenario() -> None:
+        topic, group = await topic_with(broker.bootstrap, 5)
+        seen = Records()
+        async with consumer_of(broker, topic, group=group) as consumer:
+            async for record in consumer:
+                seen.append(record)
+                if len(seen) == seen_max:
+                    await consumer.close()
+        assert len(seen) == seen_max
+
+    run(scenario)
+
+
 def test_batches_are_accepted_by_going_round(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 60, partitions=2)

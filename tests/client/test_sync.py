@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client import IllegalState
+from sharegroup.client import IllegalState, Wakeup
 from sharegroup.model.errors import InvalidPartitions
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync import Admin, Producer, ShareConsumer
@@ -77,6 +77,55 @@ def test_leaving_a_loop_by_an_exception_releases(
         assert consumer.commit() == {TopicPartition(topic, 0): None}
     assert again == [(offset, 2) for offset in range(3, 10)]
     assert loop_threads() == []
+
+
+def drain(consumer: ShareConsumer) -> None:
+    while True:
+        consumer.poll(timeout_ms=60_000)
+
+
+def test_callback_wakeup_and_batches(broker: RunningServer, names: tuple[str, str]) -> None:
+    topic, group = names
+    with Producer(broker.bootstrap) as producer:
+        for number in range(10):
+            producer.send(topic, b"%d" % number, partition=0)
+    heard: list[tuple[str, bool]] = []
+
+    def callback(offsets: Any, error: Any) -> None:
+        with pytest.raises(IllegalState, match="callback"):
+            consumer.poll()
+        heard.append((threading.current_thread().name, error is None))
+
+    consumer = ShareConsumer(
+        topic,
+        group_id=group,
+        bootstrap_servers=broker.bootstrap,
+        acknowledgement_commit_callback=callback,
+        max_poll_records=5,
+    )
+    with consumer:
+        first = next(consumer.batches())
+        assert [record.offset for record in first] == list(range(len(first)))
+        assert consumer.commit(timeout_ms=30_000) == {TopicPartition(topic, 0): None}
+        assert heard == [(threading.current_thread().name, True)]
+        assert consumer.metrics()["consumer-share-metrics", "last-poll-seconds-ago"] >= 0
+        consumer.set_acknowledgement_commit_callback(None)
+        threading.Timer(0.1, consumer.wakeup).start()
+        with pytest.raises(Wakeup):
+            drain(consumer)
+    assert loop_threads() == []
+
+
+def test_closing_in_the_loops_body_ends_the_loop(
+    broker: RunningServer, names: tuple[str, str]
+) -> None:
+    topic, group = names
+    with Producer(broker.bootstrap) as producer:
+        producer.send(topic, b"0", partition=0)
+    with ShareConsumer(topic, group_id=group, bootstrap_servers=broker.bootstrap) as consumer:
+        for record in consumer:
+            assert record.value == b"0"
+            consumer.close()
 
 
 def test_an_error_of_one_record_is_told_by_its_result_and_by_flush(

@@ -266,10 +266,11 @@ class ShareConsumer:
         """Records without end, one by one. In implicit mode a record is accepted when the next one
         is asked for. Ends when the consumer is closed.
         """
-        loop = asyncio.get_running_loop()
-        now = loop.time
+        now = asyncio.get_running_loop().time
         while not self._closed:
-            iteration = self._holdings.iteration or await self._next_iteration()
+            iteration = self._holdings.iteration
+            if iteration is None or iteration.exhausted:
+                iteration = await self._next_iteration()
             for record in iteration.records[iteration.given :]:
                 if now() > self._yield_at:
                     await self._give_way()
@@ -277,8 +278,6 @@ class ShareConsumer:
                     break  # a poll in the loop's body has taken the rest
                 iteration.given += 1
                 yield record
-            else:
-                await self._next_iteration()
 
     async def batches(self, timeout_ms: int = 1_000) -> AsyncIterator[Records]:
         """What :meth:`poll` returns, without end, and without the empty ones. In implicit mode

@@ -100,16 +100,16 @@ class ShareConsumer(Front):
         inner = self._inner
         while self._thread is not None:
             now = self._thread.loop.time
-            iteration = inner._holdings.iteration or self._next_iteration()
+            iteration = inner._holdings.iteration
+            if iteration is None or iteration.exhausted:
+                iteration = self._next_iteration()
             for record in iteration.records[iteration.given :]:
-                if now() > inner._flush_at:
-                    self._run(inner._give_way())
                 if iteration is not inner._holdings.iteration:
                     break  # a poll in the loop's body has taken the rest
+                if now() > inner._flush_at:
+                    self._run(inner._give_way())
                 iteration.given += 1
                 yield record
-            else:
-                self._next_iteration()
 
     def batches(self, timeout_ms: int = 1_000) -> Iterator[Records]:
         """What :meth:`poll` returns, without end, and without the empty ones."""

@@ -55,6 +55,11 @@ class Iteration:
         self.given = 0
         self._accepted = 0  # the first record of the first delivery that is not accepted whole
 
+    @property
+    def exhausted(self) -> bool:
+        """The application has seen them all."""
+        return self.given == len(self.records)
+
     def accept_first(self, count: int) -> None:
         """ACCEPT for the first ``count`` records, where nothing was said of them."""
         while self._accepted < count:
@@ -199,7 +204,7 @@ class Holdings:
 
     @property
     def _all_given(self) -> bool:
-        return self.iteration is None or self.iteration.given == len(self.iteration.records)
+        return self.iteration is None or self.iteration.exhausted
 
     def accept_given(self) -> None:
         """Implicit mode: ACCEPT for every record that the application has been given."""
