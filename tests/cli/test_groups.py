@@ -18,39 +18,39 @@ def test_a_group_at_work(commands: Commands, topic: str) -> None:
     for _ in range(3):
         process.stdout.readline()
 
-    found = commands.ok("groups", "describe", topic, "--json").json
+    found = commands.inside("groups", "describe", topic, "--json").json
     assert (found["group"], found["state"]) == (topic, "Stable")
     assert found["configs"] == {"share.auto.offset.reset": "earliest"}
     (member,) = found["members"]
     assert member["topics"] == [topic]
     assert member["assignment"] == [{"topic": topic, "partition": n} for n in (0, 1)]
-    shown = commands.ok("groups", "describe", topic).stdout
+    shown = commands.inside("groups", "describe", topic).stdout
     assert member["member"] in shown
     assert "start offset" in shown
 
-    (row,) = rows_of(commands.ok("groups", "describe", topic, "--members", "--verbose").stdout)
+    (row,) = rows_of(commands.inside("groups", "describe", topic, "--members", "--verbose").stdout)
     assert row[:2] == [topic, member["member"]]
     assert row[4] == f"{topic}:0,1"
 
-    busy = commands.run("groups", "delete", topic)
+    busy = commands.inside("groups", "delete", topic)
     assert busy.status == 1
     assert busy.stderr.startswith(f"sharegroup: NON_EMPTY_GROUP: group {topic} has 1 member: ")
     assert member["member"] in busy.stderr
-    forgetting = commands.run("groups", "delete-offsets", topic, "--topic", topic)
+    forgetting = commands.inside("groups", "delete-offsets", topic, "--topic", topic)
     assert (forgetting.status, forgetting.stderr) == (1, busy.stderr)
 
     process.send_signal(signal.SIGINT)
     assert finish(process).status == 130
-    found = commands.ok("groups", "describe", topic, "--json").json
+    found = commands.inside("groups", "describe", topic, "--json").json
     assert (found["state"], found["members"]) == ("Empty", [])
     # Apache Kafka knows nothing of a partition from which no record was acknowledged (null), and
     # the start offset that it shows trails by a write: only the lag is right at once.
     assert all(set(p) == PARTITION_KEYS and not p["lag"] for p in found["partitions"])
 
-    assert {"group": topic, "state": "Empty"} in commands.ok("groups", "list", "--json").json
-    deleted = commands.ok("groups", "delete", topic, "--json").json
+    assert {"group": topic, "state": "Empty"} in commands.inside("groups", "list", "--json").json
+    deleted = commands.inside("groups", "delete", topic, "--json").json
     assert deleted == {"deleted": [topic], "refused": {}}
-    gone = commands.run("groups", "describe", topic)
+    gone = commands.inside("groups", "describe", topic)
     assert gone.status == 1
     assert gone.stderr.startswith("sharegroup: GROUP_ID_NOT_FOUND: ")
 
@@ -137,7 +137,7 @@ def test_a_group_forgets_topics(commands: Commands, topic: str) -> None:
 
 def test_settings(commands: Commands, name: str) -> None:
     settings = ("share.auto.offset.reset=earliest", "share.record.lock.duration.ms=20000")
-    done = commands.ok("groups", "set", name, *settings, "--json")
+    done = commands.inside("groups", "set", name, *settings, "--json")
     assert done.json == {
         "group": name,
         "configs": {
@@ -145,14 +145,14 @@ def test_settings(commands: Commands, name: str) -> None:
             "share.record.lock.duration.ms": "20000",
         },
     }
-    table = commands.ok("groups", "set", name, "share.auto.offset.reset=").stdout
+    table = commands.inside("groups", "set", name, "share.auto.offset.reset=").stdout
     assert "share.record.lock.duration.ms" in table
     assert "share.auto.offset.reset" not in table
 
 
 def test_settings_that_cannot_be(commands: Commands, name: str) -> None:
     for pair in ("share.auto.offset.reset=tomorrow", "share.auto.offset.rest=earliest"):
-        done = commands.run("groups", "set", name, pair)
+        done = commands.inside("groups", "set", name, pair)
         assert done.status == 1
         assert done.stderr.startswith("sharegroup: INVALID_CONFIG: ")
-    assert commands.run("groups", "set", name, "earliest").status == 2
+    assert commands.inside("groups", "set", name, "earliest").status == 2
