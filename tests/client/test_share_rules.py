@@ -399,8 +399,8 @@ def test_sixteen_members_in_one_process_drain_evenly(broker: RunningServer) -> N
     members, each = 16, 50
 
     async def scenario() -> None:
-        topic, group = await topic_with(broker.bootstrap, members * each, partitions=4)
-        async with Cluster(broker.bootstrap) as cluster:
+        topic, group = await topic_with(broker.bootstrap, 0, partitions=4)
+        async with Cluster(broker.bootstrap) as cluster, asyncio.timeout(2 * WAIT_S):
             consumers = [
                 ShareConsumer(
                     topic,
@@ -412,9 +412,12 @@ def test_sixteen_members_in_one_process_drain_evenly(broker: RunningServer) -> N
                 for _ in range(members)
             ]
             await asyncio.gather(*(consumer.start() for consumer in consumers))
+            while not all(consumer.assignment for consumer in consumers):
+                await cluster.refresh()  # a round trip: no busy loop
+            await produce(broker.bootstrap, topic, members * each)
             shares: list[list[Record]] = [[] for _ in consumers]
             while sum(map(len, shares)) < members * each:
-                polled = await asyncio.gather(*(one.poll(timeout_ms=200) for one in consumers))
+                polled = await asyncio.gather(*(one.poll(timeout_ms=500) for one in consumers))
                 for share, records in zip(shares, polled, strict=True):
                     share += records
             await asyncio.gather(*(consumer.close() for consumer in consumers))
