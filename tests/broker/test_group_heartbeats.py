@@ -17,7 +17,7 @@ from sharegroup.model.errors import (
     InvalidRequest,
     UnknownMemberId,
 )
-from tests.broker.group_wire import Assigned, World, assigned, simulate
+from tests.broker.group_wire import GROUP, Assigned, World, assigned, simulate
 
 AT_ONCE = "group.share.assignment.interval.ms=0"
 BATCHED = "group.share.assignment.interval.ms=1000"
@@ -266,6 +266,19 @@ def test_a_heartbeat_that_cannot_be_written_is_forgotten_and_may_be_sent_again()
         assert [m.member_id for m in (await world.describe()).members] == ["m", "n"]
 
     simulate(scenario)
+
+
+def test_a_group_may_have_an_interval_of_its_own() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 2)
+        own = {"share.assignment.interval.ms": "0"}
+        world.broker.configs.set_group(GROUP, own, validate_only=False)
+        await world.heartbeat("m1", 0, ["foo"])
+        second = assigned(await world.heartbeat("m2", 0, ["foo"]))
+        assert second is not None
+        assert len(second[foo]) == 1
+
+    simulate(scenario, BATCHED)
 
 
 def test_members_that_join_together_share_syncs() -> None:

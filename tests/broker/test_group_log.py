@@ -154,3 +154,19 @@ def test_a_round_that_finds_no_space_leaves_the_old_records() -> None:
         assert (await world.describe("refused")).error_code == GroupIdNotFound.code
 
     simulate(scenario, EVERY_20)
+
+
+def test_groups_over_several_partitions() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 2)
+        for number in range(12):
+            await come_and_go(world, 3, f"g{number}")
+            await world.heartbeat("m", 0, ["foo"], f"g{number}")
+        await rounds_end(world)
+        logs = [world.broker.topics.log("__consumer_offsets", number) for number in range(3)]
+        assert all(log.log_start_offset > 0 for log in logs)
+        before = all_records(world)
+        await world.crash()
+        assert all_records(world) == before
+
+    simulate(scenario, EVERY_20, "offsets.topic.num.partitions=3")

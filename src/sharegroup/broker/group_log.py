@@ -78,7 +78,7 @@ class GroupLog:
         Raises:
             KafkaStorageError: the disk failed.
         """
-        partition = group_partition(group_id, self._topic.partition_count)
+        partition = self._partition(group_id)
         written = Written(
             partition, self._topic.write(partition, [encode_record(record) for record in records])
         )
@@ -95,7 +95,7 @@ class GroupLog:
         """The last write to the partition of a group, None when there was none since the start:
         what an answer that needs no record of its own may depend on.
         """
-        return self._latest.get(group_partition(group_id, self._topic.partition_count))
+        return self._latest.get(self._partition(group_id))
 
     async def wait_durable(self, written: Written) -> None:
         """Return when what was written is durable.
@@ -125,6 +125,10 @@ class GroupLog:
                     yield record
             self._since_round[partition] = count
 
+    def _partition(self, group_id: str) -> int:
+        count = self._topic.partition_count
+        return 0 if count == 1 else group_partition(group_id, count)
+
     async def _go_round(self, partition: int) -> None:
         try:
             await self._rewrite(partition)
@@ -137,9 +141,9 @@ class GroupLog:
         """One round; see the module. A replay meanwhile ends it: groups are not what they were."""
         self._since_round[partition] = 0
         replays = self._replays
-        log, count = self._topic.log(partition), self._topic.partition_count
+        log = self._topic.log(partition)
         begins_at = log.log_end_offset
-        group_ids = [g for g in self._live.ids() if group_partition(g, count) == partition]
+        group_ids = [g for g in self._live.ids() if self._partition(g) == partition]
         size = 0
         for at in range(0, len(group_ids), ROUND_GROUPS):
             records = [
