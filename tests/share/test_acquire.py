@@ -207,3 +207,11 @@ def test_a_throttled_run_never_follows_other_records_nor_is_followed_by_them() -
 def test_a_throttled_portion_keeps_within_the_records_asked_for() -> None:
     leader = Leader(0, (StateBatch(0, 19, 0, 3),))
     assert leader.acquire((0, 19), records_max=4) == [AcquiredRange(0, 3, 4)]
+
+
+def test_a_read_that_ends_before_what_is_available_gives_nothing_of_it() -> None:
+    leader = Leader()
+    leader.acquire((0, 9))
+    leader.acknowledge(AckBatch(5, 9, RELEASE))
+    assert leader.acquire((0, 4), fetch_offset=0) == []
+    assert leader.partition.next_fetch_offset() == 5
