@@ -98,11 +98,12 @@ async def send_write(
 
 async def joined(bootstrap: str, group: str, topic: str) -> WireMember:
     """A member of the group, as soon as its coordinator lets it in."""
-    while True:
-        try:
-            return await WireMember.join(bootstrap, group, topic)
-        except RetriableError:
-            await asyncio.sleep(RETRY_S)
+    async with asyncio.timeout(LOADED_S):
+        while True:
+            try:
+                return await WireMember.join(bootstrap, group, topic)
+            except RetriableError:
+                await asyncio.sleep(RETRY_S)
 
 
 async def until_acquired(bootstrap: str, group: str, topic: str) -> None:

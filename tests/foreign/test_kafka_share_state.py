@@ -52,7 +52,7 @@ OPTIONS = (
 )
 TOPIC = "orders"
 PARTITIONS = 2
-RECORDS = 30
+RECORDS = 15
 GROUPS = ("mixed", "altered", "deleted", "untouched")
 READY_S = 30
 TOMBSTONE = "<DELETE>"
@@ -101,20 +101,27 @@ async def shown(port: int, topic_id: UUID) -> Shown:
     return found
 
 
-def consume(bootstrap: str, group: str, rounds: int) -> None:
-    """Accept, release and reject by turns, with a commit after each poll."""
+def consume(bootstrap: str, group: str) -> None:
+    """Accept, release and reject by turns, until every record has come once; each answer is
+    committed alone, so that there are snapshots among the updates."""
     Admin(bootstrap).start_group_at_earliest(group)
     verbs = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
+    seen = set()
     with share_consumer(bootstrap, group, TOPIC, explicit=True) as consumer:
-        for _ in range(rounds):
+        while len(seen) < PARTITIONS * RECORDS:
             for message in receive(consumer):
+                seen.add((message.partition(), message.offset()))
                 consumer.acknowledge(message, verbs[message.offset() % 3])
-            consumer.commit_sync(30)
+                consumer.commit_sync(30)
 
 
-async def administrate(port: int) -> None:
-    """One group begins anew elsewhere, one is deleted."""
+async def administrate(port: int, topic_id: UUID) -> None:
+    """One group begins anew elsewhere, one is deleted, and one has a leader elsewhere."""
     connection = await connect(port)
+    peer = Peer(connection, topic_id, "mixed")
+    _, epoch, _, start, complete = await peer.summary()
+    states = [(start + 200 + 10 * n, start + 205 + 10 * n, 2 * n, 1 + n) for n in range(3)]
+    assert await peer.write(*states, epoch=epoch, leader=-1, complete=complete + 12) == 0
     partition = AlterShareGroupOffsetsRequestPartition(1, 12)
     topic = AlterShareGroupOffsetsRequestTopic(TOPIC, [partition])
     altered = await connection.send(
@@ -193,17 +200,18 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
     with KafkaBroker(tmp_path_factory.mktemp("kafka"), *OPTIONS) as kafka:
         admin = Admin(kafka.bootstrap)
         admin.create_topic(TOPIC, PARTITIONS)
-        produce(kafka.bootstrap, TOPIC, [b"%d" % n for n in range(PARTITIONS * RECORDS)])
+        values = [b"%d" % n for n in range(PARTITIONS * RECORDS)]
+        produce(kafka.bootstrap, TOPIC, values)  # as many in each partition
         with ThreadPoolExecutor() as members:  # joining takes five seconds at Apache Kafka
             consuming = [
-                members.submit(consume, kafka.bootstrap, group, rounds)
-                for group, rounds in (("mixed", 12), ("altered", 2), ("deleted", 1))
+                members.submit(consume, kafka.bootstrap, group)
+                for group in ("mixed", "altered", "deleted")
             ]
         for done in consuming:
             done.result()
         found = read_topic_id(LocalDisk(), str(kafka.data / f"{TOPIC}-0"))
         assert found is not None
-        asyncio.run(administrate(kafka.port))
+        asyncio.run(administrate(kafka.port, found))
         at_kafka = asyncio.run(settled(kafka.port, found))
         kafka.stop()
         at_ours, changed_at_ours = asyncio.run(move_to_ours(kafka.data, ours, found))

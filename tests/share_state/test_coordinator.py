@@ -175,6 +175,13 @@ def test_the_count_never_goes_back_at_the_same_start() -> None:
     assert coordinator.summary(KEY) == StateSummary(5, -1, 12, 0)
 
 
+def test_a_new_start_without_a_count_makes_it_unknown() -> None:
+    coordinator = initialized(3)
+    write(coordinator, start_offset=8, complete=4)
+    write(coordinator, start_offset=9, complete=-1)
+    assert coordinator.summary(KEY) == StateSummary(5, -1, 9, -1)
+
+
 @pytest.mark.parametrize(
     "batch",
     [

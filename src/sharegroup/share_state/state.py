@@ -61,13 +61,13 @@ class DurableState:
         """Take in a write; -1 leaves start offset or count. :meth:`merge_when_due` is to follow,
         at once or after many.
 
-        Neither moves back: a start behind the stored one is late news, and its count is of another
-        window (KAFKA-20694).
+        Neither moves back (KAFKA-20694). A count is of the window at its start: one that comes with
+        a start behind the stored one is late news, and a new start without a count makes it
+        unknown.
         """
         if start_offset > self.start_offset:
             self.start_offset = start_offset
-            if complete != UNKNOWN_COUNT:
-                self.delivery_complete_count = complete
+            self.delivery_complete_count = complete
         elif start_offset in (self.start_offset, UNINITIALIZED_OFFSET):
             self.delivery_complete_count = max(self.delivery_complete_count, complete)
         self.pile += batches
