@@ -28,6 +28,10 @@ from sharegroup.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from sharegroup.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -61,6 +65,13 @@ APPLY_S = 0.1
 LOCK_MS = 1000
 EXPIRE_S = 1.5
 GROUP_RESOURCE = 32
+# kind -> records at most, renewing, partition, answers, first epoch
+BAD_FETCHES = {
+    "unknown partition": (0, False, 77, [], False),
+    "answers in the first epoch": (0, False, 0, [(0, 0, [1])], True),
+    "renewing with a limit": (5, True, 0, [], False),
+    "answers to an unknown partition": (0, False, 77, [(0, 0, [1])], False),
+}
 CONFIGS = {
     "share.delivery.count.limit": ("2", "3", "5", "10", "1", "many"),
     "share.renew.acknowledge.enable": ("true", "false"),
@@ -196,6 +207,20 @@ class Player:
             return f"{kind}: {error_name(response.error_code)}"
         return f"{kind}: {listed(acknowledge_codes(response))}"
 
+    async def bad_fetch(self, member: WireMember, seed: int) -> str:
+        """A fetch that no client should send; nothing is acquired by any of them. What it has put
+        into the session goes with the session."""
+        rng = random.Random(seed)
+        kind = rng.choice(list(BAD_FETCHES))
+        if kind != "answers in the first epoch":
+            await member.open_session()
+        response = await member.bad_fetch(*BAD_FETCHES[kind])
+        if response.error_code:
+            return f"{kind}: {error_name(response.error_code)}"
+        await self.close_session(member)
+        errors = list(fetch_errors(response))
+        return f"{kind}: {', '.join(errors) or 'nothing'}, {listed(acknowledge_codes(response))}"
+
     async def wrong_epoch(self, member: WireMember, seed: int) -> str:
         """A session epoch that is not the next one."""
         await member.open_session()
@@ -326,6 +351,15 @@ class Player:
         if response.error_code:
             return error_name(response.error_code)
         return error_name(response.responses[0].partitions[0].error_code)
+
+    async def delete_offsets(self, _: WireMember) -> str:
+        """Forget the topic; only an empty group allows it."""
+        topic = DeleteShareGroupOffsetsRequestTopic(self._name)
+        request = DeleteShareGroupOffsetsRequest(self._name, [topic])
+        response = await self._ask(apis.DELETE_SHARE_GROUP_OFFSETS, request)
+        if response.error_code:
+            return error_name(response.error_code)
+        return error_name(response.responses[0].error_code)
 
     async def delete_group(self, _: WireMember) -> str:
         """Delete the group, which must be empty."""

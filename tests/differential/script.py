@@ -42,6 +42,7 @@ WEIGHTS = {
     "poll": 30,
     "acknowledge": 34,
     "bad_acknowledge": 8,
+    "bad_fetch": 5,
     "wrong_epoch": 5,
     "wrong_heartbeat": 3,
     "close_session": 4,
@@ -91,7 +92,7 @@ def _steps(rng: random.Random, partitions: int, length: int) -> Iterator[Step]:
             case "acknowledge":
                 way = rng.choice(("acknowledge", "acknowledge", "fetch"))
                 yield Step(verb, member, (way, seed))
-            case "bad_acknowledge" | "wrong_epoch" | "wrong_heartbeat" | "configure":
+            case "bad_acknowledge" | "bad_fetch" | "wrong_epoch" | "wrong_heartbeat" | "configure":
                 yield Step(verb, member, (seed,))
             case "delete_records" | "alter_offsets":
                 yield Step(verb, 0, (rng.randrange(partitions), seed))
@@ -124,6 +125,9 @@ def _ending(rng: random.Random) -> Iterator[Step]:
     yield Step("acknowledge", 0, ("acknowledge", rng.randrange(1 << 30)))
     yield Step("describe_offsets")
     yield Step("leave", 0)
+    if rng.random() < 0.3:
+        yield Step("delete_offsets", 0)
+        yield Step("describe_offsets")
     if rng.random() < 0.3:
         yield Step("delete_group")
         yield Step("describe_group")

@@ -137,7 +137,23 @@ class WireMember:
         )
         return await self.send(apis.SHARE_FETCH, request)
 
-    async def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    async def bad_fetch(
+        self,
+        records: int,
+        renew: bool,
+        partition: int,
+        batches: list[Batch],
+        first_epoch: bool,
+    ) -> Any:
+        """A ShareFetch of anything, which leaves the session as it finds it."""
+        part = FetchPartition(partition, [FetchAcknowledgementBatch(*batch) for batch in batches])
+        request = ShareFetchRequest(
+            *(self.group, self.member_id, 0 if first_epoch else self.session_epoch),
+            *(0, 0, 1 << 20 if records else 0, records, records),
+            is_renew_ack=renew,
+            topics=[FetchTopic(self.topic_id, [part])],
+        )
+        response = await self.send(apis.SHARE_FETCH, request)
+        if response.error_code == 0 and not first_epoch:
+            self.session_epoch += 1
+        return response
