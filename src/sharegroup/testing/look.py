@@ -84,6 +84,6 @@ def _range(span: Span) -> RangeView:
         first=span.first,
         last=span.last,
         state=span.state.name,
-        delivery_count=span.delivery_count,
+        delivery_count=max(0, span.delivery_count),  # -1: never in the log
         member_id=None if span.lock is None else span.lock.member_id,
     )
