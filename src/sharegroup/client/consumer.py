@@ -71,7 +71,8 @@ class ShareConsumer:
         check_crcs: check the checksum of each batch.
         acknowledgement_commit_callback: called in :meth:`poll`, :meth:`commit` and :meth:`close`
             with ({partition: offset ranges}, error or None) for acknowledgements that are through.
-        cluster: connections to share with others; it is not closed then.
+        cluster: connections to share with others; it is not closed then. A connection answers in
+            order: fetches of several consumers that wait on one of them wait for each other.
     """
 
     def __init__(
