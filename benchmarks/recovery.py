@@ -26,6 +26,7 @@ from sharegroup.model.errors import RetriableError, error_from_code
 from sharegroup.wire import apis
 from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
+from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 
 IN_FLIGHT = 1_000_000
 FRAGMENTS = 100_000
@@ -98,6 +99,12 @@ async def send_write(
 
 async def joined(bootstrap: str, group: str, topic: str) -> WireMember:
     """A member of the group, as soon as its coordinator lets it in."""
+    host, port = bootstrap.split(":")
+    asking = await Connection.open(host, int(port), client_id="peer", timeout_ms=TIMEOUT_MS)
+    # Apache Kafka makes the topic of the group coordinator when it is asked for it.
+    request = FindCoordinatorRequest(coordinator_keys=[group])
+    await asking.send(apis.FIND_COORDINATOR, request, timeout_ms=TIMEOUT_MS)
+    asking.close()
     async with asyncio.timeout(LOADED_S):
         while True:
             try:
