@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Literal, Self
 
@@ -174,8 +175,8 @@ class ShareConsumer:
         try:
             if self._lock_keeper is not None:
                 self._lock_keeper.cancel()
-            await self._release_all()
-            await self._member.close(timeout_ms=timeout_ms)
+            left_ms = await self._release_all(min(timeout_ms, self._cluster.request_timeout_ms))
+            await self._member.close(timeout_ms=left_ms)
             self._callback.run()
         finally:
             if self._owns_cluster:
@@ -234,14 +235,19 @@ class ShareConsumer:
         back.
         """
         self._check_usable()
-        await self._release_all()
-        await self._member.leave()
+        left_ms = await self._release_all(self._cluster.request_timeout_ms)
+        await self._member.leave(timeout_ms=left_ms)
         self._callback.run()
 
-    async def _release_all(self) -> None:
-        self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
-        await self._committer.finish()
+    async def _release_all(self, timeout_ms: int) -> int:
+        """Queue a last word on all that is held; how much of the time is left."""
+        deadline = self._now() + timeout_ms / 1000
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
+                await self._committer.finish()
         self._committer.queue(self._holdings.release_all())
+        return max(0, int((deadline - self._now()) * 1000))
 
     # --- receiving --------------------------------------------------------------------------------
 
