@@ -27,6 +27,7 @@ POLL = "poll(1, {}, 7, {}) -> {}"
         (POLL.format(5, 0, "p0 1-9x2, p0 12-12x2"), POLL.format(5, 0, "p0 1-9x2"), Seen.PARTED),
         (POLL.format(5, 0, "p0 1-9x2"), POLL.format(5, 0, "p0 1-9x3"), Seen.DIFFERENT),
         (POLL.format(5, 0, "p0 1-9x2"), POLL.format(5, 0, "nothing"), Seen.DIFFERENT),
+        (POLL.format(5, 0, "p0 1-4x2"), POLL.format(5, 0, "p0 1-4x2, p0 5-9x2"), Seen.PARTED),
         (POLL.format(5, 1, "p0 1-5x2"), POLL.format(5, 1, "p0 1-4x2"), Seen.DIFFERENT),
         (POLL.format(10_000, 0, "p0 1-5x2"), POLL.format(10_000, 0, "p0 1-4x2"), Seen.DIFFERENT),
     ],
