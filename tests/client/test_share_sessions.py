@@ -168,7 +168,7 @@ def test_a_quick_application_gets_more_than_one_polls_worth_ahead() -> None:
                 seen += len(records)
             asked = [request.max_records for _, request in group.fetches]
             assert asked[0] == 10
-            assert max(asked) <= 40
+            assert max(asked) <= 160
             assert {request.batch_size for _, request in group.fetches} == {10}
 
     run(scenario)

@@ -18,9 +18,9 @@ log = logging.getLogger("sharegroup.client")
 
 _AHEAD_S: Final = 0.05
 """How much of the application's time a fetch ahead may bring work for."""
-_AHEAD_POLLS_MAX: Final = 4
-"""And how many polls' worth: a share partition lets 2,000 records be in flight (Kafka's default),
-which others want to have their part of.
+_AHEAD_POLLS_MAX: Final = 16
+"""And how many polls' worth: with the default of 500, what four share partitions let be in flight
+(2,000 each).
 """
 
 
