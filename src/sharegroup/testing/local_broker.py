@@ -91,7 +91,7 @@ class _Run:
         else:
             loop.stop_listening()
             for connection in broker.connections.all():
-                connection.close()
+                connection.abort()
 
 
 class LocalBroker:
