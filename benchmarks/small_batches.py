@@ -1,6 +1,6 @@
 """A producer that does not batch: every record is a batch of its own.
 
-200,000 records of 100 B, drained with Java's ShareConsumerPerformance, implicit acknowledgement.
+500,000 records of 100 B, drained with Java's ShareConsumerPerformance, implicit acknowledgement.
 This is where Apache Kafka's share groups are slowest: it keeps one object for each batch.
 """
 
@@ -13,7 +13,7 @@ from tests.servers.admin import SILENT
 
 RATE = "small-batches"
 CPU = "small-batches-cpu"
-RECORDS = 200_000
+RECORDS = 500_000
 VALUE = b"x" * 100
 QUEUE = 10_000
 FLUSH_SECONDS = 300
