@@ -56,6 +56,12 @@ def test_the_spark_example(server: SharegroupServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+def test_the_test_example(server: SharegroupServer, tmp_path: Path) -> None:
+    assert len(EXAMPLES[2].strip().splitlines()) <= 15
+    run_example(EXAMPLES[2], server, tmp_path)  # it has a broker of its own
+
+
+@pytest.mark.process
 def test_the_commands(server: SharegroupServer, tmp_path: Path) -> None:
     assert COMMANDS is not None
     lines = COMMANDS.group(1).strip().splitlines()[1:]
