@@ -35,8 +35,9 @@ class FaultyFile(LocalFile):
 
 
 class FaultyDisk(LocalDisk):
-    """``append_errno`` and ``read_errno`` fail all appends and reads; ``sync_fails`` names files
-    by a part of their path; ``hold`` keeps rounds of sync from ending until it is set.
+    """``append_errno`` and ``read_errno`` fail all appends and reads; ``sync_fails`` and
+    ``open_fails`` name files by a part of their path; ``hold`` keeps rounds of sync from ending
+    until it is set.
     """
 
     def __init__(self) -> None:
@@ -44,10 +45,13 @@ class FaultyDisk(LocalDisk):
         self.append_errno = 0
         self.read_errno = 0
         self.sync_fails = ""
+        self.open_fails = ""
         self.hold: asyncio.Event | None = None
         self.synced: list[list[str]] = []
 
     def open(self, path: str) -> FaultyFile:
+        if self.open_fails and self.open_fails in path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         return FaultyFile(path, self)
 
     async def sync(self, files: Sequence[DiskFile]) -> None:

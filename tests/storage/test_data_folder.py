@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 from pathlib import Path
 from uuid import UUID
@@ -256,6 +255,42 @@ def test_deleted_records_stay_deleted_after_a_crash(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_topic_made_again_starts_at_its_own_beginning_after_a_crash(tmp_path: Path) -> None:
+    async def main() -> None:
+        folder = await open_folder(tmp_path, SMALL)
+        log = await one_log(folder)
+        await append_durably(log, *(batch(b"old") for _ in range(9)))
+        await log.delete_records(6)
+        folder.checkpoint()
+        await folder.delete_topic("t")
+        await folder.create_topic("t", OTHER_ID, 1, {})
+        values = [f"new {number}".encode() for number in range(8)]
+        await append_durably(await one_log(folder), *map(batch, values))
+        await abandon(folder)
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.problems == []
+            assert [value for _, value in await read_values(await one_log(folder))] == values
+
+    run(main())
+
+
+def test_a_partition_that_could_not_be_opened_once_keeps_its_start(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as folder:
+            log = await one_log(folder)
+            await append_durably(log, *(batch(b"v") for _ in range(9)))
+            await log.delete_records(6)
+        disk = FaultyDisk()
+        disk.open_fails = "t-0"
+        async with opened(tmp_path, disk=disk) as folder:
+            await folder.create_topic("u", OTHER_ID, 1, {})
+            folder.checkpoint()
+        async with opened(tmp_path) as folder:
+            assert (await one_log(folder)).log_start_offset == 6
+
+    run(main())
+
+
 def test_a_partition_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
@@ -263,14 +298,10 @@ def test_a_partition_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> 
             await append_durably(folder.log("t", 0), batch(b"a"))
             await append_durably(folder.log("t", 1), batch(b"b"))
 
-        class BadSector(FaultyDisk):
-            def open(self, path: str):  # type: ignore[no-untyped-def]
-                if "t-0" in path:
-                    raise OSError(errno.EIO, "bad sector", path)
-                return super().open(path)
-
-        async with opened(tmp_path, disk=BadSector()) as folder:
-            with pytest.raises(KafkaStorageError, match="bad sector"):
+        disk = FaultyDisk()
+        disk.open_fails = "t-0"
+        async with opened(tmp_path, disk=disk) as folder:
+            with pytest.raises(KafkaStorageError, match="Input/output error"):
                 folder.log("t", 0)
             assert await read_values(folder.log("t", 1)) == [(0, b"b")]
 

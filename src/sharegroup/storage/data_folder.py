@@ -92,7 +92,7 @@ class DataFolder:
         self._offline: dict[TopicPartition, str] = {}
         self._changing = asyncio.Lock()
         self._producer_ids = ProducerIdAllocator(catalog.facts.producer_ids_end)
-        self._checkpointed: tuple[dict[TopicPartition, int], dict[TopicPartition, int]] = ({}, {})
+        self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
 
     @classmethod
     async def open(
@@ -226,16 +226,15 @@ class DataFolder:
             facts = self._topic(name)
             try:
                 self._catalog.remove_topic(name)
-                logs = []
-                for partition in range(facts.partitions):
-                    key = TopicPartition(name, partition)
+                keys = [TopicPartition(name, number) for number in range(facts.partitions)]
+                logs = {key: self._logs.pop(key) for key in keys if key in self._logs}
+                for key in keys:
                     self._offline.pop(key, None)
-                    log = self._logs.pop(key, None)
-                    if log is not None:
-                        log.fail(UnknownTopicOrPartition())
-                        logs.append((log, self._set_aside(key, facts.topic_id, "delete")))
+                for log in logs.values():
+                    log.fail(UnknownTopicOrPartition())
+                asides = [self._set_aside(key, facts.topic_id, "delete") for key in logs]
                 await self.flusher.round_over()
-                for log, aside in logs:
+                for log, aside in zip(logs.values(), asides, strict=True):
                     log.close()
                     self._disk.remove(aside)
             except OSError as error:
@@ -265,9 +264,11 @@ class DataFolder:
 
     async def _grow(self, name: str, facts: TopicFacts, first: int) -> None:
         """Write a topic down and open its partitions from ``first`` on."""
+        keys = [TopicPartition(name, number) for number in range(first, facts.partitions)]
         try:
+            if any(key in known for known in self._checkpointed.values() for key in keys):
+                self.checkpoint()  # an earlier topic's start would hide this one's records
             self._catalog.put_topic(name, facts)
-            keys = [TopicPartition(name, number) for number in range(first, facts.partitions)]
             for key in keys:
                 self._forget_leftovers(key)
             await self._open_partitions(dict.fromkeys(keys, LastKnown()))
@@ -296,6 +297,7 @@ class DataFolder:
         self._clear_folder(names)
         points = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.RECOVERY_POINTS}")
         starts = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.LOG_STARTS}")
+        self._checkpointed = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
         await self._open_partitions(
             {
                 key: LastKnown(
@@ -408,19 +410,20 @@ class DataFolder:
         scan.
         """
         points = {key: log.recovery_point for key, log in self._logs.items()}
-        starts = self._log_starts()
-        if (points, starts) != self._checkpointed:
-            path = f"{self.path}/{checkpoints.RECOVERY_POINTS}"
-            checkpoints.write_offsets(self._disk, path, points)
-            self._write_log_starts()
-            self._checkpointed = points, starts
+        self._write_checkpoint(checkpoints.RECOVERY_POINTS, points)
+        self._write_log_starts()
 
     def _write_log_starts(self, _: LocalPartitionLog | None = None) -> None:
-        path = f"{self.path}/{checkpoints.LOG_STARTS}"
-        checkpoints.write_offsets(self._disk, path, self._log_starts())
+        starts = {key: log.log_start_offset for key, log in self._logs.items()}
+        self._write_checkpoint(checkpoints.LOG_STARTS, starts)
 
-    def _log_starts(self) -> dict[TopicPartition, int]:
-        return {key: log.log_start_offset for key, log in self._logs.items()}
+    def _write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Of partitions that could not be opened the file goes on saying what it said."""
+        old = self._checkpointed.get(name, {})
+        new = offsets | {key: old[key] for key in self._offline if key in old}
+        if new != old:
+            checkpoints.write_offsets(self._disk, f"{self.path}/{name}", new)
+            self._checkpointed[name] = new
 
     async def close(self) -> None:
         """Sync everything, write indexes, snapshots, checkpoints and the clean marker, give the
