@@ -95,3 +95,11 @@ def test_what_nobody_can_have_read_is_given_back(commands: Commands, topic: str)
 
 def test_no_group(commands: Commands) -> None:
     assert commands.run("consume", "t").status == 2
+
+
+def test_who_waits_for_a_topic_that_is_not_there_is_told(commands: Commands, name: str) -> None:
+    done = commands.ok("consume", name, "-g", name, "--timeout", "0.1")
+    assert done.stderr == (
+        f"sharegroup: there is no topic {name} that this user sees; waiting for it\n"
+        "0 records accepted\n"
+    )

@@ -46,8 +46,8 @@ DRY = ("--dry-run",)
     [
         (("g", *ONE, *TO), "either --dry-run"),
         (("g", *ONE, *TO, *DRY, "--execute"), "either --dry-run"),
-        (("g", *ONE, *DRY), "say where to, by one of --to-earliest"),
-        (("g", *ONE, *TO, "--to-latest", *DRY), "say where to, by one of"),
+        (("g", *ONE, *DRY), "say where to, by exactly one of --to-earliest"),
+        (("g", *ONE, *TO, "--to-latest", *DRY), "say where to, by exactly one of"),
         (("g", *TO, *DRY), "say which topics"),
         (("g", *ONE, "--all-topics", *TO, *DRY), "say which topics"),
         ((*ONE, *TO, *DRY), "name a group, or take --all-groups"),

@@ -88,8 +88,7 @@ def consume(
 
 
 async def _consume(wanted: Wanted, *, from_beginning: bool) -> int:
-    if from_beginning:
-        await _begin_at_earliest(wanted)
+    await _prepare(wanted, from_beginning=from_beginning)
     printing = Printing(wanted)
     with Stopping() as stopping:
         consumer = ShareConsumer(
@@ -109,9 +108,14 @@ async def _consume(wanted: Wanted, *, from_beginning: bool) -> int:
     return stopping.exit_code or printing.exit_code
 
 
-async def _begin_at_earliest(wanted: Wanted) -> None:
+async def _prepare(wanted: Wanted, *, from_beginning: bool) -> None:
+    """Begin the group, and say what the user would otherwise wait for without knowing why."""
     async with Admin(wanted.bootstrap_server) as admin:
-        if not await admin.begin_group_at(wanted.group, "earliest"):
+        there = {topic.name for topic in await admin.list_topics(include_internal=True)}
+        for name in wanted.topics:
+            if name not in there:
+                complain(f"there is no topic {name} that this user sees; waiting for it")
+        if from_beginning and not await admin.begin_group_at(wanted.group, "earliest"):
             complain(f"group {wanted.group} is not new: it goes on where it is (--from-beginning)")
 
 

@@ -13,7 +13,7 @@ from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_
 from sharegroup.cli.offset_plan import partitions_text
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
-from sharegroup.cli.settings import own_settings
+from sharegroup.cli.settings import settings_if_shown
 from sharegroup.cli.tables import print_json, print_rows, print_table
 from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import (
@@ -120,7 +120,7 @@ async def _looked_up(asking: Asking, group: str) -> dict[str, Any]:
         offsets = await admin.list_share_group_offsets(group)
         found["partitions"] = [_partition(where, one) for where, one in offsets.items()]
     if view is View.ALL:
-        found["configs"] = own_settings(await admin.describe_configs("group", group))
+        found["configs"] = await settings_if_shown(admin, "group", group)
     return found
 
 

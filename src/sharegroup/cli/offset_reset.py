@@ -153,7 +153,7 @@ def _target(
     if file is not None:
         targets.append(Target(plan=_read_plan(file)))
     if len(targets) != 1:
-        raise UsageError(f"say where to, by one of {TARGETS}")
+        raise UsageError(f"say where to, by exactly one of {TARGETS}")
     return targets[0]
 
 

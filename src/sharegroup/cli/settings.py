@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharegroup.cli.outcome import UsageError
+from sharegroup.cli.outcome import UsageError, complain
+from sharegroup.client.admin import Admin, Resource
 from sharegroup.client.descriptions import ConfigSetting
+from sharegroup.model.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
 
 # Kafka's ConfigSource: set on the topic, set on the group. All others are inherited.
 OWN_SOURCES: Final = frozenset({1, 8})
@@ -30,3 +32,18 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
 def own_settings(configs: Mapping[str, ConfigSetting]) -> dict[str, str | None]:
     """Those that somebody set on the resource itself."""
     return {name: one.value for name, one in configs.items() if one.source in OWN_SOURCES}
+
+
+async def settings_if_shown(
+    admin: Admin, kind: Resource, name: str
+) -> dict[str, str | None] | None:
+    """The own settings of a topic or group; None, said on stderr, for who may not see them.
+
+    The right to see settings (DESCRIBE_CONFIGS) is one of its own in Kafka: who has only the
+    right to describe still gets the rest of a description.
+    """
+    try:
+        return own_settings(await admin.describe_configs(kind, name))
+    except (GroupAuthorizationFailed, TopicAuthorizationFailed):
+        complain(f"the settings of {kind} {name} are not shown: they need DESCRIBE_CONFIGS")
+        return None

@@ -8,7 +8,7 @@ import typer
 
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, complain, exit_code, explain, run
-from sharegroup.cli.settings import own_settings, parse_settings
+from sharegroup.cli.settings import parse_settings, settings_if_shown
 from sharegroup.cli.tables import count, print_json, print_rows, print_table
 from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import OffsetSpec
@@ -136,7 +136,6 @@ async def _described(admin: Admin, name: str) -> dict[str, Any]:
     led = [TopicPartition(name, p.partition) for p in topic.partitions if p.leader is not None]
     earliest = await admin.list_offsets(led, OffsetSpec.EARLIEST)
     latest = await admin.list_offsets(led, OffsetSpec.LATEST)
-    configs = await admin.describe_configs("topic", name)
     return {
         "topic": name,
         "id": topic_id_text(topic.topic_id),
@@ -151,5 +150,5 @@ async def _described(admin: Admin, name: str) -> dict[str, Any]:
             for p in topic.partitions
             for where in [TopicPartition(name, p.partition)]
         ],
-        "configs": own_settings(configs),
+        "configs": await settings_if_shown(admin, "topic", name),
     }

@@ -1,0 +1,58 @@
+"""What a user who may not do everything sees; the broker has ACLs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.broker.authorization.clients import ADMIN, write_acls
+from tests.cli.command import Commands
+from tests.servers.process import HOST, free_port
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.process
+
+ACLS = [
+    "ALLOW,User:ANONYMOUS,*,DESCRIBE,GROUP,workers,LITERAL",
+    "ALLOW,User:ANONYMOUS,*,DESCRIBE,TOPIC,jobs,LITERAL",
+]
+
+
+@pytest.fixture(scope="module")
+def anybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """May describe group ``workers`` and topic ``jobs``, without their settings."""
+    folder = tmp_path_factory.mktemp("guarded")
+    admin = f"{HOST}:{free_port()}"
+    settings = (
+        f"listeners=PLAINTEXT://{HOST}:0,ADMIN://{admin}",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,ADMIN:PLAINTEXT",
+        f"listener.principal.map=ADMIN:{ADMIN}",
+        f"super.users={ADMIN}",
+        f"authorizer.acl.file={write_acls(Path(folder) / 'acls.csv', ACLS)}",
+    )
+    with SharegroupServer(folder, *settings) as server:
+        Commands(admin).ok("topics", "create", "jobs", "--config", "retention.ms=60000")
+        Commands(admin).ok(
+            "groups", "reset-offsets", "workers", "-t", "jobs", "--to-earliest", "--execute"
+        )
+        yield Commands(server.bootstrap)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (("topics", "describe", "jobs"), "topic jobs"),
+        (("groups", "describe", "workers"), "group workers"),
+    ],
+)
+def test_settings_that_may_not_be_seen_do_not_hide_the_rest(
+    anybody: Commands, words: tuple[str, ...], kind: str
+) -> None:
+    described = anybody.ok(*words, "--json")
+    assert described.json["configs"] is None
+    assert [one["partition"] for one in described.json["partitions"]] == [0]
+    assert described.stderr == (
+        f"sharegroup: the settings of {kind} are not shown: they need DESCRIBE_CONFIGS\n"
+    )
