@@ -181,7 +181,9 @@ def test_the_file_has_comments_empty_lines_and_quotes() -> None:
         ("ALLOW,User:a,*,READ,TOPIC,jobs,GLOB", "pattern 'GLOB' is neither LITERAL"),
         ("ALLOW,User:a,*,WRITE,GROUP,g,LITERAL", "a GROUP has no operation WRITE"),
         ("ALLOW,User:a,*,CREATE,CLUSTER,mine,LITERAL", "the cluster's name is kafka-cluster"),
-        ("ALLOW,User:a,,READ,TOPIC,jobs,LITERAL", "the host is empty"),
+        ("ALLOW,User:a,,READ,TOPIC,jobs,LITERAL", "host '' is neither an IP address nor *"),
+        ("ALLOW,User:a,localhost,READ,TOPIC,jobs,LITERAL", "host 'localhost' is neither an IP"),
+        ("ALLOW,User:a,10.0.0.0/8,READ,TOPIC,jobs,LITERAL", "host '10.0.0.0/8' is neither an IP"),
         ("ALLOW,User:a,*,READ,TOPIC,,PREFIXED", "the name is empty"),
     ],
 )
@@ -189,6 +191,13 @@ def test_a_bad_line_is_named(line: str, said: str) -> None:
     with pytest.raises(ConfigError, match=r"acls\.csv, line 2: ") as refused:
         parse_acls(f"{HEADER}\n{line}\n", "acls.csv")
     assert said in str(refused.value)
+
+
+def test_a_host_is_written_as_a_connections_address_is() -> None:
+    acls = parse_acls(
+        f"{HEADER}\nALLOW,User:a,0:0:0:0:0:0:0:1,READ,TOPIC,jobs,LITERAL\n", "acls.csv"
+    )
+    assert [acl.host for acl in acls] == ["::1"]
 
 
 def test_a_file_without_its_header_is_refused() -> None:

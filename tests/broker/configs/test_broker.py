@@ -83,6 +83,13 @@ def test_names_of_drafts_are_read_with_a_warning_and_todays_name_wins() -> None:
     assert load(both).integer("group.share.delivery.count.limit") == 6
 
 
+def test_who_names_super_users_without_acls_is_told() -> None:
+    assert load("super.users=User:admin").warnings == (
+        "super.users does nothing without authorizer.acl.file: everything is allowed to everybody",
+    )
+    assert load("super.users=User:admin\nauthorizer.acl.file=acls.csv").warnings == ()
+
+
 def test_copies_that_cannot_be_made_are_said() -> None:
     config = load("share.coordinator.state.topic.replication.factor=3")
     assert config.warnings == (

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import csv
 from enum import IntEnum
+from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from sharegroup.broker.authorization.acls import Acl
+from sharegroup.broker.authorization.acls import ANY, Acl
 from sharegroup.broker.authorization.resources import (
     CLUSTER,
     SUPPORTED,
@@ -78,7 +79,7 @@ def _acl(cells: list[str]) -> Acl:
     acl = Acl(
         allow=permission.upper() == "ALLOW",
         principal=principal,
-        host=host,
+        host=_host(host),
         operation=_word(Operation, operation, "operation"),
         resource=Resource(_word(ResourceType, resource_type, "resource type"), name),
         prefixed=pattern.upper() == "PREFIXED",
@@ -87,10 +88,18 @@ def _acl(cells: list[str]) -> Acl:
     return acl
 
 
+def _host(text: str) -> str:
+    """As a connection's address is written; Kafka takes any text, and then nothing ever matches."""
+    if text == ANY:
+        return ANY
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise ValueError(f"host {text!r} is neither an IP address nor * for every host") from None
+
+
 def _check_sense(acl: Acl) -> None:
     kind = acl.resource.type
-    if not acl.host:
-        raise ValueError("the host is empty; write * for every host")
     if not acl.resource.name:
         raise ValueError("the name is empty; write * with LITERAL for every resource")
     if kind is ResourceType.CLUSTER and acl.resource != CLUSTER:

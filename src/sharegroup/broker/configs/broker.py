@@ -247,6 +247,7 @@ def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
     except InvalidConfig as error:
         raise ConfigError(error.message) from None
     warnings.extend(_copies(config))
+    warnings.extend(_without_acls(config))
     return replace(config, warnings=tuple(warnings))
 
 
@@ -314,6 +315,17 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
 def _unknown(name: str) -> str:
     near = nearest_name(name, (*BROKER_CONFIGS, *KAFKA_NAMES))
     return f"there is no setting {name}" + (f"; did you mean {near}?" if near else "")
+
+
+def _without_acls(config: BrokerConfig) -> list[str]:
+    """Who sets these believes that something is refused."""
+    if config.text("authorizer.acl.file"):
+        return []
+    return [
+        f"{name} does nothing without authorizer.acl.file: everything is allowed to everybody"
+        for name in ("super.users", "allow.everyone.if.no.acl.found")
+        if name in config.static
+    ]
 
 
 def _copies(config: BrokerConfig) -> list[str]:
