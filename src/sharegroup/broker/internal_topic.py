@@ -8,16 +8,20 @@ for it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.wire.batch import decode_batch, encode_batch, parse_headers
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.wire.batch import check_crc, decode_batch, encode_batch, parse_headers
 
 if TYPE_CHECKING:
     from sharegroup.broker.configs.broker import BrokerConfig
     from sharegroup.broker.topics import Topics
     from sharegroup.model.environment import Clock
     from sharegroup.storage.partition_log import LocalPartitionLog
+
+logger = logging.getLogger("sharegroup.broker")
 
 SHARE_GROUP_STATE: Final = "__share_group_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
@@ -125,21 +129,48 @@ class InternalTopic:
                 await log.wait_durable(log.log_end_offset)
 
     async def replay(self, partition: int) -> AsyncIterator[tuple[int, bytes, bytes | None]]:
-        """Every (offset, key, value) of a partition, in order."""
+        """Every (offset, key, value) of a partition, in order, except what is damaged on disk: that
+        is logged and left out, since one bad sector must not keep a broker from its other groups.
+        """
         if not self.exists:
             return
         log = self.log(partition)
         offset = log.log_start_offset
         while offset < log.high_watermark:
-            read = await log.read(offset, READ_BYTES)
-            view = memoryview(read.data)
+            readable = log.after_damage(offset)
+            if readable > offset:
+                self._report_lost(partition, offset, readable)
+                offset = readable
+                continue
+            view = memoryview((await log.read(offset, READ_BYTES)).data)
             position = 0
-            for header in parse_headers(read.data):
+            for header in parse_headers(view):
                 batch = view[position : position + header.length]
                 position += header.length
-                for at, _, key, value in decode_batch(batch):
-                    if at >= offset and key is not None:
-                        yield at, key, value
+                if _whole(batch):
+                    for at, _, key, value in decode_batch(batch):
+                        if at >= offset and key is not None:
+                            yield at, key, value
+                else:
+                    self._report_lost(partition, offset, header.last_offset + 1)
                 offset = header.last_offset + 1
             if not position:
                 return
+
+    def _report_lost(self, partition: int, first: int, end: int) -> None:
+        logger.error(
+            "%s-%d: offsets %d to %d are damaged; what they said of share groups is lost",
+            self.name,
+            partition,
+            first,
+            end - 1,
+        )
+
+
+def _whole(batch: memoryview) -> bool:
+    """Whether the checksum is right: after a clean end nobody has looked yet."""
+    try:
+        check_crc(batch)
+    except CorruptMessage:
+        return False
+    return True

@@ -294,8 +294,7 @@ class LocalPartitionLog:
 
         Raises:
             OffsetOutOfRange: below the log start or past the log end.
-            CorruptMessage: the offset lies in a range that is damaged on disk; before and after it,
-                reads go on.
+            CorruptMessage: damaged on disk; before and after, reads go on: :meth:`after_damage`.
             KafkaStorageError: the disk failed.
         """
         self._check_in_service()
@@ -304,9 +303,8 @@ class LocalPartitionLog:
                 f"Received request for offset {offset} for partition {self.topic_partition}, "
                 f"but we only have log segments from offset {self._log_start} up to {self._end}."
             )
-        end = self._visible.offset
-        if end_offset is not None and end_offset < end:
-            end = end_offset
+        visible = self._visible.offset
+        end = visible if end_offset is None else min(end_offset, visible)
         try:
             data = self._read(offset, max_bytes, end) if offset < end else b""
         except OSError as error:
@@ -329,6 +327,10 @@ class LocalPartitionLog:
             if data or limit_offset >= end_offset:
                 return data
         return b""
+
+    def after_damage(self, offset: int) -> int:
+        """``offset``, or the first one after the damaged range that it lies in."""
+        return self._segments[self._segment_index(offset)].after_damage(offset)
 
     def _segment_index(self, offset: int) -> int:
         if offset >= self._segments[-1].base_offset:

@@ -153,6 +153,11 @@ class Segment:
         damage = self._damage_at(offset)
         return self.position_of(offset) if damage is None else damage.position
 
+    def after_damage(self, offset: int) -> int:
+        """``offset``, or the first one after the damaged range that it lies in."""
+        damage = self._damage_at(offset)
+        return offset if damage is None else damage.last_offset + 1
+
     def _damage_at(self, offset: int) -> Damage | None:
         for damage in self.damages:
             if damage.first_offset <= offset <= damage.last_offset:
