@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +29,7 @@ def anybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,ADMIN:PLAINTEXT",
         f"listener.principal.map=ADMIN:{ADMIN}",
         f"super.users={ADMIN}",
-        f"authorizer.acl.file={write_acls(Path(folder) / 'acls.csv', ACLS)}",
+        f"authorizer.acl.file={write_acls(folder / 'acls.csv', ACLS)}",
     )
     with SharegroupServer(folder, *settings) as server:
         Commands(admin).ok("topics", "create", "jobs", "--config", "retention.ms=60000")
