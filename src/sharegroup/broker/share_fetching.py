@@ -13,6 +13,7 @@ first batch of an answer goes out even when it is over the limits.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,8 @@ from sharegroup.wire.markers import aborted_ranges
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
+
+logger = logging.getLogger("sharegroup.broker")
 
 READ_BYTES_MIN: Final = 65_536
 """The least we read at once: below it a read costs its call, not its bytes."""
@@ -306,13 +309,25 @@ class ShareFetching:
         )
 
     async def _read(self, ready: _Ready, share: _Share) -> bytes:
-        """Read about as much as the records wanted take, by the size of those read last."""
+        """Read about as much as the records wanted take, by the size of those read last.
+
+        What is damaged on disk is left out, and so archived as if it were not there: as with Kafka,
+        whose consumers reject what fails its checksum, it must not hold back what follows.
+        """
         per_offset = ready.led.bytes_per_offset
         enough = READ_BYTES_UNKNOWN
         if per_offset is not None:
             enough = int(per_offset * share.records_max * 1.25)
         bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
-        read = await ready.led.log.read(ready.offset, bytes_max, end_offset=ready.end_offset)
+        log, offset = ready.led.log, ready.offset
+        while (readable := log.after_damage(offset)) > offset:
+            offset = readable
+        if offset > ready.offset:
+            damaged = f"offsets {ready.offset} to {offset - 1} are damaged"
+            logger.error("%s: %s, its group passes over them", ready.led.key, damaged)
+        if offset >= ready.end_offset:
+            return b""
+        read = await log.read(offset, bytes_max, end_offset=ready.end_offset)
         return read.data if share.first or len(read.data) <= share.bytes_max else b""
 
 

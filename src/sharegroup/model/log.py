@@ -101,8 +101,13 @@ class PartitionLog(Protocol):
 
         Raises:
             OffsetOutOfRange: ``offset`` is below the log start or past the log end.
+            CorruptMessage: ``offset`` is damaged on disk.
             KafkaStorageError: the disk failed.
         """
+        ...
+
+    def after_damage(self, offset: int) -> int:
+        """``offset``, or the first one after the range that is damaged on disk and holds it."""
         ...
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:

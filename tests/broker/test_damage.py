@@ -1,0 +1,93 @@
+"""A damaged batch: said, left out, and nothing else with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from sharegroup.broker.internal_topic import SHARE_GROUP_STATE
+from sharegroup.broker.server import Broker
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_headers
+from tests.broker import running, share_wire
+from tests.broker.test_share_state_log import accepted, batches, begin, run
+
+
+@pytest.mark.parametrize("clean_end", [True, False])
+def test_a_damaged_record_is_said_and_the_others_are_read(
+    clean_end: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a clean end no recovery looks at the log before the replay does."""
+
+    async def write(broker: Broker) -> None:
+        await begin(broker.state, 1, 2)  # the batch at offset 0
+        for first in (0, 10, 20):  # one batch each, at offsets 2, 3 and 4
+            await broker.state.write([accepted(1, first, first + 4)])
+        await broker.state.write([accepted(2, 0, 4)])
+
+    async def look(broker: Broker) -> None:
+        found = await batches(broker.state, 1)
+        assert [batch.first for batch in found] == [0, 20]
+        assert len(await batches(broker.state, 2)) == 1
+        assert "offsets 3 to 3 are damaged" in caplog.text
+
+    run(tmp_path, write)
+    damage(tmp_path, f"{SHARE_GROUP_STATE}-0", 3)
+    if not clean_end:
+        next(tmp_path.glob("**/.kafka_cleanshutdown")).unlink()
+    run(tmp_path, look)
+
+
+def test_a_share_group_passes_over_damaged_records(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Offsets 2 to 4 are damaged, some of them as they were given back, some never delivered."""
+    topic_ids: list[UUID] = []
+
+    async def before(broker: Broker, port: int) -> None:
+        session = await share_wire.started(broker, port, partitions=1)
+        topic_ids.append(session.topic_id)
+        await share_wire.produce(port, session.topic_id, 0, 2, 3, 2)
+        await session.fetch(0, max_records=0)
+        got = await session.fetch(max_records=4, batch_size=1, share_acquire_mode=1)
+        assert share_wire.acquired(got) == {0: [(0, 3, 1)]}
+        await session.acknowledge({0: [(0, 3, [share_wire.RELEASE])]})
+
+    async def after(broker: Broker, port: int) -> None:
+        session = share_wire.Session(await share_wire.connect(port), topic_ids[0])
+        await session.fetch(0, max_records=0)
+        taken = []
+        for _ in range(3):
+            ranges = share_wire.acquired(await session.fetch()).get(0, [])
+            taken += [at for first, last, _ in ranges for at in range(first, last + 1)]
+        assert taken == [0, 1, 5, 6]
+        accepted = {0: [(0, 1, [share_wire.ACCEPT]), (5, 6, [share_wire.ACCEPT])]}
+        assert share_wire.codes(await session.acknowledge(accepted)) == {0: 0}
+        key = SharePartitionKey(share_wire.GROUP, topic_ids[0], 0)
+        assert (await broker.state.read_summary(key)).start_offset == 7
+        assert "offsets 2 to 4 are damaged" in caplog.text
+
+    running.run(tmp_path, before)
+    damage(tmp_path, f"{share_wire.TOPIC}-0", 2)
+    next(tmp_path.glob("**/.kafka_cleanshutdown")).unlink()
+    running.run(tmp_path, after)
+
+
+def damage(folder: Path, partition: str, base_offset: int) -> None:
+    """Flip a bit in the batch at ``base_offset``, where no header is."""
+    file = next(folder.glob(f"**/{partition}/*.log"))
+    data = bytearray(file.read_bytes())
+    at = next(at for at, header in positions(bytes(data)) if header.base_offset == base_offset)
+    data[at + HEADER_BYTES + 3] ^= 0x10
+    file.write_bytes(data)
+
+
+def positions(log: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch of a log file."""
+    at = 0
+    for header in parse_headers(log):
+        yield at, header
+        at += header.length
