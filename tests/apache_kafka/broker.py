@@ -92,6 +92,8 @@ class KafkaBroker:
             "share.coordinator.state.topic.min.isr=1",
             "share.coordinator.state.topic.num.partitions=1",
             "group.initial.rebalance.delay.ms=0",
+            # There is nobody to hand anything to, and asking for it has hung for over a minute.
+            "controlled.shutdown.enable=false",
         ]
 
     def start(self) -> None:

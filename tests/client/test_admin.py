@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.client import Admin, OffsetSpec
+from sharegroup.client.descriptions import ConfigSetting, TopicListing
 from sharegroup.model.errors import (
     GroupIdNotFound,
     InvalidConfig,
@@ -15,8 +16,14 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicPartition
 from tests.client.test_share_consumer import consumer_of
-from tests.client.working import fresh, poll_until, run, topic_with
+from tests.client.working import eventually, fresh, poll_until, run, topic_with
 from tests.servers.running import RunningServer
+
+
+async def about(admin: Admin, topic: str) -> TopicListing:
+    """What ``list_topics`` says of one topic."""
+    (found,) = [one for one in await admin.list_topics() if one.name == topic]
+    return found
 
 
 def test_topics(broker: RunningServer) -> None:
@@ -29,13 +36,15 @@ def test_topics(broker: RunningServer) -> None:
             await admin.create_partitions(topic, 3)
             with pytest.raises(InvalidPartitions):
                 await admin.create_partitions(topic, 1)
-            [listed] = [one for one in await admin.list_topics() if one.name == topic]
-            assert listed.partition_count == 3
+            listed = await eventually(
+                lambda: about(admin, topic), lambda one: one.partition_count == 3
+            )
             described = (await admin.describe_topics(topic))[topic]
             assert described.topic_id == listed.topic_id
             assert [p.leader for p in described.partitions] == [1, 1, 1]
             assert (await admin.describe_configs("topic", topic))["retention.ms"].value == "1234567"
             await admin.delete_topics(topic)
+            await eventually(admin.list_topics, lambda them: all(t.name != topic for t in them))
             with pytest.raises(UnknownTopicOrPartition):
                 await admin.describe_topics(topic)
 
@@ -48,10 +57,14 @@ def test_group_settings(broker: RunningServer) -> None:
         async with Admin(broker.bootstrap) as admin:
             assert (await admin.describe_configs("group", group))[name].value == "30000"
             await admin.alter_configs("group", group, {name: "20000"})
-            setting = (await admin.describe_configs("group", group))[name]
-            assert (setting.value, setting.is_default) == ("20000", False)
+
+            async def setting() -> ConfigSetting:
+                return (await admin.describe_configs("group", group))[name]
+
+            changed = await eventually(setting, lambda one: one.value == "20000")
+            assert not changed.is_default
             await admin.alter_configs("group", group, {name: None})
-            assert (await admin.describe_configs("group", group))[name].value == "30000"
+            await eventually(setting, lambda one: one.value == "30000")
             with pytest.raises(InvalidConfig, match="must be at least 1000"):
                 await admin.alter_configs("group", group, {name: "1"})
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from sharegroup.client import Admin, Producer, Record, ShareConsumer
 
+T = TypeVar("T")
 _numbers = itertools.count(1)
 WAIT_S = 30.0
 
@@ -26,6 +27,17 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
             await scenario()
 
     asyncio.run(limited())
+
+
+async def eventually(read: Callable[[], Coroutine[Any, Any, T]], holds: Callable[[T], bool]) -> T:
+    """What ``read`` gives once it ``holds``: a change that Apache Kafka's controller has confirmed
+    may reach its broker a moment later.
+    """
+    async with asyncio.timeout(WAIT_S):
+        found = await read()
+        while not holds(found):
+            found = await read()
+    return found
 
 
 async def topic_with(

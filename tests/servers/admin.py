@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable
 
 from confluent_kafka import Producer
@@ -46,6 +47,18 @@ class Admin:
         resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
         for done in self.client.incremental_alter_configs([resource]).values():
             done.result(ADMIN_SECONDS)
+        self._wait_until_set(group, {entry.name: entry.value for entry in entries})
+
+    def _wait_until_set(self, group: str, wanted: dict[str, str | None]) -> None:
+        """Apache Kafka's broker hears of what its controller has confirmed a moment later."""
+        resource = ConfigResource(ResourceType.GROUP, group)
+        deadline = time.monotonic() + ADMIN_SECONDS
+        while time.monotonic() < deadline:
+            (done,) = self.client.describe_configs([resource]).values()
+            found = done.result(ADMIN_SECONDS)
+            if all(name in found and found[name].value == wanted[name] for name in wanted):
+                return
+        raise TimeoutError(f"{group} does not show {wanted}")
 
     def start_group_at_earliest(self, group: str) -> None:
         """A share group begins at the end of its topics unless it is told this."""
