@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     acknowledgement_patterns,
     assign,
+    assignor,
     client,
     first_record,
     groups_at_rest,
@@ -40,5 +41,6 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     recovery.BENCHMARK,
     lock_expiry.BENCHMARK,
     groups_at_rest.BENCHMARK,
+    assignor.BENCHMARK,
     spark_source.BENCHMARK,
 )

@@ -23,6 +23,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.report import machine, markdown_table
 from sharegroup.share import AckBatch, AckType, DeliverySettings, RecordState, SharePartition
 
 SIZES = (200, 2_000, 20_000, 200_000)
@@ -44,6 +45,19 @@ BUILDS = {200: 15, 2_000: 10, 20_000: 3, 200_000: 1}
 REPETITIONS = 3
 LOCK_MS = 30_000
 LIMIT = 1_000
+
+HEADER = ["in flight", "pattern", *OPERATIONS]
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "window.md"
+TEXT = """# What the in-flight window costs
+
+Written by `python -m benchmarks.window --write-docs`: do not edit. CPU time in µs on
+{machine}: ours / a window
+with one dictionary entry per record. The delivery core alone, without server or socket; the
+docstring of `benchmarks/window.py` says what is done. Where single records are answered in a small
+window, and where every second record is a piece of its own when all locks run out, a dictionary is
+quicker; everything that handles ranges costs the same whatever the size of the window.
+
+"""
 
 
 class InFlight(Protocol):
@@ -218,16 +232,19 @@ def steps(window: InFlight, first: int, last: int) -> Iterator[tuple[str, Callab
     yield "accept 499", lambda: window.acknowledge(first + 1, last, AckType.ACCEPT)
 
 
-def report(samples: list[dict[str, object]]) -> Table:
-    """Ours / one entry per record, in µs."""
-    table = Table(title="CPU µs: ours / one entry per record")
-    table.add_column("in flight", justify="right")
-    table.add_column("pattern")
-    for name in OPERATIONS:
-        table.add_column(name, justify="right")
+def lines(samples: list[dict[str, object]]) -> Iterator[list[str]]:
+    """Each window's size and pattern, then ours / one entry per record, in µs."""
     for sample in samples:
         cells = [f"{sample[f'ours {n}']:,.0f} / {sample[f'entries {n}']:,.0f}" for n in OPERATIONS]
-        table.add_row(f"{sample['size']:,}", str(sample["pattern"]), *cells)
+        yield [f"{sample['size']:,}", str(sample["pattern"]), *cells]
+
+
+def report(samples: list[dict[str, object]]) -> Table:
+    table = Table(title="CPU µs: ours / one entry per record")
+    for number, name in enumerate(HEADER):
+        table.add_column(name, justify="left" if number == 1 else "right")
+    for line in lines(samples):
+        table.add_row(*line)
     return table
 
 
@@ -235,6 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.window", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="up to 2,000 in flight only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
+    parser.add_argument("--write-docs", action="store_true", help="write docs/window.md")
     chosen = parser.parse_args()
     samples: list[dict[str, object]] = []
     for size in SIZES[:2] if chosen.quick else SIZES:
@@ -247,6 +265,9 @@ def main() -> None:
     Console(width=160).print(report(samples))
     if chosen.json:
         chosen.json.write_text(json.dumps(samples, indent=1) + "\n")
+    if chosen.write_docs and not chosen.quick:
+        table = markdown_table(HEADER, list(lines(samples)))
+        PAGE.write_text(f"{TEXT.format(machine=machine())}{table}\n")
 
 
 if __name__ == "__main__":
