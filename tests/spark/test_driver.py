@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -173,6 +174,18 @@ def test_stopping_gives_back_what_spark_never_saw(
         seen += rows(two, start, end)
         start = end
     assert max(seen.values()) == 1
+
+
+def test_sigterm_is_as_before_when_the_last_source_has_stopped(reader: Reader, topic: str) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    one, two = reader(), reader()
+    for each in (one, two):
+        each.latestOffset(each.initialOffset(), ALL)
+    assert signal.getsignal(signal.SIGTERM) != before
+    one.stop()
+    assert signal.getsignal(signal.SIGTERM) != before  # the other one still runs
+    two.stop()
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_topic_that_is_not_there(reader: Reader) -> None:

@@ -8,8 +8,6 @@ reader that only ever runs ``read``.
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,6 +25,7 @@ from sharegroup.spark.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.options import ShareOptions, parse_options
 from sharegroup.spark.planning import Slice, plan
 from sharegroup.spark.schema import check_columns, ddl
+from sharegroup.spark.sigterm import source_started, source_stopping
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -152,16 +151,15 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """The query ends; what Spark never saw goes back to the group."""
-        if threading.current_thread() is threading.main_thread() and self._driver is not None:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come while we are at it
-        driver, self._driver = self._driver, None
-        if driver is None or self._loop is None:
-            return
-        try:
-            self._loop.run(driver.close(), CLOSE_SECONDS)
-        except Exception:
-            log.exception("the source did not close in order; its locks will expire")
-        self._loop.close()
+        with source_stopping(self):
+            driver, self._driver = self._driver, None
+            if driver is None or self._loop is None:
+                return
+            try:
+                self._loop.run(driver.close(), CLOSE_SECONDS)
+            except Exception:
+                log.exception("the source did not close in order; its locks will expire")
+            self._loop.close()
 
     # --- on executors -----------------------------------------------------------------------------
 
@@ -215,15 +213,8 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._columns()
             self._loop = LoopThread("kafka-share")
             self._driver = ShareDriver(self._options)
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, _end_in_order)
+            source_started(self)
         return self._driver
-
-
-def _end_in_order(*_: object) -> NoReturn:
-    """Spark stops a source with SIGTERM and does not call stop(): leave through its ``finally``."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(0)
 
 
 def _partitions(slices: tuple[Slice, ...]) -> list[TopicIdPartition]:

@@ -1,0 +1,47 @@
+"""SIGTERM in a process that runs sources: Spark ends its source process so, without ``stop()``.
+
+While a source runs SIGTERM leaves through the ``finally`` that stops it; while it stops SIGTERM
+waits; when the last one has stopped the process has the handler again that it had before. Only a
+main thread can handle signals: elsewhere all this does nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+_running: set[int] = set()
+_before: Any = signal.SIG_DFL
+
+
+def source_started(source: object) -> None:
+    """From now on SIGTERM ends the process in order."""
+    global _before
+    if threading.current_thread() is not threading.main_thread():
+        return
+    previous = signal.signal(signal.SIGTERM, _end_in_order)
+    if not _running:
+        _before = previous
+    _running.add(id(source))
+
+
+@contextmanager
+def source_stopping(source: object) -> Iterator[None]:
+    """The source gives back what it holds; SIGTERM may come while it is at it."""
+    ours = id(source) in _running and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        if ours:
+            _running.discard(id(source))
+            signal.signal(signal.SIGTERM, _end_in_order if _running else _before)
+
+
+def _end_in_order(*_: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(0)
