@@ -18,6 +18,10 @@ def page() -> str:
         "",
         "Generated from `broker/api_table.py` by `make docs`. All else closes the connection.",
         "",
+        "Consumer groups and transactions are not served yet: a plain consumer uses `assign`, a",
+        "group of consumers is a share group. librdkafka says so at once (`subscribe`: Required",
+        "feature not supported by broker); aiokafka's consumer with a `group_id` asks again and again.",
+        "",
         "| Key | API | Versions | Largest request | What for |",
         "| --- | --- | --- | --- | --- |",
     ]

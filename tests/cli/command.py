@@ -9,7 +9,7 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -66,6 +66,19 @@ class Commands:
     def run(self, *words: str, stdin: str = "") -> Finished:
         """Run a command to its end."""
         return finish(self.start(*words), stdin)
+
+    def run_into(self, stdout: BinaryIO, *words: str) -> Finished:
+        """Run a command that writes its output to a file."""
+        done = subprocess.run(
+            [sys.executable, "-m", "sharegroup", *words],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            timeout=SECONDS,
+            text=True,
+        )
+        return Finished(status=done.returncode, stdout="", stderr=done.stderr)
 
     def inside(self, *words: str) -> Finished:
         """Run a command without a process of its own: it starts in no time, and has no stdin."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.command import Commands
@@ -58,6 +60,13 @@ def test_one_topic_that_is_not_there_does_not_keep_the_others(
     assert done.status == 1
     assert done.json == {"deleted": [topic], "refused": {"nowhere": "UNKNOWN_TOPIC_OR_PARTITION"}}
     assert "nowhere: UNKNOWN_TOPIC_OR_PARTITION" in done.stderr
+
+
+def test_a_full_disk_under_the_output(commands: Commands) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = commands.run_into(full, "topics", "list")
+    assert done.status == 1
+    assert done.stderr == "sharegroup: the output cannot be written: No space left on device\n"
 
 
 def test_wrong_usage(commands: Commands) -> None:

@@ -2,7 +2,8 @@
 
 ====  =======================================================================
 0     done
-1     the broker refused; the sentence begins with Kafka's name of the error
+1     the broker refused, and the sentence begins with Kafka's name of the error;
+      or the output could not be written
 2     wrong usage, or a setting that cannot be
 3     no broker was reached, or it went away
 130   Ctrl-C (143: SIGTERM); what was begun was finished first
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine
 from enum import IntEnum
@@ -47,11 +49,18 @@ def run(command: Coroutine[None, None, int | None]) -> None:
     """Run an asynchronous command to its end; what it returns is the exit status (None: 0)."""
     try:
         status = asyncio.run(command)
+        sys.stdout.flush()
     except (KeyboardInterrupt, asyncio.CancelledError):  # the latter: a second Ctrl-C
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except SharegroupError as error:
         complain(error)
         raise typer.Exit(exit_code(error)) from None
+    except BrokenPipeError:
+        raise  # whoever reads has read enough: click ends it in silence
+    except OSError as error:
+        complain(f"the output cannot be written: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is buffered
+        raise typer.Exit(ExitCode.REFUSED) from None
     raise typer.Exit(status or ExitCode.DONE)
 
 
