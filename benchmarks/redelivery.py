@@ -16,7 +16,7 @@ from benchmarks.wire_member import ACCEPT, RELEASE, WireMember, records
 from tests.servers.admin import produce
 
 ROUND_TRIPS = 3  # of one record: the delivery limit is 5
-RECORDS = 60
+RECORDS = 20
 PARTITIONS, LOCKS = 4, 4_000
 FETCH_RECORDS = 2_000
 WAIT_MS = 20_000

@@ -12,7 +12,12 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from sharegroup.client.connection import Connection
-from sharegroup.model.errors import error_from_code
+from sharegroup.model.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    NotCoordinator,
+    error_from_code,
+)
 from sharegroup.wire import apis
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.share_acknowledge import (
@@ -31,6 +36,9 @@ from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRe
 
 TIMEOUT_MS = 60_000
 JOIN_SECONDS = 60
+COORDINATOR_IS_COMING = {
+    error.code for error in (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
+}
 ACCEPT, RELEASE = 1, 2
 RECORD_LIMIT = 1
 
@@ -86,10 +94,11 @@ class WireMember:
                 ),
                 timeout_ms=TIMEOUT_MS,
             )
-            _check(answer.error_code)
-            epoch = answer.member_epoch
-            if answer.assignment is not None and answer.assignment.topic_partitions:
-                return
+            if answer.error_code not in COORDINATOR_IS_COMING:
+                _check(answer.error_code)
+                epoch = answer.member_epoch
+                if answer.assignment is not None and answer.assignment.topic_partitions:
+                    return
             await asyncio.sleep(0.05)
 
     async def fetch(self, max_records: int, *, wait_ms: int, exactly: bool = False) -> list[Held]:
