@@ -20,7 +20,7 @@ def page() -> str:
         "",
         "Consumer groups and transactions are not served yet: a plain consumer uses `assign`, a",
         "group of consumers is a share group. librdkafka says so at once (`subscribe`: Required",
-        "feature not supported by broker); aiokafka's consumer with a `group_id` asks again and again.",
+        "feature not supported by broker); aiokafka's with a `group_id` asks again and again.",
         "",
         "| Key | API | Versions | Largest request | What for |",
         "| --- | --- | --- | --- | --- |",
