@@ -19,6 +19,7 @@ from sharegroup.model.errors import (
     error_from_code,
 )
 from sharegroup.wire import apis
+from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.share_acknowledge import (
     AcknowledgementBatch,
@@ -40,6 +41,7 @@ COORDINATOR_IS_COMING = {
     error.code for error in (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 }
 ACCEPT, RELEASE = 1, 2
+GROUP = 0  # of FindCoordinator's key types
 RECORD_LIMIT = 1
 
 
@@ -78,8 +80,22 @@ class WireMember:
         about = found.topics[0]
         member = cls(connection, group, about.topic_id, len(about.partitions))
         async with asyncio.timeout(JOIN_SECONDS):
+            await member._until_coordinated()
             await member._until_assigned(topic)
         return member
+
+    async def _until_coordinated(self) -> None:
+        """Kafka makes its `__consumer_offsets` when somebody first asks for a coordinator."""
+        while True:
+            answer = await self._connection.send(
+                apis.FIND_COORDINATOR,
+                FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self._group]),
+                timeout_ms=TIMEOUT_MS,
+            )
+            code = answer.coordinators[0].error_code
+            if code not in COORDINATOR_IS_COMING:
+                return _check(code)
+            await asyncio.sleep(0.05)
 
     async def _until_assigned(self, topic: str) -> None:
         epoch, names = 0, [topic]
