@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from sharegroup.arrow.schema import COLUMNS
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.schema import COLUMNS
 from sharegroup.spark.source import ShareStreamReader
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client import Admin
 from sharegroup.client.addresses import Address
 from sharegroup.model.errors import NetworkException
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.arrow import RowBuilder
 from sharegroup.spark.fetch import DataLoss, FetchSettings, SliceReader
 from sharegroup.spark.offsets import Acquired
 from sharegroup.spark.planning import Slice

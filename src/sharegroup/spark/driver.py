@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.client.addresses import Address
@@ -22,24 +22,19 @@ from sharegroup.client.cluster import Cluster
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import (
     ConfigError,
-    InvalidRecordState,
-    KafkaError,
     RetriableError,
     UnknownTopicOrPartition,
-    UnsupportedVersion,
 )
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.model.offsets import OffsetRange
 from sharegroup.spark.group import GroupView
 from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.locks import LOCK_MS_DEFAULT, LockKeeper
 from sharegroup.spark.offsets import Acquired, BatchOffset, Done
 from sharegroup.spark.options import ShareOptions
+from sharegroup.spark.settling import Settling
 
 log = logging.getLogger("sharegroup.spark")
 
-LOCK_MS_DEFAULT: Final = 30_000
-"""Kafka's group.share.record.lock.duration.ms, until the broker has said what it is."""
-RENEWALS_PER_LOCK: Final = 3
 FETCH_BYTES: Final = 50 * 1024 * 1024
 """What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
 INT_MAX: Final = 2**31 - 1
@@ -49,12 +44,16 @@ ASSIGNMENT_SECONDS: Final = 15.0
 """A member that still has no partitions after this time is one too many."""
 OUTAGE_SECONDS: Final = 300.0
 """How long a running query waits for a broker that is away."""
-ATTEMPTS_PER_PARTITION: Final = 64
-"""Requests spent on finding out which ranges of a refused acknowledgement are still ours."""
 CLOSE_MS: Final = 1_500
 """Spark does not wait for a source that stops."""
 
-Owed = Mapping[TopicIdPartition, Sequence[Done]]
+
+class Seat(NamedTuple):
+    """A member of the group, and those who work with it."""
+
+    member: ShareMember
+    settling: Settling
+    locks: LockKeeper
 
 
 class ShareDriver:
@@ -70,14 +69,12 @@ class ShareDriver:
         )
         self._group = GroupView(self._cluster, options)
         self._ledger = Ledger()
-        self._member: ShareMember | None = None
+        self._seat: Seat | None = None
         self._current = BatchOffset()  # the newest offset that Spark has
         self._settled = 0
         self._topics: dict[UUID, str] = {}
         self._targets: dict[TopicIdPartition, int] | None = None
         self._turn = asyncio.Lock()  # Spark's calls and the renewal take turns
-        self._renewing: asyncio.Task[None] | None = None
-        self._renewed = 0
         self._out_since: float | None = None
 
     # --- Spark's calls ----------------------------------------------------------------------------
@@ -130,7 +127,7 @@ class ShareDriver:
 
     async def settle(self, end: BatchOffset) -> None:
         """The batch ``end`` is committed."""
-        if self._member is not None:
+        if self._seat is not None:
             async with self._turn:
                 await self._settle(end)
 
@@ -140,16 +137,16 @@ class ShareDriver:
         A batch under way is not given back on purpose: it will be replayed, so nobody else should
         work on it; the broker frees its locks when they expire or with the connection.
         """
-        if self._renewing is not None:
-            self._renewing.cancel()
-        if self._member is not None:
+        if self._seat is not None:
+            member = self._seat.member
+            self._seat.locks.stop()
             in_progress = self._ledger.statistics().in_batch > 0
             for partition, ranges in self._ledger.ready().items():
                 for first, last in ranges:
-                    self._member.acknowledge(partition, first, last, b"\x02")
+                    member.acknowledge(partition, first, last, b"\x02")
             if in_progress:
-                await self._member.commit()
-            await self._member.close(release=not in_progress, timeout_ms=CLOSE_MS)
+                await member.commit()
+            await member.close(release=not in_progress, timeout_ms=CLOSE_MS)
         await self._cluster.close()
 
     def leaders(self, partitions: Sequence[TopicIdPartition]) -> dict[TopicIdPartition, Address]:
@@ -166,14 +163,14 @@ class ShareDriver:
             "prefetched": now.ready,
             "unconfirmed": now.unconfirmed,
             "redelivered": now.redelivered,
-            "renewed": self._renewed,
-            "partitions": len(self._member.assignment) if self._member else 0,
+            "renewed": self._seat.locks.renewed if self._seat else 0,
+            "partitions": len(self._seat.member.assignment) if self._seat else 0,
         }
 
     # --- joining ----------------------------------------------------------------------------------
 
     async def _join(self, start: BatchOffset) -> None:
-        if self._member is not None:
+        if self._seat is not None:
             return
         await self.connect()
         known = self._current if self._current.sequence else start
@@ -186,7 +183,11 @@ class ShareDriver:
             subscribed_topics=self._options.topics,
         )
         await member.start()
-        self._member = member
+        self._seat = Seat(
+            member,
+            Settling(member, self._group, self._ledger),
+            LockKeeper(member, self._ledger, self._turn),
+        )
 
     def _adopt(self, offset: BatchOffset) -> None:
         self._current = offset
@@ -212,53 +213,8 @@ class ShareDriver:
         if finished.sequence <= self._settled:
             return
         self._settled = finished.sequence
-        await self._acknowledge(self._ledger.finished())
-        await self._forget_passed()
-
-    async def _acknowledge(self, owed: Owed) -> None:
-        """Send acknowledgements.
-
-        A partition's are refused as a whole when one record is not ours any more, so refused ones
-        are halved until the good ones are in.
-        """
-        attempts = dict.fromkeys(owed, 0)
-        waiting = [(partition, list(ranges)) for partition, ranges in owed.items() if ranges]
-        while waiting:
-            now = dict(reversed(waiting))
-            rest = [(p, ranges) for p, ranges in waiting if now[p] is not ranges]
-            outcomes = await self._send(now)
-            for partition, ranges in now.items():
-                attempts[partition] += 1
-                error = outcomes.get(partition)
-                if error is None:
-                    self._ledger.confirmed(partition, [(r.first, r.last) for r in ranges])
-                elif isinstance(error, InvalidRecordState) and len(ranges) > 1:
-                    if attempts[partition] < ATTEMPTS_PER_PARTITION:
-                        middle = len(ranges) // 2
-                        rest += [(partition, ranges[:middle]), (partition, ranges[middle:])]
-                else:
-                    log.info("%s: acknowledgement not confirmed: %s", partition, error)
-            waiting = rest
-
-    async def _send(
-        self, ranges: Mapping[TopicIdPartition, Sequence[Done]]
-    ) -> dict[TopicIdPartition, KafkaError | None]:
-        member = self._joined()
-        for partition, ones in ranges.items():
-            for first, last, kind in ones:
-                member.acknowledge(partition, first, last, bytes([kind]))
-        return await member.commit()
-
-    async def _forget_passed(self) -> None:
-        """What lies before the group's start offset needs no acknowledgement."""
-        done = self._ledger.done()
-        if not done:
-            return
-        try:
-            for partition, start in (await self._group.start_offsets(self._topics)).items():
-                self._ledger.passed(partition, start)
-        except KafkaError as error:
-            log.info("the group's start offsets are not known: %s", error)
+        await self._joined().settling.acknowledge(self._ledger.finished())
+        await self._joined().settling.forget_passed(self._topics)
 
     # --- acquiring --------------------------------------------------------------------------------
 
@@ -284,16 +240,16 @@ class ShareDriver:
         """Nothing is ready and a fetch brought nothing: whether to tell Spark so."""
         if self._targets is None:
             return True
-        assigned = self._joined().assignment
+        assigned = self._joined().member.assignment
         if not assigned:  # Apache Kafka assigns a little after a member has joined
             return idle_s > ASSIGNMENT_SECONDS
         targets = {p: end for p, end in self._targets.items() if p in assigned}
-        lock_s = (self._joined().lock_timeout_ms or LOCK_MS_DEFAULT) / 1000
+        lock_s = (self._joined().member.lock_timeout_ms or LOCK_MS_DEFAULT) / 1000
         return await self._group.is_drained(self._topics, targets, idle_s, lock_s)
 
     async def _fetch(self, count: int, wait_ms: int) -> bool:
         """One fetch; whether it brought anything."""
-        member = self._joined()
+        member = self._joined().member
         bare = member.can_acquire_without_records
         fetched = await member.fetch(
             max_records=count,
@@ -311,10 +267,9 @@ class ShareDriver:
             came = came or bool(part.acquired)
             ranges = [Acquired(*one) for one in part.acquired]
             again[partition] = self._ledger.acquired(partition, ranges)
-        if came and self._renewing is None:  # now it is known how long locks last
-            work = self._keep_locks(member)
-            self._renewing = asyncio.create_task(work, name="share-lock-renewal")
-        await self._acknowledge(again)
+        if came:  # now it is known how long locks last
+            self._joined().locks.start()
+        await self._joined().settling.acknowledge(again)
         return came
 
     def _offset_after(self, start: BatchOffset, count: int) -> BatchOffset:
@@ -326,7 +281,7 @@ class ShareDriver:
         self._current = BatchOffset(
             sequence=start.sequence + 1,
             group_id=self._options.group_id,
-            member_id=self._joined().member_id,
+            member_id=self._joined().member.member_id,
             topics={i: self._topics[i] for i in ids if i in self._topics},
             ranges=ranges,
             done=done,
@@ -342,47 +297,6 @@ class ShareDriver:
         elif now - self._out_since > OUTAGE_SECONDS:
             raise error
 
-    # --- locks ------------------------------------------------------------------------------------
-
-    async def _keep_locks(self, member: ShareMember) -> None:
-        """Renew all locks three times per lock duration, until the query ends."""
-        while True:
-            lock_ms = member.lock_timeout_ms or LOCK_MS_DEFAULT
-            await asyncio.sleep(lock_ms / RENEWALS_PER_LOCK / 1000)
-            async with self._turn:
-                try:
-                    await self._renew(member)
-                except UnsupportedVersion:
-                    log.warning(
-                        "this broker cannot renew locks (it needs Apache Kafka 4.2 or later): a "
-                        "batch that runs for longer than %d ms may be delivered again",
-                        lock_ms,
-                    )
-                    return
-
-    async def _renew(self, member: ShareMember) -> None:
-        waiting = [self._ledger.locked()]
-        attempts = 0
-        while waiting and attempts < ATTEMPTS_PER_PARTITION:
-            ranges = waiting.pop()
-            attempts += 1
-            outcomes = await member.renew((p, *one) for p, ones in ranges.items() for one in ones)
-            for partition, ones in ranges.items():
-                error = outcomes.get(partition)
-                if error is None:
-                    self._renewed += sum(one.size for one in ones)
-                elif isinstance(error, InvalidRecordState) and len(ones) > 1:
-                    middle = len(ones) // 2
-                    waiting += [{partition: ones[:middle]}, {partition: ones[middle:]}]
-                else:
-                    self._lost(partition, ones, error)
-
-    def _lost(
-        self, partition: TopicIdPartition, ranges: Sequence[OffsetRange], error: KafkaError
-    ) -> None:
-        log.warning("%s: the locks of %s are lost: %s", partition, ranges, error)
-        self._ledger.lost(partition, ranges)
-
-    def _joined(self) -> ShareMember:
-        assert self._member is not None, "not joined"
-        return self._member
+    def _joined(self) -> Seat:
+        assert self._seat is not None, "not joined"
+        return self._seat

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from sharegroup.arrow.records import end_offset
 from sharegroup.client.addresses import Address, parse_addresses
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
@@ -33,7 +34,6 @@ from sharegroup.model.errors import (
 )
 from sharegroup.spark.blocking import BlockingConnection
 from sharegroup.spark.planning import Slice
-from sharegroup.spark.records import end_offset
 from sharegroup.wire import apis
 from sharegroup.wire.messages.fetch import (
     FetchPartition,

@@ -19,12 +19,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from sharegroup.arrow.schema import check_columns, ddl
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.options import ShareOptions, parse_options
 from sharegroup.spark.planning import Slice, plan
-from sharegroup.spark.schema import check_columns, ddl
 from sharegroup.spark.sigterm import source_started, source_stopping
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow record batches, read with plain Fetch: repeatable."""
-        from sharegroup.spark.arrow import RowBuilder
+        from sharegroup.arrow.rows import RowBuilder
         from sharegroup.spark.fetch import SliceReader
 
         assert isinstance(partition, ShareTask)

@@ -22,11 +22,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from sharegroup.arrow.records import LOCKSTEP_BATCHES_MIN, end_offset
+from sharegroup.arrow.rows import RowBuilder
+from sharegroup.arrow.schema import COLUMNS, arrow_schema, check_columns, column_names
 from sharegroup.model.errors import CorruptMessage
-from sharegroup.spark.arrow import RowBuilder
 from sharegroup.spark.offsets import Acquired
-from sharegroup.spark.records import LOCKSTEP_BATCHES_MIN, end_offset
-from sharegroup.spark.schema import COLUMNS, arrow_schema, check_columns, column_names
 from sharegroup.wire.batch import CONTROL, LOG_APPEND_TIME
 
 Record = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]

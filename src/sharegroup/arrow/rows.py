@@ -1,5 +1,5 @@
-"""Rows for Spark: the one place where Arrow batches are built, so that all of them have the one
-schema Spark checks.
+"""Rows for Spark and for the client: the one place where Arrow batches are built, so that all of
+them have the one schema Spark checks.
 
 Keys, values and headers go from the fetched bytes into Arrow's buffers by Arrow's own copy loop:
 the buffer is described as a binary array whose elements are alternately a field and what lies
@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sharegroup.model.errors import CorruptMessage
-from sharegroup.spark.offsets import Acquired
-from sharegroup.spark.records import (
+from sharegroup.arrow.records import (
     Bytes,
     Fields,
     Ints,
@@ -27,7 +25,8 @@ from sharegroup.spark.records import (
     select,
     whole_batches,
 )
-from sharegroup.spark.schema import arrow_schema
+from sharegroup.arrow.schema import arrow_schema
+from sharegroup.model.errors import CorruptMessage
 
 Column: TypeAlias = Callable[[], Any]
 
@@ -38,11 +37,16 @@ class RowBuilder:
     Args:
         columns: the columns, in order.
         topic, partition: where the records come from.
-        ranges: the records that are ours, ascending; all others are left out.
+        ranges: (first, last, delivery count) of the records that are ours, ascending; all others
+            are left out.
     """
 
     def __init__(
-        self, columns: Sequence[str], topic: str, partition: int, ranges: Sequence[Acquired]
+        self,
+        columns: Sequence[str],
+        topic: str,
+        partition: int,
+        ranges: Sequence[tuple[int, int, int]],
     ) -> None:
         self._schema = arrow_schema(columns)
         self._topic = pa.scalar(topic, pa.string())

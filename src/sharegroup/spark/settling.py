@@ -1,0 +1,80 @@
+"""Acknowledging what is finished, whatever the broker says to it.
+
+What it does not confirm stays in the :class:`Ledger` as done: it goes into the next offset, and is
+acknowledged, not processed, when it comes again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import InvalidRecordState, KafkaError
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.group import GroupView
+from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.offsets import Done
+
+log = logging.getLogger("sharegroup.spark")
+
+ATTEMPTS_PER_PARTITION: Final = 64
+"""Requests spent on finding out which ranges of a refused acknowledgement are still ours."""
+
+Owed = Mapping[TopicIdPartition, Sequence[Done]]
+
+
+class Settling:
+    """See the module. Not thread-safe; the caller takes turns with other uses of ``member``."""
+
+    def __init__(self, member: ShareMember, group: GroupView, ledger: Ledger) -> None:
+        self._member = member
+        self._group = group
+        self._ledger = ledger
+
+    async def acknowledge(self, owed: Owed) -> None:
+        """Send acknowledgements.
+
+        A partition's are refused as a whole when one record is not ours any more, so refused ones
+        are halved until the good ones are in.
+        """
+        attempts = dict.fromkeys(owed, 0)
+        waiting = [(partition, list(ranges)) for partition, ranges in owed.items() if ranges]
+        while waiting:
+            now = dict(reversed(waiting))
+            rest = [(p, ranges) for p, ranges in waiting if now[p] is not ranges]
+            outcomes = await self._send(now)
+            for partition, ranges in now.items():
+                attempts[partition] += 1
+                error = outcomes.get(partition)
+                if error is None:
+                    self._ledger.confirmed(partition, [(r.first, r.last) for r in ranges])
+                elif isinstance(error, InvalidRecordState) and len(ranges) > 1:
+                    if attempts[partition] < ATTEMPTS_PER_PARTITION:
+                        middle = len(ranges) // 2
+                        rest += [(partition, ranges[:middle]), (partition, ranges[middle:])]
+                else:
+                    log.info("%s: acknowledgement not confirmed: %s", partition, error)
+            waiting = rest
+
+    async def _send(
+        self, ranges: Mapping[TopicIdPartition, Sequence[Done]]
+    ) -> dict[TopicIdPartition, KafkaError | None]:
+        member = self._member
+        for partition, ones in ranges.items():
+            for first, last, kind in ones:
+                member.acknowledge(partition, first, last, bytes([kind]))
+        return await member.commit()
+
+    async def forget_passed(self, topics: Mapping[UUID, str]) -> None:
+        """What lies before the group's start offset needs no acknowledgement."""
+        done = self._ledger.done()
+        if not done:
+            return
+        try:
+            for partition, start in (await self._group.start_offsets(topics)).items():
+                self._ledger.passed(partition, start)
+        except KafkaError as error:
+            log.info("the group's start offsets are not known: %s", error)
