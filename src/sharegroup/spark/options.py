@@ -1,112 +1,98 @@
 """The options of ``spark.readStream.format("kafka-share")``, checked as a whole when a query calls
-``load()``.
-
-Names follow Spark's own Kafka source where it has one. A wrong option fails with a sentence that
-says what to write; none is ignored. Spark hands option names over in lower case, so names are
-compared without case.
+``load()``. Names follow Spark's own Kafka source where it has one.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.client.addresses import parse_addresses
 from sharegroup.model.errors import ConfigError
+from sharegroup.spark import option_table
+from sharegroup.spark.option_table import INT_MAX, Option, OptionTable, count, duration, flag, word
+from sharegroup.spark.refused_options import REFUSED_BY_STREAMS
 
 SERVERS: Final = "kafka.bootstrap.servers"
 GROUP: Final = "kafka.group.id"
-INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareOptions:
-    """What a ``kafka-share`` stream was asked to do; times are in milliseconds."""
+    """What a ``kafka-share`` stream was asked to do; what each means stands in :data:`STREAM`.
+    Times are in milliseconds; None means that nothing was asked for."""
 
     bootstrap_servers: str
     group_id: str
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
     starting_offsets: str | None = None
-    """``earliest`` or ``latest`` for a group that has no offsets yet; None leaves it to the group's
-    own config."""
+    starting_timestamp_ms: int | None = None
+    isolation_level: str | None = None
     max_offsets_per_trigger: int | None = None
     max_acquired_records: int = 5_000_000
-    """No batch is larger, whatever the trigger: it bounds the driver's memory and the broker's
-    locks."""
+    max_acquired_bytes: int = 1024**3
+    prefetch: bool = True
     record_locks_per_partition: int | None = None
-    """How many records of a partition a batch may hold; a config of the group when it is new.
-    Our broker takes any number (1,000,000 where none is given); Apache Kafka's
-    ``share.partition.max.record.locks`` has bounds (2,000, up to 4,000 unless the broker says)."""
+    lock_renew: bool = True
+    on_lost_locks: str = "process"
+    ack_mode: str = "implicit"
+    ack_location: str | None = None
+    default_ack: str = "release"
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = False
+    include_timestamp_type: bool = False
     fail_on_data_loss: bool = True
+    broker_outage_timeout_ms: int = 300_000
     poll_timeout_ms: int = 500
-    """How long ``latestOffset`` waits for records when there are none."""
     executor_poll_timeout_ms: int = 120_000
-    """How long a task waits for its records while the broker gives none."""
     client_id: str = "sharegroup-spark"
     request_timeout_ms: int = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    name: str
-    field: str
-    parse: Callable[[str, str], object]
 
 
 def parse_options(options: Mapping[str, str]) -> ShareOptions:
     """The options as values.
 
     Raises:
-        ConfigError: one is missing, unknown, not available here, or has a value that cannot be.
+        ConfigError: one is missing, unknown, not available here, has a value that cannot be, or
+            does not go with another.
     """
-    values: dict[str, object] = {}
-    for key, text in options.items():
-        option = _OPTIONS.get(key.lower())
-        if option is None:
-            raise ConfigError(_refusal(key))
-        if option.field in values and values[option.field] != option.parse(option.name, text):
-            raise ConfigError(f"{option.name} is given twice, with different values")
-        values[option.field] = option.parse(option.name, text)
-    for field, (name, example) in _REQUIRED.items():
-        if field not in values:
-            raise ConfigError(f'{name} is missing: write .option("{name}", "{example}")')
-    return ShareOptions(**values)  # type: ignore[arg-type]
+    values = STREAM.values(options)
+    if "ack_location" in values:
+        values.setdefault("ack_mode", "explicit")
+    parsed = ShareOptions(**values)  # type: ignore[arg-type]
+    _check_topics(parsed)
+    _check_start(parsed)
+    _check_acknowledging(parsed, values)
+    return parsed
 
 
-def _refusal(key: str) -> str:
-    reason = _REFUSED.get(key.lower())
-    if reason is not None:
-        return f"{key} is not available in kafka-share: {reason}"
-    names = {option.name.lower(): option.name for option in _OPTIONS.values()}
-    near = difflib.get_close_matches(key.lower(), names, n=1)
-    hint = f"did you mean {names[near[0]]}?" if near else f"options are {', '.join(names.values())}"
-    return f"{key} is not an option of kafka-share: {hint}"
+def _check_topics(options: ShareOptions) -> None:
+    if not options.topics and options.topic_pattern is None:
+        raise ConfigError(
+            'subscribe is missing: write .option("subscribe", "my-topic"), or a pattern in '
+            "subscribePattern"
+        )
+    if options.topics and options.topic_pattern is not None:
+        raise ConfigError("subscribe and subscribePattern exclude each other: leave one out")
 
 
-def _servers(name: str, text: str) -> str:
-    try:
-        parse_addresses(text)
-    except ConfigError:
-        raise ConfigError(f"{name} is {text!r}: write host:port, or host:port,host:port") from None
-    return text
+def _check_start(options: ShareOptions) -> None:
+    if options.starting_offsets is not None and options.starting_timestamp_ms is not None:
+        raise ConfigError("startingOffsets and startingTimestamp exclude each other: leave one out")
 
 
-def _text(name: str, text: str) -> str:
-    if not text.strip():
-        raise ConfigError(f"{name} is empty")
-    return text.strip()
-
-
-def _topics(name: str, text: str) -> tuple[str, ...]:
-    topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not topics:
-        raise ConfigError(f"{name} is empty: write a topic, or topics with commas between them")
-    return topics
+def _check_acknowledging(options: ShareOptions, given: Mapping[str, object]) -> None:
+    if options.ack_mode == "explicit" and options.ack_location is None:
+        raise ConfigError(
+            "ackMode is explicit, and ackLocation is missing: write "
+            '.option("ackLocation", "a folder") here and in the sink'
+        )
+    if options.ack_mode == "implicit" and options.ack_location is not None:
+        raise ConfigError("ackLocation goes with ackMode explicit: leave one of the two out")
+    if options.ack_mode == "implicit" and "default_ack" in given:
+        raise ConfigError("defaultAck goes with ackMode explicit: add ackLocation, or leave it out")
 
 
 def _start(name: str, text: str) -> str:
@@ -119,81 +105,208 @@ def _start(name: str, text: str) -> str:
     return value
 
 
-def _flag(name: str, text: str) -> bool:
-    value = text.strip().lower()
-    if value not in ("true", "false"):
-        raise ConfigError(f"{name} is {text!r}: write true or false")
-    return value == "true"
-
-
-def _count(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str, str], int]:
-    def parse(name: str, text: str) -> int:
-        digits = text.strip()
-        if not (digits.isascii() and digits.isdigit()) or not minimum <= int(digits) <= maximum:
-            bounds = (
-                f"from {minimum} to {maximum}" if maximum <= INT_MAX else f"of {minimum} or more"
-            )
-            raise ConfigError(f"{name} is {text!r}: write a whole number {bounds}")
-        return int(digits)
-
-    return parse
-
-
-_OPTIONS: Final = {
-    option.name.lower(): option
-    for option in (
-        _Option(SERVERS, "bootstrap_servers", _servers),
-        _Option(GROUP, "group_id", _text),
-        _Option("kafka.share.group.id", "group_id", _text),
-        _Option("subscribe", "topics", _topics),
-        _Option("startingOffsets", "starting_offsets", _start),
-        _Option("maxOffsetsPerTrigger", "max_offsets_per_trigger", _count(1)),
-        _Option("maxAcquiredRecords", "max_acquired_records", _count(1)),
-        _Option("recordLocksPerPartition", "record_locks_per_partition", _count(100, INT_MAX)),
-        _Option("minPartitions", "min_partitions", _count(1, INT_MAX)),
-        _Option("maxRecordsPerPartition", "max_records_per_partition", _count(1)),
-        _Option("includeHeaders", "include_headers", _flag),
-        _Option("failOnDataLoss", "fail_on_data_loss", _flag),
-        _Option("pollTimeoutMs", "poll_timeout_ms", _count(0, 60_000)),
-        _Option("kafkaConsumer.pollTimeoutMs", "executor_poll_timeout_ms", _count(1, INT_MAX)),
-        _Option("kafka.client.id", "client_id", _text),
-        _Option("kafka.request.timeout.ms", "request_timeout_ms", _count(1, INT_MAX)),
-    )
-}
-_REQUIRED: Final = {
-    "bootstrap_servers": (SERVERS, "localhost:9092"),
-    "topics": ("subscribe", "my-topic"),
-    "group_id": (GROUP, "my-share-group"),
-}
-
-_BY_GROUP = "the share group's own position decides; startingOffsets says where a new group begins"
-_STREAM = (
-    "a share group has no end; to stop after what is there now, use .trigger(availableNow=True)"
+STREAM: Final = OptionTable(
+    (
+        Option(
+            SERVERS,
+            "bootstrap_servers",
+            option_table.servers,
+            "The brokers: host:port, with commas between them.",
+            spark=SERVERS,
+            advised="localhost:9092",
+        ),
+        Option(
+            GROUP,
+            "group_id",
+            option_table.text,
+            "The share group: the queue. Queries and other consumers of one group share its "
+            "records, each record goes to one of them.",
+            spark=GROUP,
+            advised="my-share-group",
+        ),
+        Option(
+            "kafka.share.group.id",
+            "group_id",
+            option_table.text,
+            f"Another name for `{GROUP}`.",
+        ),
+        Option(
+            "subscribe",
+            "topics",
+            option_table.topics,
+            "Topics, with commas between them. This or `subscribePattern`.",
+            spark="subscribe",
+        ),
+        Option(
+            "subscribePattern",
+            "topic_pattern",
+            option_table.pattern,
+            "A regular expression (Python's) that the whole name of a topic must match; topics "
+            "made later are read too, internal ones never.",
+            spark="subscribePattern",
+        ),
+        Option(
+            "startingOffsets",
+            "starting_offsets",
+            _start,
+            "Where a *new* group begins: `earliest` or `latest`. A group that has a position "
+            "keeps it. Without it the group's own config `share.auto.offset.reset` decides.",
+            spark="startingOffsets",
+        ),
+        Option(
+            "startingTimestamp",
+            "starting_timestamp_ms",
+            count(0),
+            "Where a *new* group begins: at records of this time (milliseconds since 1970) and "
+            "later.",
+            spark="startingTimestamp",
+        ),
+        Option(
+            "isolationLevel",
+            "isolation_level",
+            word("read_uncommitted", "read_committed"),
+            "Whether a *new* group gets records of transactions that are open or were aborted. "
+            "Without it the group's own config `share.isolation.level` decides.",
+            spark="kafka.isolation.level",
+        ),
+        Option(
+            "maxOffsetsPerTrigger",
+            "max_offsets_per_trigger",
+            count(1),
+            "No batch has more records.",
+            spark="maxOffsetsPerTrigger",
+        ),
+        Option(
+            "maxAcquiredRecords",
+            "max_acquired_records",
+            count(1),
+            "Records held at once, the batch and the prefetched ones together, whatever the "
+            "trigger: it bounds the driver's memory and the broker's locks.",
+        ),
+        Option(
+            "maxAcquiredBytes",
+            "max_acquired_bytes",
+            count(1),
+            "The same bound in bytes of records.",
+        ),
+        Option(
+            "prefetch",
+            "prefetch",
+            flag,
+            "Whether the next batch is acquired while the tasks of this one run.",
+        ),
+        Option(
+            "recordLocksPerPartition",
+            "record_locks_per_partition",
+            count(100, INT_MAX),
+            "How many records of one Kafka partition may be held; a config of the group, set when "
+            "it is new. Our broker takes any number (1,000,000 where none is given); Apache "
+            "Kafka's `share.partition.max.record.locks` has bounds (2,000; up to 4,000 unless its "
+            "broker says more).",
+        ),
+        Option(
+            "lockRenew",
+            "lock_renew",
+            flag,
+            "Whether locks are renewed for as long as a batch runs.",
+        ),
+        Option(
+            "onLostLocks",
+            "on_lost_locks",
+            word("process", "drop", "fail"),
+            "What becomes of records of a batch that runs again, when another member holds or has "
+            "finished them meanwhile: `process` them again, `drop` them from the batch, or `fail`.",
+        ),
+        Option(
+            "ackMode",
+            "ack_mode",
+            word("implicit", "explicit"),
+            "`implicit`: a finished batch is accepted. `explicit`: each record gets the answer "
+            "that the query's sink gives.",
+        ),
+        Option(
+            "ackLocation",
+            "ack_location",
+            option_table.text,
+            "The folder through which sink and source pass the answers; the same in both, on a "
+            "disk that the driver sees. Giving it means `ackMode` explicit.",
+        ),
+        Option(
+            "defaultAck",
+            "default_ack",
+            word("accept", "release"),
+            "With `ackMode` explicit: what becomes of a record of a finished batch without an "
+            "answer.",
+        ),
+        Option(
+            "minPartitions",
+            "min_partitions",
+            count(1, INT_MAX),
+            "At least this many tasks in a batch, if it has as many records.",
+            spark="minPartitions",
+        ),
+        Option(
+            "maxRecordsPerPartition",
+            "max_records_per_partition",
+            count(1),
+            "No task gets more records; one Kafka partition may feed many tasks.",
+            spark="maxRecordsPerPartition",
+        ),
+        Option(
+            "includeHeaders",
+            "include_headers",
+            flag,
+            "Adds the column `headers`.",
+            spark="includeHeaders",
+        ),
+        Option(
+            "includeTimestampType",
+            "include_timestamp_type",
+            flag,
+            "Adds the column `timestampType`: 0 where the producer set the record's time, 1 where "
+            "the broker did. Spark's own source always has it.",
+        ),
+        Option(
+            "failOnDataLoss",
+            "fail_on_data_loss",
+            flag,
+            "Whether the query fails when records of a batch are no longer in the log (retention, "
+            "a deleted topic), or goes on without them.",
+            spark="failOnDataLoss",
+        ),
+        Option(
+            "brokerOutageTimeout",
+            "broker_outage_timeout_ms",
+            duration,
+            "How long a running query waits for a broker that is away (ms, or 30s, 5m).",
+        ),
+        Option(
+            "pollTimeoutMs",
+            "poll_timeout_ms",
+            count(0, 60_000),
+            "How long an idle query waits at the broker before it asks again.",
+        ),
+        Option(
+            "kafkaConsumer.pollTimeoutMs",
+            "executor_poll_timeout_ms",
+            count(1, INT_MAX),
+            "How long a task waits for its records while the broker gives none.",
+            spark="kafkaConsumer.pollTimeoutMs",
+        ),
+        Option(
+            "kafka.client.id",
+            "client_id",
+            option_table.text,
+            "The name in the broker's log and metrics.",
+            spark="kafka.client.id",
+        ),
+        Option(
+            "kafka.request.timeout.ms",
+            "request_timeout_ms",
+            count(1, INT_MAX),
+            "How long one request may take.",
+            spark="kafka.request.timeout.ms",
+        ),
+    ),
+    REFUSED_BY_STREAMS,
 )
-_TRIGGER = "waiting with records in hand uses up their locks; use .trigger(processingTime=…)"
-_FIXED = "keys and values are binary; decode them with DataFrame functions"
-_REFUSED: Final = {
-    name.lower(): reason
-    for name, reason in {
-        "assign": "the group assigns partitions; name the topics in subscribe",
-        "subscribePattern": "patterns are not there yet; name the topics in subscribe",
-        "groupIdPrefix": "the group is the queue; name it in kafka.group.id",
-        "startingOffsetsByTimestamp": _BY_GROUP,
-        "startingTimestamp": _BY_GROUP,
-        "startingOffsetsByTimestampStrategy": _BY_GROUP,
-        "endingOffsets": _STREAM,
-        "endingTimestamp": _STREAM,
-        "endingOffsetsByTimestamp": _STREAM,
-        "minOffsetsPerTrigger": _TRIGGER,
-        "maxTriggerDelay": _TRIGGER,
-        "kafka.auto.offset.reset": "use startingOffsets",
-        "kafka.enable.auto.commit": "a finished batch is acknowledged by the source",
-        "kafka.interceptor.classes": "there are no interceptors",
-        "kafka.key.deserializer": _FIXED,
-        "kafka.value.deserializer": _FIXED,
-        "kafka.isolation.level": "set the group's config share.isolation.level",
-        "kafka.max.poll.records": "use maxOffsetsPerTrigger",
-        "kafka.security.protocol": "only PLAINTEXT connections are there yet; leave it out",
-        "path": 'name the topics in .option("subscribe", …) and call .load() without a path',
-    }.items()
-}

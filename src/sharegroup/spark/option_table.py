@@ -1,0 +1,163 @@
+"""What an option is, and the values it may have: for the stream, the batch read and the sink alike.
+
+Spark hands option names over in lower case, so names are compared without case. A wrong option
+fails with a sentence that says what to write; none is ignored.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sharegroup.client.addresses import parse_addresses
+from sharegroup.model.errors import ConfigError
+
+INT_MAX: Final = 2**31 - 1
+FORMAT: Final = "kafka-share"
+
+Parse = Callable[[str, str], object]
+"""(the option's name, its text) → its value; raises ConfigError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: what users write, and where its value goes."""
+
+    name: str
+    field: str
+    """Two options may fill one field, when they are names for the same thing."""
+    parse: Parse
+    meaning: str
+    spark: str = ""
+    """The same option of Spark's own Kafka source or sink; empty where it has none."""
+    advised: str = ""
+    """An example, shown when the option is needed and missing."""
+
+
+class OptionTable:
+    """All options of one way to use ``kafka-share``.
+
+    Args:
+        options: those there are.
+        refused: options that Spark's own Kafka source has, or that one would expect, with the
+            reason they are not here and what to use instead.
+    """
+
+    def __init__(self, options: Iterable[Option], refused: Mapping[str, str]) -> None:
+        self.options = tuple(options)
+        self.refused = dict(refused)
+        self._by_name = {option.name.lower(): option for option in self.options}
+        self._reasons = {name.lower(): reason for name, reason in refused.items()}
+
+    def values(self, given: Mapping[str, str]) -> dict[str, object]:
+        """Field → value of what was given.
+
+        Raises:
+            ConfigError: one is unknown, refused, missing, or has a value that cannot be.
+        """
+        values: dict[str, object] = {}
+        for key, text in given.items():
+            option = self._by_name.get(key.lower())
+            if option is None:
+                raise ConfigError(self._refusal(key))
+            value = option.parse(option.name, text)
+            if values.setdefault(option.field, value) != value:
+                raise ConfigError(f"{option.name} is given twice, with different values")
+        for option in self.options:
+            if option.advised and option.field not in values:
+                raise ConfigError(
+                    f'{option.name} is missing: write .option("{option.name}", "{option.advised}")'
+                )
+        return values
+
+    def _refusal(self, key: str) -> str:
+        reason = self._reasons.get(key.lower())
+        if reason is not None:
+            return f"{key} is not available in {FORMAT}: {reason}"
+        names = {option.name.lower(): option.name for option in self.options}
+        near = difflib.get_close_matches(key.lower(), names, n=1)
+        if near:
+            return f"{key} is not an option of {FORMAT}: did you mean {names[near[0]]}?"
+        return f"{key} is not an option of {FORMAT}: options are {', '.join(names.values())}"
+
+
+def servers(name: str, text: str) -> str:
+    """host:port, with commas between them."""
+    try:
+        parse_addresses(text)
+    except ConfigError:
+        raise ConfigError(f"{name} is {text!r}: write host:port, or host:port,host:port") from None
+    return text
+
+
+def text(name: str, given: str) -> str:
+    """Anything but nothing."""
+    if not given.strip():
+        raise ConfigError(f"{name} is empty")
+    return given.strip()
+
+
+def topics(name: str, text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
+        raise ConfigError(f"{name} is empty: write a topic, or topics with commas between them")
+    return names
+
+
+def pattern(name: str, text: str) -> str:
+    """A regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{name} is {text!r}, no regular expression: {error}") from None
+    if not text:
+        raise ConfigError(f'{name} is empty: write a regular expression, such as "orders-.*"')
+    return text
+
+
+def word(*words: str) -> Parse:
+    """One of these, in any case."""
+
+    def parse(name: str, text: str) -> str:
+        value = text.strip().lower()
+        if value not in words:
+            raise ConfigError(f"{name} is {text!r}: write {' or '.join(words)}")
+        return value
+
+    return parse
+
+
+def flag(name: str, text: str) -> bool:
+    """true or false."""
+    return word("true", "false")(name, text) == "true"
+
+
+def count(minimum: int, maximum: int = 2**63 - 1) -> Parse:
+    """A whole number."""
+
+    def parse(name: str, text: str) -> int:
+        digits = text.strip()
+        if not (digits.isascii() and digits.isdigit()) or not minimum <= int(digits) <= maximum:
+            bounds = (
+                f"from {minimum} to {maximum}" if maximum <= INT_MAX else f"of {minimum} or more"
+            )
+            raise ConfigError(f"{name} is {text!r}: write a whole number {bounds}")
+        return int(digits)
+
+    return parse
+
+
+_UNIT_MS: Final = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d|)", re.ASCII)
+
+
+def duration(name: str, text: str) -> int:
+    """Milliseconds, or a number with a unit: 30s, 5m, 1h."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise ConfigError(f"{name} is {text!r}: write milliseconds, or a time such as 30s or 5m")
+    return int(match[1]) * _UNIT_MS[match[2]]
