@@ -25,6 +25,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.options import ShareOptions, parse_options
 from sharegroup.spark.planning import Slice, plan
+from sharegroup.spark.shipping import shipped
 from sharegroup.spark.sigterm import source_started, source_stopping
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class KafkaShareDataSource(DataSource):
     def name(cls) -> str:
         """The name for ``format(…)``."""
         return "kafka-share"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels with the tasks, to executors that may lack the package."""
+        return shipped(type(self), self.options)
 
     def schema(self) -> str:
         """The columns; all options are checked here, so that a mistake fails at ``load()``.
@@ -86,6 +91,10 @@ class ShareTask(InputPartition):
         self.slices = slices
         self.leaders = dict(leaders)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """See :mod:`~sharegroup.spark.shipping`."""
+        return shipped(ShareTask, self.slices, self.leaders)
+
 
 class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream. Spark's calls on the driver go to a :class:`ShareDriver` on a loop thread."""
@@ -99,7 +108,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only what was asked for travels to other processes."""
-        return ShareStreamReader, (self._raw_options, self._fields)
+        return shipped(ShareStreamReader, self._raw_options, self._fields)
 
     # --- on the driver, in the source process -----------------------------------------------------
 

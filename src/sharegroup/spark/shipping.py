@@ -1,0 +1,67 @@
+"""Objects on their way to executors, and what an executor says that lacks this package.
+
+Spark pickles the source, its readers, writers and tasks on the driver; a pickle names the classes
+that it needs. Where they cannot be imported the user would see a trace of the unpickling. So what
+travels is :func:`arrive`, as code, with everything else as bytes that are opened only when the
+package is there. Where it is not, the task fails with one sentence.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyspark import cloudpickle
+
+from sharegroup import __version__
+
+
+def shipped(kind: type, *arguments: object) -> tuple[Callable[..., Any], tuple[object, ...]]:
+    """What ``__reduce__`` returns, for an object that ``kind(*arguments)`` makes again."""
+    packed = pickle.dumps(arguments, pickle.HIGHEST_PROTOCOL)
+    return arrive, (kind.__module__, kind.__qualname__, packed, __version__)
+
+
+def arrive(module: str, name: str, packed: bytes, version: str) -> Any:
+    """The object, in whatever process this is; where it cannot be, one that says why when it is
+    used. Uses nothing of this package, because it also runs where there is none."""
+    import importlib
+    import pickle
+    import socket
+    import sys
+
+    from pyspark.sql.datasource import InputPartition
+
+    def stands_for(sentence: str) -> object:
+        class NotHere(InputPartition):
+            def __init__(self) -> None:
+                super().__init__(None)
+
+            @classmethod
+            def name(cls) -> str:
+                return "kafka-share"
+
+            def read(self, partition: object) -> object:
+                raise ImportError(sentence)
+
+            write = read
+
+        return NotHere()
+
+    where = f"the Python of the executor on {socket.gethostname()} ({sys.executable})"
+    advice = f"install sharegroup[spark]=={version} there, see docs/spark.md#deploying"
+    try:
+        found = importlib.import_module("sharegroup").__version__
+        if found != version:
+            return stands_for(f"{where} has sharegroup {found}, the driver has {version}: {advice}")
+        kind = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        missing = "sharegroup" if (error.name or "").startswith("sharegroup") else error.name
+        return stands_for(f"{missing} is not installed in {where}: {advice}")
+    return kind(*pickle.loads(packed))
+
+
+by_value: Any = cloudpickle.register_pickle_by_value  # PySpark gives it no types
+by_value(sys.modules[__name__])
