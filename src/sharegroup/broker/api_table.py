@@ -172,7 +172,7 @@ API_TABLE: dict[int, ServedApi] = {
             0,
             1,
             "describe_share_group_offsets",
-            "start offset, lag and in-flight count by partition",
+            "start offset, lag, in-flight count; on request the state of each record in flight",
         ),
         _row(
             apis.ALTER_SHARE_GROUP_OFFSETS,

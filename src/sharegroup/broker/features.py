@@ -5,6 +5,8 @@ highest, but ``share.version`` at the level of the setting of that name; level 0
 ``share.acquire.without.records`` is ours: a ShareFetch may ask for the acquired ranges only (tagged
 field 9000 of its request).
 ``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
+``share.record.states`` as well: DescribeShareGroupOffsets can tell the state of each record in
+flight (tagged fields 9000 of its request, 9001 and 9002 of its response).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ FEATURES: Final = {
     SHARE_VERSION: (0, 1),
     "share.acquire.without.records": (0, 1),
     "share.wide.window": (0, 1),
+    "share.record.states": (0, 1),
 }
 
 

@@ -1,4 +1,4 @@
-"""``sharegroup groups``: list, describe, reset-offsets, delete-offsets, delete, set."""
+"""``sharegroup groups``: list, describe, records, reset-offsets, delete-offsets, delete, set."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sharegroup.cli.group_choice import (
     why_refused,
 )
 from sharegroup.cli.group_descriptions import describe
+from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, Group
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
@@ -57,6 +58,7 @@ def list_groups(
 
 
 groups.command("describe")(describe)
+groups.command("records")(records)
 groups.command("reset-offsets")(reset_offsets)
 
 

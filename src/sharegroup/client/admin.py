@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
 
-from sharegroup.client import admin_groups, admin_topics
+from sharegroup.client import admin_groups, admin_records, admin_topics
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.descriptions import (
     ClusterDescription,
@@ -26,6 +26,7 @@ from sharegroup.client.descriptions import (
     GroupListing,
     ListedOffset,
     OffsetSpec,
+    PartitionRecords,
     ResourceType,
     ShareGroupDescription,
     ShareGroupOffset,
@@ -246,6 +247,25 @@ class Admin:
         wanted = None if partitions is None else list(partitions)
         return await self._trying(
             lambda: admin_groups.list_share_group_offsets(self._cluster, group_id, wanted)
+        )
+
+    async def describe_record_states(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, PartitionRecords]:
+        """The state of each record in flight, by default in each partition that the group has state
+        for. It takes nothing from the queue and delivers nothing.
+
+        Our broker tells all, to whoever may describe the group. Of Apache Kafka the durable state
+        is read (API 84), which knows of no locks and needs the right of a broker
+        (CLUSTER_ACTION) where there is an authorizer.
+
+        Raises:
+            GroupIdNotFound: there is no such group (our broker; Apache Kafka has no state of it).
+            ClusterAuthorizationFailed: the durable state must be read, and may not.
+        """
+        wanted = None if partitions is None else list(partitions)
+        return await self._trying(
+            lambda: admin_records.describe_record_states(self._cluster, group_id, wanted)
         )
 
     async def alter_share_group_offsets(

@@ -79,7 +79,7 @@ async def describe_share_group(cluster: Cluster, group_id: str) -> ShareGroupDes
     request = ShareGroupDescribeRequest(group_ids=[group_id])
     response = await cluster.send_to_coordinator(group_id, apis.SHARE_GROUP_DESCRIBE, request)
     [group] = response.groups
-    _check(cluster, group_id, group)
+    check_group(cluster, group_id, group)
     return _described(group, await cluster.coordinator(group_id))
 
 
@@ -126,7 +126,7 @@ async def list_share_group_offsets(
         group_id, apis.DESCRIBE_SHARE_GROUP_OFFSETS, request
     )
     [group] = response.groups
-    _check(cluster, group_id, group)
+    check_group(cluster, group_id, group)
     return {
         TopicPartition(topic.topic_name, partition.partition_index): _offset(partition)
         for topic in sorted(group.topics, key=lambda topic: str(topic.topic_name))
@@ -140,7 +140,7 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
         leader_epoch=partition.leader_epoch,
         lag=_known(partition.lag),
         in_flight=_known(partition.in_flight_count),
-        error=_error(partition),
+        error=answer_error(partition),
     )
 
 
@@ -166,9 +166,9 @@ async def alter_share_group_offsets(
         ],
     )
     response = await cluster.send_to_coordinator(group_id, apis.ALTER_SHARE_GROUP_OFFSETS, request)
-    _check(cluster, group_id, response)
+    check_group(cluster, group_id, response)
     return {
-        TopicPartition(topic.topic_name, partition.partition_index): _error(partition)
+        TopicPartition(topic.topic_name, partition.partition_index): answer_error(partition)
         for topic in response.responses
         for partition in topic.partitions
     }
@@ -182,8 +182,8 @@ async def delete_share_group_offsets(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
     )
     response = await cluster.send_to_coordinator(group_id, apis.DELETE_SHARE_GROUP_OFFSETS, request)
-    _check(cluster, group_id, response)
-    return {topic.topic_name: _error(topic) for topic in response.responses}
+    check_group(cluster, group_id, response)
+    return {topic.topic_name: answer_error(topic) for topic in response.responses}
 
 
 async def delete_group(cluster: Cluster, group_id: str) -> None:
@@ -191,18 +191,19 @@ async def delete_group(cluster: Cluster, group_id: str) -> None:
     request = DeleteGroupsRequest(groups_names=[group_id])
     response = await cluster.send_to_coordinator(group_id, apis.DELETE_GROUPS, request)
     [result] = response.results
-    _check(cluster, group_id, result)
+    check_group(cluster, group_id, result)
 
 
-def _error(answer: Any) -> KafkaError | None:
+def answer_error(answer: Any) -> KafkaError | None:
+    """The error that an answer, or a part of it, carries."""
     if not answer.error_code:
         return None
     return error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
 
 
-def _check(cluster: Cluster, group_id: str, answer: Any) -> None:
+def check_group(cluster: Cluster, group_id: str, answer: Any) -> None:
     """Raise the answer's error; who does not coordinate the group is not asked again."""
-    error = _error(answer)
+    error = answer_error(answer)
     if error is None:
         return
     if isinstance(error, NotCoordinator | CoordinatorNotAvailable):

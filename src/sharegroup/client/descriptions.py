@@ -9,6 +9,7 @@ from uuid import UUID
 from sharegroup.client.metadata import Node
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.share.record_state import RecordState
 
 
 class ResourceType(IntEnum):
@@ -134,6 +135,44 @@ class ShareGroupOffset:
     lag: int | None
     in_flight: int | None
     error: KafkaError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRange:
+    """Records ``first`` … ``last``, both included, that are in one state.
+
+    Attributes:
+        delivery_count: how often they were given to a member; 0 where that is no longer known:
+            our broker forgets it when a record is finished.
+        member_id: who holds them; None unless they are acquired.
+        lock_ms: how long the lock on them lasted when the broker answered; None as well.
+    """
+
+    first: int
+    last: int
+    state: RecordState
+    delivery_count: int
+    member_id: str | None = None
+    lock_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecords:
+    """The records of one partition as a share group sees them. What is before ``start_offset`` is
+    finished, what is at ``end_offset`` and after it was never given to anybody.
+
+    Attributes:
+        start_offset: None: nothing was ever fetched.
+        ranges: what is between both, ascending and without holes.
+        locks_known: whether the broker tells which records are acquired. Apache Kafka does not:
+            there they show in the state they had before.
+    """
+
+    start_offset: int | None
+    end_offset: int | None
+    ranges: tuple[RecordRange, ...]
+    locks_known: bool
+    error: KafkaError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -283,9 +283,14 @@ class SharePartition:
             members=window.locks.members(),
         )
 
-    def spans(self) -> Iterator[Span]:
-        """The window's content, for a console or a checker; read it before anything changes."""
-        return iter(self._window)
+    def spans(self, first: int = 0) -> Iterator[Span]:
+        """The window's content from the span that holds ``first`` on, for a console or a checker;
+        read it before anything changes.
+        """
+        window = self._window
+        if first <= window.start:
+            return iter(window)
+        return window.iterate_from(first) if first < window.end else iter(())
 
     def check_invariants(self) -> None:
         """Assert what module :mod:`sharegroup.share.window` lists."""

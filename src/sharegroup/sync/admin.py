@@ -13,6 +13,7 @@ from sharegroup.client.descriptions import (
     GroupListing,
     ListedOffset,
     OffsetSpec,
+    PartitionRecords,
     ShareGroupDescription,
     ShareGroupOffset,
     TopicDescription,
@@ -115,6 +116,12 @@ class Admin(Front):
     ) -> dict[TopicPartition, ShareGroupOffset]:
         """Where the group is in each partition."""
         return self._run(self._inner.list_share_group_offsets(group_id, partitions))
+
+    def describe_record_states(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, PartitionRecords]:
+        """The state of each record in flight."""
+        return self._run(self._inner.describe_record_states(group_id, partitions))
 
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]

@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
 
-Lag = log end − start offset − finished records behind the start. Ours adds what is in flight, in a
-tagged field.
+Lag = log end − start offset − finished records behind the start. Ours adds how much is in flight
+and, when asked, the state of each record in flight, in tagged fields.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
+from sharegroup.broker.record_states import RECORD_STATES_MAX, add_record_states
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
@@ -87,7 +88,25 @@ async def _group(
             )
         )
     response.topics = topics
+    if wanted.states_from >= 0:
+        await _add_states(broker, response, wanted.states_from)
     return response
+
+
+async def _add_states(
+    broker: Broker, group: DescribeShareGroupOffsetsResponseGroup, first: int
+) -> None:
+    """To each partition that has begun, as far as there is room."""
+    room = RECORD_STATES_MAX
+    for topic in group.topics:
+        for described in topic.partitions:
+            if described.start_offset == UNKNOWN_OFFSET or described.error_code:
+                continue
+            key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)
+            try:
+                room = await add_record_states(broker, key, described, first, room)
+            except KafkaError as error:
+                described.error_code, described.error_message = error.code, error.message
 
 
 def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsResponseTopic:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
 
 
 @dataclass(slots=True)
@@ -29,6 +29,9 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
     topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None = array(
         DescribeShareGroupOffsetsRequestTopic, nullable="0+"
     )
+    states_from: int = i64(tag=9000, default=-1)
+    """Ours (feature ``share.record.states``): tell the state of the records in flight at or after
+    this offset too; -1 asks for none."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,21 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 
 @dataclass(slots=True)
+class RecordStates(Message):
+    """Ours, in DescribeShareGroupOffsetsResponse: records ``first_offset`` … ``last_offset``, both
+    included."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    delivery_state: int = i8()
+    delivery_count: int = i16()
+    member_id: str | None = string(default=None, nullable="0+")
+    """Who holds them; null unless they are acquired."""
+    lock_ms: int = i64(default=-1)
+    """How long their lock still lasts; -1 unless they are acquired."""
+
+
+@dataclass(slots=True)
 class DescribeShareGroupOffsetsResponsePartition(Message):
     """In DescribeShareGroupOffsetsResponse."""
 
@@ -54,6 +72,12 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     error_message: str | None = string(default=None, nullable="0+")
     in_flight_count: int = i32(tag=9000, default=-1)
     """Ours: records that members hold now; -1 where the broker does not say."""
+    record_states: Sequence[RecordStates] = array(RecordStates, tag=9001)
+    """Ours: ascending and without holes from ``states_from``, or from the start offset where that
+    is higher. What does not fit is left out: ask again from the offset after the last."""
+    end_offset: int = i64(tag=9002, default=-1)
+    """Ours: nothing at or after this offset was ever given to anybody; -1 unless states were asked
+    for."""
 
 
 @dataclass(slots=True)
