@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
+from scripts import docs_spark_options
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.options import parse_options
+from sharegroup.spark.options import STREAM, ShareOptions, parse_options
 
 GOOD = {
     "kafka.bootstrap.servers": "localhost:9092",
     "kafka.group.id": "orders-group",
     "subscribe": "orders, refunds",
 }
+
+# "Structured Streaming + Kafka Integration Guide", all options of the source.
+SPARKS_OWN = (
+    "assign",
+    "subscribe",
+    "subscribePattern",
+    "kafka.bootstrap.servers",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "endingOffsets",
+    "failOnDataLoss",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "groupIdPrefix",
+    "kafka.group.id",
+    "includeHeaders",
+    "startingOffsetsByTimestampStrategy",
+    "kafka.auto.offset.reset",
+    "kafka.key.deserializer",
+    "kafka.value.deserializer",
+    "kafka.enable.auto.commit",
+    "kafka.interceptor.classes",
+)
 
 
 def test_the_least_that_is_needed() -> None:
@@ -38,8 +73,25 @@ def test_all_of_them_in_the_lower_case_that_spark_makes_of_names() -> None:
         "kafkaconsumer.polltimeoutms": "5000",
         "kafka.client.id": "mine",
         "kafka.request.timeout.ms": "1000",
+        "isolationlevel": "READ_COMMITTED",
+        "maxacquiredbytes": "1000000",
+        "prefetch": "false",
+        "brokeroutagetimeout": "90s",
+        "lockrenew": "false",
+        "onlostlocks": "drop",
+        "includetimestamptype": "true",
+        "ackmode": "explicit",
+        "acklocation": "folder",
+        "defaultack": "accept",
     }
     options = parse_options({**GOOD, **given})
+    assert options.isolation_level == "read_committed"
+    assert options.broker_outage_timeout_ms == 90_000
+    assert (options.ack_mode, options.ack_location, options.default_ack) == (
+        "explicit",
+        "folder",
+        "accept",
+    )
     assert options.starting_offsets == "earliest"
     assert options.max_offsets_per_trigger == 100_000
     assert options.record_locks_per_partition == 4_000
@@ -68,6 +120,11 @@ def test_what_is_missing_is_spelt_out(missing: str) -> None:
         ("kafka.bootstrap.servers", " ", "write host:port"),
         ("subscribe", " , ", "write a topic"),
         ("kafka.group.id", " ", "is empty"),
+        ("brokerOutageTimeout", "5 weeks", "write milliseconds, or a time such as 30s or 5m"),
+        ("brokerOutageTimeout", "-1", "write milliseconds, or a time such as 30s or 5m"),
+        ("isolationLevel", "serializable", "write read_uncommitted or read_committed"),
+        ("onLostLocks", "", "write process or drop or fail"),
+        ("ackMode", "auto", "write implicit or explicit"),
     ],
 )
 def test_a_value_that_cannot_be(name: str, value: str, sentence: str) -> None:
@@ -82,6 +139,8 @@ def test_a_value_that_cannot_be(name: str, value: str, sentence: str) -> None:
         ("endingoffsets", "availableNow=True"),
         ("kafka.auto.offset.reset", "use startingOffsets"),
         ("kafka.enable.auto.commit", "acknowledged by the source"),
+        ("fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs"),
+        ("kafka.isolation.level", "use isolationLevel"),
         ("subscrbe", "did you mean subscribe"),
         ("maxoffsetpertrigger", "did you mean maxOffsetsPerTrigger"),
         ("zebra", "options are kafka.bootstrap.servers"),
@@ -97,3 +156,44 @@ def test_the_group_has_two_names_but_one_value() -> None:
     assert parse_options(both).group_id == "orders-group"
     with pytest.raises(ConfigError, match="given twice"):
         parse_options({**GOOD, "kafka.share.group.id": "another"})
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"subscribePattern": "t.*"}, "subscribe and subscribePattern exclude each other"),
+        ({"subscribe": None, "subscribePattern": "t.*["}, "no regular expression"),
+        ({"subscribe": None, "subscribePattern": ""}, "write a regular expression"),
+        (
+            {"startingOffsets": "latest", "startingTimestamp": "1"},
+            "startingOffsets and startingTimestamp exclude each other",
+        ),
+        ({"ackMode": "explicit"}, "ackLocation is missing"),
+        ({"ackMode": "implicit", "ackLocation": "folder"}, "leave one of the two out"),
+        ({"defaultAck": "accept"}, "add ackLocation"),
+    ],
+)
+def test_options_that_do_not_go_together(given: dict[str, str | None], sentence: str) -> None:
+    options = {name: text for name, text in {**GOOD, **given}.items() if text is not None}
+    with pytest.raises(ConfigError, match=sentence):
+        parse_options(options)
+
+
+def test_a_folder_for_answers_means_that_answers_are_given() -> None:
+    assert parse_options({**GOOD, "ackLocation": "folder"}).ack_mode == "explicit"
+
+
+def test_a_pattern_takes_the_place_of_topics() -> None:
+    options = {**GOOD, "subscribePattern": "orders-.*"}
+    del options["subscribe"]
+    assert parse_options(options).topic_pattern == "orders-.*"
+
+
+def test_every_field_has_an_option_and_the_page_is_what_the_table_says() -> None:
+    assert {option.field for option in STREAM.options} == {f.name for f in fields(ShareOptions)}
+    assert docs_spark_options.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize("name", SPARKS_OWN)
+def test_every_option_of_sparks_own_source_is_there_or_refused_with_a_reason(name: str) -> None:
+    assert name in STREAM.refused or name in {option.spark for option in STREAM.options}
