@@ -116,6 +116,22 @@ def test_members_of_a_group_share(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_records_come_from_few_partitions_and_from_all_without_their_bytes(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port)
+        for partition, batches in enumerate((2, 10, 10)):
+            await produce(port, session.topic_id, partition, *[10] * batches)
+        first = acquired(await session.fetch(0, 1, 2, max_records=20))
+        assert sum(last - first + 1 for [(first, last, _)] in first.values()) == 20
+        assert len(first) == 1
+        spread = acquired(await session.fetch(max_records=90, batch_size=90, without_records=True))
+        sizes = sorted(last - first + 1 for [(first, last, _)] in spread.values())
+        assert len(spread) == 3 - (0 in first)
+        assert max(sizes) <= 50, "as many as there are, the rest divided evenly"
+
+    run(tmp_path, scenario)
+
+
 def test_groups_do_not_share(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         first = await started(broker, port, records=10)

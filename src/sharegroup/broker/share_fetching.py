@@ -6,8 +6,10 @@ one that another request is reading is skipped. Record batches are never cut: th
 whole batches, and the acquired ranges say which offsets count (Kafka classes SharePartitionManager
 and DelayedShareFetch).
 
-Bytes are divided evenly over the partitions that have something to read. As in a plain fetch, the
-first batch of an answer goes out even when it is over the limits.
+Bytes are divided evenly over the partitions that have something to read, and so are the records of
+a request that wants none of their bytes: those of any other come from as few partitions as they
+can, which makes the answer and its acknowledgement small. As in a plain fetch, the first batch of
+an answer goes out even when it is over the limits.
 """
 
 from __future__ import annotations
@@ -171,11 +173,14 @@ class ShareFetching:
         records_left = wish.records_max
         bytes_each = max(1, wish.bytes_max // len(ready))
         first = True
-        for each in ready:
+        for place, each in enumerate(ready):
             if records_left <= 0:
                 break
+            records_max = records_left
+            if wish.without_records:  # a large batch, to be worked on in parallel
+                records_max = -(-records_left // (len(ready) - place))
             try:
-                part = await self._acquire(wish, each, _Share(records_left, bytes_each, first))
+                part = await self._acquire(wish, each, _Share(records_max, bytes_each, first))
             except KafkaError as error:
                 fetched[each.key] = FetchedPartition(error=error)
                 continue
