@@ -180,6 +180,16 @@ def test_damage_is_an_error_or_the_same_rows_never_wrong_ones(
         assert len(batch) == len(good)
 
 
+def test_who_set_the_time_of_a_record() -> None:
+    appended = encoded([(None, b"b", 5, []), (None, b"c", 6, [])], base_offset=1)
+    appended[ATTRIBUTES_AT] |= LOG_APPEND_TIME
+    by_producer = bytes(encoded([(None, b"a", 5, [])]))
+    builder = RowBuilder(("offset", "timestampType"), "t", 0, ALL)
+    for data, expected in ((by_producer, [0]), (by_producer + signed(appended), [0, 1, 1])):
+        (batch,) = builder.rows(memoryview(data))
+        assert batch.column("timestampType").to_pylist() == expected
+
+
 def test_columns_may_be_left_out_and_reordered() -> None:
     columns = check_columns([("offset", "bigint"), ("value", "binary")])
     (batch,) = RowBuilder(columns, "t", 0, ALL).rows(memoryview(encoded([(b"k", b"v", 0, [])])))
@@ -197,6 +207,7 @@ def test_the_arrow_schema_is_the_one_that_spark_derives() -> None:
         .add("partition", IntegerType())
         .add("offset", LongType())
         .add("timestamp", TimestampType())
+        .add("timestampType", IntegerType())
         .add("headers", headers)
         .add("delivery_count", ShortType())
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from sharegroup.arrow.schema import COLUMNS
+from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.source import ShareStreamReader
 from tests.servers import admin
@@ -19,7 +19,7 @@ from tests.spark.conftest import lags, source_options
 
 pytestmark = pytest.mark.process
 
-FIELDS = [(name, kind) for name, kind in COLUMNS.items() if name != "headers"]
+FIELDS = [(name, COLUMNS[name]) for name in column_names(include_headers=False)]
 ALL = ReadAllAvailable()
 Reader = Callable[..., ShareStreamReader]
 

@@ -63,6 +63,8 @@ class Fields:
     data: Bytes
     offsets: Ints
     timestamps_ms: Ints
+    appended: npt.NDArray[np.bool_] | None
+    """Whether the timestamp is the broker's (log-append time); None when no record's is."""
     key_starts: Ints
     key_lengths: Ints
     value_starts: Ints
@@ -76,7 +78,9 @@ class Fields:
         return len(self.offsets)
 
 
-def whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
+def whole_batches(
+    data: memoryview, *, check_crcs: bool = True
+) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Each whole batch of a Fetch response; a batch that the byte limit cut off at the end is left
     out.
 
@@ -91,22 +95,43 @@ def whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
             return
         header = parse_header(data, position)
         batch = data[position:end]
-        check_crc(batch)
+        if check_crcs:
+            check_crc(batch)
         yield header, batch
+        position = end
+
+
+class Bounds(NamedTuple):
+    """The offsets of one batch, both included, and its bytes."""
+
+    first: int
+    last: int
+    batch: memoryview
+
+
+def bounds_of(data: memoryview) -> Iterator[Bounds]:
+    """Each whole batch of a Fetch response, unchecked.
+
+    Raises:
+        CorruptMessage: a length no batch has: where the next one begins cannot be known.
+    """
+    position, size = 0, len(data)
+    while size - position >= HEADER_BYTES:
+        base_offset, length, last_offset_delta = _BOUNDS.unpack_from(data, position)
+        if length < HEADER_BYTES - _LENGTH_END:
+            raise CorruptMessage(f"a record batch cannot have a length of {length} bytes")
+        end = position + length + _LENGTH_END
+        if end > size:
+            return
+        yield Bounds(base_offset, base_offset + last_offset_delta, data[position:end])
         position = end
 
 
 def end_offset(data: memoryview) -> int | None:
     """The offset after the last whole batch; None when there is no whole batch."""
     end = None
-    position, size = 0, len(data)
-    while size - position >= HEADER_BYTES:
-        base_offset, length, last_offset_delta = _BOUNDS.unpack_from(data, position)
-        if length < HEADER_BYTES - _LENGTH_END:
-            raise CorruptMessage(f"a record batch cannot have a length of {length} bytes")
-        position += length + _LENGTH_END
-        if position <= size:
-            end = base_offset + last_offset_delta + 1
+    for _, last, _ in bounds_of(data):
+        end = last + 1
     return end
 
 
@@ -270,10 +295,12 @@ def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
         (key_length < -1).any() | (value_length < -1).any()
     ):
         raise CorruptMessage("a field of a record is longer than the record")
+    appended = _appended(headers, counts)
     return Fields(
         data=view,
         offsets=np.repeat([header.base_offset for header in headers], counts) + offset_delta,
-        timestamps_ms=_timestamps(headers, counts, timestamp_delta),
+        timestamps_ms=_timestamps(headers, counts, timestamp_delta, appended),
+        appended=appended,
         key_starts=key_start,
         key_lengths=key_length,
         value_starts=value_start,
@@ -283,16 +310,23 @@ def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
     )
 
 
-def _timestamps(headers: list[BatchHeader], counts: Ints, delta: Ints) -> Ints:
+def _timestamps(
+    headers: list[BatchHeader], counts: Ints, delta: Ints, appended: npt.NDArray[np.bool_] | None
+) -> Ints:
     """Create time is base plus delta; under log-append time every record has the batch's maximum
     (KIP-32)."""
-    appended = [bool(header.attributes & LOG_APPEND_TIME) for header in headers]
+    if appended is not None:
+        delta = np.where(appended, 0, delta)
     base = [
-        h.max_timestamp if a else h.base_timestamp for h, a in zip(headers, appended, strict=True)
+        header.max_timestamp if header.attributes & LOG_APPEND_TIME else header.base_timestamp
+        for header in headers
     ]
-    if any(appended):
-        delta = np.where(np.repeat(appended, counts), 0, delta)
     return np.repeat(base, counts) + delta
+
+
+def _appended(headers: list[BatchHeader], counts: Ints) -> npt.NDArray[np.bool_] | None:
+    flags = [bool(header.attributes & LOG_APPEND_TIME) for header in headers]
+    return np.repeat(flags, counts) if any(flags) else None
 
 
 def numbers_at(view: Bytes, positions: Ints) -> tuple[Ints, Ints]:
@@ -333,6 +367,7 @@ def select(fields: Fields, rows: npt.NDArray[np.bool_] | slice) -> Fields:
         fields.data,
         fields.offsets[rows],
         fields.timestamps_ms[rows],
+        None if fields.appended is None else fields.appended[rows],
         fields.key_starts[rows],
         fields.key_lengths[rows],
         fields.value_starts[rows],

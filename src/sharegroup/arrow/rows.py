@@ -39,6 +39,7 @@ class RowBuilder:
         topic, partition: where the records come from.
         ranges: (first, last, delivery count) of the records that are ours, ascending; all others
             are left out.
+        check_crcs: check the checksum of each batch.
     """
 
     def __init__(
@@ -47,10 +48,13 @@ class RowBuilder:
         topic: str,
         partition: int,
         ranges: Sequence[tuple[int, int, int]],
+        *,
+        check_crcs: bool = True,
     ) -> None:
         self._schema = arrow_schema(columns)
         self._topic = pa.scalar(topic, pa.string())
         self._partition = pa.scalar(partition, pa.int32())
+        self._check_crcs = check_crcs
         table = np.array(ranges, np.int64).reshape(-1, 3)
         self._first, self._last, self._count = (
             table[:, 0].copy(),
@@ -65,7 +69,9 @@ class RowBuilder:
             CorruptMessage: the bytes are not whole record batches with good checksums.
         """
         wanted = [
-            b for b in whole_batches(data) if self._overlaps(b[0].base_offset, b[0].last_offset)
+            (header, batch)
+            for header, batch in whole_batches(data, check_crcs=self._check_crcs)
+            if self._overlaps(header.base_offset, header.last_offset)
         ]
         for plain, batches in plain_records(wanted):
             fields = fields_of(plain, batches)
@@ -91,6 +97,7 @@ class RowBuilder:
             "timestamp": lambda: pa.array(fields.timestamps_ms * 1_000).view(
                 self._type("timestamp")
             ),
+            "timestampType": lambda: _timestamp_types(fields),
             "headers": lambda: headers(fields, self._type("headers")),
             "delivery_count": lambda: pa.array(delivery_counts.astype(np.int16)),
         }
@@ -145,6 +152,13 @@ def headers(fields: Fields, kind: Any) -> Any:
     values = binary(fields.data, starts[1], lengths[1])
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pairs, type=kind)
+
+
+def _timestamp_types(fields: Fields) -> Any:
+    """0 where the producer set the time of a record, 1 where the broker did."""
+    if fields.appended is None:
+        return pa.repeat(pa.scalar(0, pa.int32()), len(fields))
+    return pa.array(fields.appended.astype(np.int32))
 
 
 def _text(keys: Any) -> Any:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADERS: Final = "headers"
+TIMESTAMP_TYPE: Final = "timestampType"
 COLUMNS: Final = {
     "key": "binary",
     "value": "binary",
@@ -23,20 +24,23 @@ COLUMNS: Final = {
     "partition": "int",
     "offset": "bigint",
     "timestamp": "timestamp",
+    TIMESTAMP_TYPE: "int",
     HEADERS: "array<struct<key:string,value:binary>>",
     "delivery_count": "smallint",
 }
-"""Column → type, as Spark writes it; ``headers`` is there with includeHeaders only."""
+"""Column → type, as Spark writes it; ``timestampType`` and ``headers`` are there when asked for."""
 
 
-def column_names(include_headers: bool) -> tuple[str, ...]:
+def column_names(include_headers: bool, include_timestamp_type: bool = False) -> tuple[str, ...]:
     """The columns of a stream, in order."""
-    return tuple(name for name in COLUMNS if include_headers or name != HEADERS)
+    asked = {HEADERS: include_headers, TIMESTAMP_TYPE: include_timestamp_type}
+    return tuple(name for name in COLUMNS if asked.get(name, True))
 
 
-def ddl(include_headers: bool) -> str:
+def ddl(include_headers: bool, include_timestamp_type: bool = False) -> str:
     """The schema as DDL text."""
-    return ", ".join(f"{name} {COLUMNS[name].upper()}" for name in column_names(include_headers))
+    names = column_names(include_headers, include_timestamp_type)
+    return ", ".join(f"{name} {COLUMNS[name].upper()}" for name in names)
 
 
 def check_columns(fields: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -69,6 +73,7 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
         "partition": pa.int32(),
         "offset": pa.int64(),
         "timestamp": pa.timestamp("us", tz="UTC"),
+        TIMESTAMP_TYPE: pa.int32(),
         HEADERS: pa.list_(
             pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
         ),

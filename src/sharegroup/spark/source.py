@@ -62,7 +62,8 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: an option is missing, unknown or wrong.
         """
-        return ddl(parse_options(self.options).include_headers)
+        options = parse_options(self.options)
+        return ddl(options.include_headers, options.include_timestamp_type)
 
     def streamReader(self, schema: StructType) -> ShareStreamReader:
         """The reader. It checks the options on its first call, where Spark shows errors whole."""
