@@ -56,6 +56,7 @@ REFUSED_BY_STREAMS: Final = {
     "kafka.auto.offset.reset": "use startingOffsets",
     "kafka.isolation.level": "use isolationLevel; it is a config of the group, set when it is new",
     "kafka.max.poll.records": "use maxOffsetsPerTrigger",
+    "states": "it is for a look at the queue with spark.read; leave it out of spark.readStream",
     "path": 'name the topics in .option("subscribe", …) and call .load() without a path',
     "checkpointLocation": "it is an option of the query: df.writeStream.option(…)",
     **REFUSED_KAFKA,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -24,6 +24,8 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.options import ShareOptions, parse_options
+from sharegroup.spark.peek import PeekReader, peek_ddl
+from sharegroup.spark.peek_options import is_peek, parse_peek_options
 from sharegroup.spark.planning import Slice, plan
 from sharegroup.spark.shipping import shipped
 from sharegroup.spark.sigterm import source_started, source_stopping
@@ -62,6 +64,8 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: an option is missing, unknown or wrong.
         """
+        if is_peek(self.options):
+            return peek_ddl(parse_peek_options(self.options))
         options = parse_options(self.options)
         return ddl(options.include_headers, options.include_timestamp_type)
 
@@ -70,16 +74,20 @@ class KafkaShareDataSource(DataSource):
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         return ShareStreamReader(dict(self.options), fields)
 
-    def reader(self, schema: StructType) -> NoReturn:
-        """There is no batch read: Spark would not tell us whether it succeeded.
+    def reader(self, schema: StructType) -> PeekReader:
+        """The reader that looks at the queue; Spark would not tell it whether the query succeeded,
+        so it takes nothing.
 
         Raises:
-            ConfigError: always.
+            ConfigError: the options do not ask for a look.
         """
-        raise ConfigError(
-            "kafka-share is a stream: write spark.readStream, and .trigger(availableNow=True) on "
-            "the query to stop after what is there now"
-        )
+        if not is_peek(self.options):
+            raise ConfigError(
+                'spark.read only looks at a queue: write .option("states", "all") for that; to '
+                "work it off and stop, use spark.readStream with .trigger(availableNow=True)"
+            )
+        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        return PeekReader(dict(self.options), fields)
 
 
 class ShareTask(InputPartition):
