@@ -29,6 +29,8 @@ class ConsumerMetrics:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
+        self.answered_at: float | None = None
+        """When a broker answered last, to whatever; None: never."""
         self._between_polls = Sensor()
         self._poll_idle = Sensor()
         self._poll_began: float | None = None
@@ -66,7 +68,7 @@ class ConsumerMetrics:
 
     def heartbeat_answered(self) -> None:
         """Its answer has come."""
-        now = self._now()
+        now = self.answered_at = self._now()
         self._heartbeats.record((now - (self._heartbeat_sent or now)) * 1000, now)
 
     def rebalanced(self) -> None:
@@ -75,7 +77,7 @@ class ConsumerMetrics:
 
     def request_answered(self, latency_s: float, throttle_ms: int) -> None:
         """A ShareFetch or ShareAcknowledge was answered."""
-        now = self._now()
+        now = self.answered_at = self._now()
         self._latency.record(latency_s * 1000, now)
         self._throttle.record(throttle_ms, now)
 

@@ -6,7 +6,8 @@ loop; :class:`ShareStreamReader` calls it from Spark's thread.
 
 A batch is settled when Spark passes its offset as ``start`` of ``latestOffset``: then its results
 are committed. What the broker does not confirm stays in the ledger as done, goes into the next
-offset, and is acknowledged, not processed, when it comes again.
+offset, and is acknowledged, not processed, when it comes again. While Spark works on a batch the
+next one is acquired.
 """
 
 from __future__ import annotations
@@ -14,46 +15,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
-from uuid import UUID
+from typing import Any, Final
 
 from sharegroup.client.addresses import Address
 from sharegroup.client.cluster import Cluster
-from sharegroup.client.share_member import ShareMember
-from sharegroup.model.errors import (
-    ConfigError,
-    RetriableError,
-    UnknownTopicOrPartition,
-)
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.acquiring import Targets
+from sharegroup.spark.advice import Advice
+from sharegroup.spark.available_now import is_read
 from sharegroup.spark.group import GroupView
+from sharegroup.spark.lag import Lag
 from sharegroup.spark.ledger import Ledger
-from sharegroup.spark.locks import LOCK_MS_DEFAULT, LockKeeper
-from sharegroup.spark.offsets import Acquired, BatchOffset, Done
+from sharegroup.spark.occasional import Occasional
+from sharegroup.spark.offsets import BatchOffset
 from sharegroup.spark.options import ShareOptions
-from sharegroup.spark.settling import Settling
+from sharegroup.spark.progress import Progress
+from sharegroup.spark.seat import Seat, join, make_seat, reach
+from sharegroup.spark.subscription import Subscription
 
 log = logging.getLogger("sharegroup.spark")
 
-FETCH_BYTES: Final = 50 * 1024 * 1024
-"""What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
-INT_MAX: Final = 2**31 - 1
-COLLECT_SECONDS: Final = 5.0
-"""A batch is closed after this time even though more could be acquired."""
-ASSIGNMENT_SECONDS: Final = 15.0
-"""A member that still has no partitions after this time is one too many."""
-OUTAGE_SECONDS: Final = 300.0
-"""How long a running query waits for a broker that is away."""
+TOPICS_SECONDS: Final = 10.0
+"""How often the topics are looked at: a pattern may match a new one."""
+OFFSET_MAX: Final = 2**63 - 1
 CLOSE_MS: Final = 1_500
 """Spark does not wait for a source that stops."""
-
-
-class Seat(NamedTuple):
-    """A member of the group, and those who work with it."""
-
-    member: ShareMember
-    settling: Settling
-    locks: LockKeeper
 
 
 class ShareDriver:
@@ -68,39 +55,38 @@ class ShareDriver:
             allow_auto_create_topics=False,
         )
         self._group = GroupView(self._cluster, options)
+        self._subscription = Subscription(self._cluster, options)
         self._ledger = Ledger()
         self._seat: Seat | None = None
+        self._progress: Progress | None = None
+        self._advice = Advice(options)
         self._current = BatchOffset()  # the newest offset that Spark has
         self._settled = 0
-        self._topics: dict[UUID, str] = {}
-        self._targets: dict[TopicIdPartition, int] | None = None
-        self._turn = asyncio.Lock()  # Spark's calls and the renewal take turns
-        self._out_since: float | None = None
+        self._given_at = 0.0
+        self._targets: Targets | None = None
+        self._locks_per_partition: int | None = None
+        self._turn = asyncio.Lock()  # requests for Spark, prefetching and renewal take turns
+        self._lag = Lag(self._group, self._subscription)
+        self._topics = Occasional(self._look_at_topics, TOPICS_SECONDS, "share-topics")
+        self._configs = Occasional(self._look_at_configs, float("inf"), "share-configs")
 
     # --- Spark's calls ----------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Reach the cluster and find the topics.
+        """Reach the cluster and find the topics; once.
 
         Raises:
-            BootstrapError: no broker answered; it names the addresses.
+            BootstrapError: no broker answered within seconds; it names the addresses.
             ConfigError: there is no such topic.
         """
-        await self._cluster.start()
-        for name in self._options.topics:
-            try:
-                topic = await self._cluster.topic(name)
-            except UnknownTopicOrPartition:
-                servers = self._options.bootstrap_servers
-                raise ConfigError(
-                    f"there is no topic {name!r} at {servers}: create it, or correct subscribe"
-                ) from None
-            self._topics[topic.topic_id] = name
+        if not self._subscription.topics:
+            await reach(self._cluster)
+            await self._subscription.find()
 
     async def set_targets(self) -> None:
         """What is in the log now is all that this run may read (Trigger.AvailableNow)."""
         await self.connect()
-        self._targets = await self._group.end_offsets(self._topics)
+        self._targets = await self._group.end_offsets(self._subscription.topics)
 
     async def latest_offset(self, start: BatchOffset, limit: int | None) -> BatchOffset:
         """Settle everything up to ``start``, then acquire the next batch.
@@ -108,25 +94,35 @@ class ShareDriver:
         Returns:
             ``start`` itself when there is nothing to read now.
         """
-        count = min(limit or INT_MAX, self._options.max_acquired_records)
+        now = asyncio.get_running_loop().time
         await self._join(start)
+        seat = self._joined()
+        seat.prefetcher.end()
+        began = now()
+        if self._given_at and not seat.locks.possible:
+            self._advice.batch_time(began - self._given_at, seat.member.lock_timeout_ms)
         async with self._turn:
             await self._settle(start)
-        try:
-            await self._collect(count)
-            self._out_since = None
-        except RetriableError as error:
-            self._outage(error)
-        return self._offset_after(start, count)
+        settled = now()
+        most = await seat.acquirer.collect(limit, self._is_over)
+        self._given_at = now()
+        after = self._offset_after(start, most, self._given_at - settled, settled - began)
+        if after is not start:
+            self._given(start, after, limit)
+        self._lag.refresh()
+        self._topics.ask()
+        return after
 
     async def replay(self, end: BatchOffset) -> None:
         """Spark runs the batch ``end`` again that another process acquired: take it over."""
+        await self.connect()
         async with self._turn:
             if end.sequence > self._current.sequence:
                 self._adopt(end)
 
     async def settle(self, end: BatchOffset) -> None:
         """The batch ``end`` is committed."""
+        self._advice.committed(end.sequence)
         if self._seat is not None:
             async with self._turn:
                 await self._settle(end)
@@ -137,16 +133,10 @@ class ShareDriver:
         A batch under way is not given back on purpose: it will be replayed, so nobody else should
         work on it; the broker frees its locks when they expire or with the connection.
         """
+        for background in (self._lag, self._topics, self._configs):
+            background.stop()
         if self._seat is not None:
-            member = self._seat.member
-            self._seat.locks.stop()
-            in_progress = self._ledger.statistics().in_batch > 0
-            for partition, ranges in self._ledger.ready().items():
-                for first, last in ranges:
-                    member.acknowledge(partition, first, last, b"\x02")
-            if in_progress:
-                await member.commit()
-            await member.close(release=not in_progress, timeout_ms=CLOSE_MS)
+            await self._leave(self._seat)
         await self._cluster.close()
 
     def leaders(self, partitions: Sequence[TopicIdPartition]) -> dict[TopicIdPartition, Address]:
@@ -155,42 +145,48 @@ class ShareDriver:
         nodes = {p: metadata.nodes.get(metadata.leader(p) or 0) for p in partitions}
         return {p: node.address for p, node in nodes.items() if node is not None}
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, Any] | None:
         """Numbers for the query's progress (``sources[].latestOffset``)."""
-        now = self._ledger.statistics()
-        return {
-            "inFlight": now.in_batch,
-            "prefetched": now.ready,
-            "unconfirmed": now.unconfirmed,
-            "redelivered": now.redelivered,
-            "renewed": self._seat.locks.renewed if self._seat else 0,
-            "partitions": len(self._seat.member.assignment) if self._seat else 0,
-        }
+        if self._progress is None:
+            return None
+        return self._progress.report(len(self._joined().member.assignment))
 
-    # --- joining ----------------------------------------------------------------------------------
+    # --- joining and leaving ----------------------------------------------------------------------
 
     async def _join(self, start: BatchOffset) -> None:
-        if self._seat is not None:
+        if self._progress is not None:
             return
         await self.connect()
         known = self._current if self._current.sequence else start
-        await self._group.prepare(is_new_query=known.sequence == 0)
         member_id = known.member_id if known.group_id == self._options.group_id else None
-        member = ShareMember(
+        self._seat = make_seat(
             self._cluster,
-            self._options.group_id,
-            member_id=member_id or None,
-            subscribed_topics=self._options.topics,
+            self._group,
+            self._subscription,
+            self._ledger,
+            self._turn,
+            self._options,
+            member_id or None,
         )
-        await member.start()
-        self._seat = Seat(
-            member,
-            Settling(member, self._group, self._ledger),
-            LockKeeper(member, self._ledger, self._turn),
-        )
+        self._seat.acquirer.targets = self._targets
+        await join(self._seat, self._group, self._subscription, known.sequence == 0)
+        self._progress = Progress(self._ledger.statistics, self._seat.locks, self._lag)
+
+    async def _leave(self, seat: Seat) -> None:
+        member = seat.member
+        seat.prefetcher.stop()
+        seat.locks.stop()
+        in_progress = self._ledger.statistics().in_batch > 0
+        for partition, ranges in self._ledger.ready().items():
+            for first, last in ranges:
+                member.acknowledge(partition, first, last, b"\x02")
+        if in_progress:
+            await member.commit()
+        await member.close(release=not in_progress, timeout_ms=CLOSE_MS)
 
     def _adopt(self, offset: BatchOffset) -> None:
         self._current = offset
+        self._subscription.topics.update(offset.topics)
         if offset.group_id == self._options.group_id:
             self._ledger.adopt(offset)
         elif offset.sequence:
@@ -214,88 +210,73 @@ class ShareDriver:
             return
         self._settled = finished.sequence
         await self._joined().settling.acknowledge(self._ledger.finished())
-        await self._joined().settling.forget_passed(self._topics)
+        await self._joined().settling.forget_passed(self._subscription.topics)
 
     # --- acquiring --------------------------------------------------------------------------------
-
-    async def _collect(self, limit: int) -> None:
-        """Acquire until ``limit`` records are ready or no more come at once; wait for the first."""
-        loop = asyncio.get_running_loop()
-        started = last_came = loop.time()
-        # With an end in sight, ask at once whether it is reached, before waiting for more.
-        wait_ms = self._options.poll_timeout_ms if self._targets is None else 0
-        while True:
-            ready = self._ledger.ready_count(self._targets)
-            if ready >= limit or (ready and loop.time() - started > COLLECT_SECONDS):
-                return
-            async with self._turn:
-                came = await self._fetch(limit - ready, 0 if ready else wait_ms)
-            if came:
-                last_came = loop.time()
-            elif ready or await self._is_over(loop.time() - last_came):
-                return
-            wait_ms = self._options.poll_timeout_ms
 
     async def _is_over(self, idle_s: float) -> bool:
         """Nothing is ready and a fetch brought nothing: whether to tell Spark so."""
         if self._targets is None:
             return True
-        assigned = self._joined().member.assignment
-        if not assigned:  # Apache Kafka assigns a little after a member has joined
-            return idle_s > ASSIGNMENT_SECONDS
-        targets = {p: end for p, end in self._targets.items() if p in assigned}
-        lock_s = (self._joined().member.lock_timeout_ms or LOCK_MS_DEFAULT) / 1000
-        return await self._group.is_drained(self._topics, targets, idle_s, lock_s)
-
-    async def _fetch(self, count: int, wait_ms: int) -> bool:
-        """One fetch; whether it brought anything."""
         member = self._joined().member
-        bare = member.can_acquire_without_records
-        fetched = await member.fetch(
-            max_records=count,
-            max_bytes=FETCH_BYTES,
-            max_wait_ms=wait_ms,
-            without_records=bare,
-        )
-        again: dict[TopicIdPartition, list[Done]] = {}
-        came = False
-        for part in fetched:
-            partition = TopicIdPartition(part.topic_id, part.partition)
-            if part.error is not None:
-                raise part.error
-            self._topics[part.topic_id] = part.topic
-            came = came or bool(part.acquired)
-            ranges = [Acquired(*one) for one in part.acquired]
-            again[partition] = self._ledger.acquired(partition, ranges)
-        if came:  # now it is known how long locks last
-            self._joined().locks.start()
-        await self._joined().settling.acknowledge(again)
-        return came
+        return await is_read(self._targets, idle_s, member, self._group, self._subscription)
 
-    def _offset_after(self, start: BatchOffset, count: int) -> BatchOffset:
-        ranges = self._ledger.take(count, self._targets)
-        if not ranges:
+    def _offset_after(
+        self, start: BatchOffset, most: int, took_s: float, settle_s: float
+    ) -> BatchOffset:
+        ranges = self._ledger.take(most, self._targets)
+        if not ranges or self._progress is None:
             return start
         done = self._ledger.done()
+        names = self._subscription.topics
         ids = {partition.topic_id for partition in (*ranges, *done)}
         self._current = BatchOffset(
             sequence=start.sequence + 1,
             group_id=self._options.group_id,
             member_id=self._joined().member.member_id,
-            topics={i: self._topics[i] for i in ids if i in self._topics},
+            topics={i: names[i] for i in ids if i in names},
             ranges=ranges,
             done=done,
+            numbers=self._progress.numbers(took_s, settle_s),
         )
         return self._current
 
-    def _outage(self, error: RetriableError) -> None:
-        """A broker is away: the query waits, up to a limit."""
-        now = asyncio.get_running_loop().time()
-        if self._out_since is None:
-            self._out_since = now
-            log.warning("no records for now: %s", error)
-        elif now - self._out_since > OUTAGE_SECONDS:
-            raise error
+    def _given(self, start: BatchOffset, batch: BatchOffset, limit: int | None) -> None:
+        """Spark works on the batch from now on; meanwhile the next one is acquired.
+
+        Not before this process has seen a batch through: a query that fails in its first batch,
+        again and again, would otherwise use up deliveries of records that it never works on. Nor
+        without renewal: the locks of prefetched records are older than those of their batch.
+        """
+        seat = self._joined()
+        if self._options.prefetch and seat.locks.possible and self._settled:
+            seat.prefetcher.begin(limit)
+        if start.sequence:
+            self._advice.superseded(start.sequence)
+        if limit is not None and batch.records < limit:
+            self._configs.ask()
+            self._advice.locks(batch, self._locks_per_partition)
+
+    # --- looking around ---------------------------------------------------------------------------
+
+    async def _look_at_topics(self) -> None:
+        """A pattern may match more, or less; what is left of a topic that is gone is forgotten."""
+        gone = await self._subscription.refresh()
+        names, member = self._subscription.names, self._joined().member
+        if names and sorted(names) != list(member.topics):
+            member.subscribe(names)
+        for partition, ranges in self._ledger.locked().items():
+            if partition.topic_id in gone:
+                self._ledger.lost(partition, ranges)
+        for partition in self._ledger.done():
+            if partition.topic_id in gone:
+                self._ledger.passed(partition, OFFSET_MAX)
+
+    async def _look_at_configs(self) -> None:
+        try:
+            self._locks_per_partition = await self._group.locks_per_partition()
+        except KafkaError as error:
+            log.info("how many locks the group may hold is not known: %s", error)
 
     def _joined(self) -> Seat:
         assert self._seat is not None, "not joined"

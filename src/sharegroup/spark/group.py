@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 from uuid import UUID
 
 from sharegroup.client.admin import Admin
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.descriptions import OffsetSpec, ShareGroupOffset
-from sharegroup.model.errors import ConfigError, GroupIdNotFound, InvalidConfig, KafkaError
+from sharegroup.model.errors import (
+    ConfigError,
+    GroupIdNotFound,
+    InvalidConfig,
+    KafkaError,
+    NonEmptyGroup,
+)
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.spark.options import ShareOptions
 
@@ -21,6 +27,10 @@ UNSTARTED_SECONDS: Final = 2.0
 LOCK_MARGIN_SECONDS: Final = 2.0
 WIDE_WINDOW_FEATURE: Final = "share.wide.window"
 """Our broker lets a group have a lock limit beyond the bounds of Kafka's."""
+ISOLATION_CONFIG: Final = "share.isolation.level"
+READ_COMMITTED: Final = "read_committed"
+LOCKS_CONFIG: Final = "share.partition.max.record.locks"
+WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
 WIDE_LOCKS: Final = 1_000_000
 """Locks per partition on such a broker: they bound a batch, and a batch's overhead is fixed."""
 
@@ -36,31 +46,99 @@ class GroupView:
         self._options = options
         self._admin = Admin(cluster=cluster, request_timeout_ms=options.request_timeout_ms)
 
-    async def prepare(self, *, is_new_query: bool) -> None:
-        """Give a group that has no position yet the configs that the options ask for.
+    async def prepare(self, topics: Collection[str], *, is_new_query: bool) -> None:
+        """Give a group that has no position yet the configs and the position that the options ask
+        for.
 
         Raises:
             ConfigError: the broker refuses one; its own sentence says why.
         """
-        locks = self._options.record_locks_per_partition
-        wide = WIDE_WINDOW_FEATURE in self._cluster.features
-        configs = {
-            "share.auto.offset.reset": self._options.starting_offsets,
-            "share.partition.max.record.locks": None if wide else locks,
-            "share.partition.wide.record.locks": (locks or WIDE_LOCKS) if wide else None,
-        }
-        wanted = {name: str(value) for name, value in configs.items() if value is not None}
+        wanted = self._wanted_configs()
         if not wanted:
             return
         known = await self._offsets()
         if all(state.start_offset is None for state in known.values()):
             await self._set_configs(wanted)
-        elif is_new_query and (self._options.starting_offsets or locks):
+            if self._options.starting_timestamp_ms is not None:
+                await self._begin_at(topics, self._options.starting_timestamp_ms)
+        elif is_new_query and self._asks_for_a_beginning:
             log.warning(
-                "the group %s has a position already: startingOffsets and recordLocksPerPartition "
-                "are for new groups and do nothing",
+                "the group %s has a position already: startingOffsets, startingTimestamp, "
+                "isolationLevel and recordLocksPerPartition are for new groups and do nothing",
                 self._group_id,
             )
+
+    def _wanted_configs(self) -> dict[str, str]:
+        options = self._options
+        locks = options.record_locks_per_partition
+        begin = options.starting_offsets
+        if options.starting_timestamp_ms is not None:
+            begin = "earliest"  # of partitions that are made later
+        configs = {
+            "share.auto.offset.reset": begin,
+            ISOLATION_CONFIG: options.isolation_level,
+            LOCKS_CONFIG: None if self._is_wide else locks,
+            WIDE_LOCKS_CONFIG: (locks or WIDE_LOCKS) if self._is_wide else None,
+        }
+        return {name: str(value) for name, value in configs.items() if value is not None}
+
+    @property
+    def _asks_for_a_beginning(self) -> bool:
+        options = self._options
+        asked = (
+            options.starting_offsets,
+            options.starting_timestamp_ms,
+            options.isolation_level,
+            options.record_locks_per_partition,
+        )
+        return any(one is not None for one in asked)
+
+    @property
+    def _is_wide(self) -> bool:
+        return WIDE_WINDOW_FEATURE in self._cluster.features
+
+    async def _begin_at(self, topics: Collection[str], timestamp_ms: int) -> None:
+        """A group without members can be put anywhere; partitions without so young a record begin
+        at their end."""
+        described = (await self._admin.describe_topics(*topics)).values() if topics else ()
+        partitions = [TopicPartition(t.name, p.partition) for t in described for p in t.partitions]
+        found = await self._admin.list_offsets(partitions, timestamp_ms)
+        ends = await self._admin.list_offsets(partitions)
+        offsets = {
+            partition: one.offset if one.offset >= 0 else ends[partition].offset
+            for partition, one in found.items()
+        }
+        try:
+            outcomes = await self._admin.alter_share_group_offsets(self._group_id, offsets)
+        except NonEmptyGroup:
+            log.warning("the group %s has members already: it begins at earliest", self._group_id)
+            return
+        for error in outcomes.values():
+            if error is not None:
+                raise error
+
+    async def lags(self, topics: Collection[str]) -> dict[TopicPartition, int]:
+        """Records not done yet, of each partition of ``topics`` where that is known.
+
+        Raises:
+            KafkaError: the coordinator cannot be asked.
+        """
+        known = await self._offsets()
+        return {
+            partition: state.lag
+            for partition, state in known.items()
+            if partition.topic in topics and state.lag is not None
+        }
+
+    async def locks_per_partition(self) -> int | None:
+        """How many records of one partition the group may hold; None: the broker does not say.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        settings = await self._admin.describe_configs("group", self._group_id)
+        found = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
+        return None if found is None or not found.value else int(found.value)
 
     async def start_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
         """Where the group's start offset is, in each partition of ``topics`` that has one.
@@ -77,15 +155,24 @@ class GroupView:
         }
 
     async def end_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
-        """Where each partition that holds records ends (exclusive)."""
+        """Where each partition that holds records ends (exclusive); for a group that reads what is
+        committed, where its first open transaction begins."""
         partitions = await self._partitions(topics)
+        committed = await self._reads_committed()
         first = await self._admin.list_offsets(partitions.values(), OffsetSpec.EARLIEST)
-        end = await self._admin.list_offsets(partitions.values(), OffsetSpec.LATEST)
+        end = await self._admin.list_offsets(partitions.values(), committed=committed)
         return {
             key: end[partition].offset
             for key, partition in partitions.items()
             if end[partition].offset > first[partition].offset
         }
+
+    async def _reads_committed(self) -> bool:
+        if self._options.isolation_level is not None:
+            return self._options.isolation_level == READ_COMMITTED
+        settings = await self._admin.describe_configs("group", self._group_id)
+        level = settings.get(ISOLATION_CONFIG)
+        return level is not None and level.value == READ_COMMITTED
 
     async def is_drained(
         self, topics: Mapping[UUID, str], targets: Offsets, idle_s: float, lock_s: float

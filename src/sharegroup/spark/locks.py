@@ -26,17 +26,21 @@ RENEWALS_PER_LOCK: Final = 3
 class LockKeeper:
     """Renews the locks of one member. :meth:`start` when the broker has said how long they last."""
 
-    def __init__(self, member: ShareMember, ledger: Ledger, turn: asyncio.Lock) -> None:
+    def __init__(
+        self, member: ShareMember, ledger: Ledger, turn: asyncio.Lock, *, wanted: bool = True
+    ) -> None:
         self._member = member
         self._ledger = ledger
         self._turn = turn
         self._task: asyncio.Task[None] | None = None
+        self.possible = wanted
+        """Locks are renewed: the user allows it, and the broker can, as far as it is known."""
         self.renewed = 0
         """Records renewed so far, each time counted."""
 
     def start(self) -> None:
-        """Renew from now on; a second call does nothing."""
-        if self._task is None:
+        """Renew from now on, if it is wanted; a second call does nothing."""
+        if self._task is None and self.possible:
             self._task = asyncio.create_task(self._keep(), name="share-lock-renewal")
 
     def stop(self) -> None:
@@ -53,12 +57,15 @@ class LockKeeper:
                 try:
                     await self._renew()
                 except UnsupportedVersion:
+                    self.possible = False
                     log.warning(
                         "this broker cannot renew locks (it needs Apache Kafka 4.2 or later): a "
                         "batch that runs for longer than %d ms may be delivered again",
                         lock_ms,
                     )
                     return
+                except KafkaError as error:
+                    log.warning("locks could not be renewed this time: %s", error)
 
     async def _renew(self) -> None:
         waiting = [self._ledger.locked()]

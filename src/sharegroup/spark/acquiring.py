@@ -1,0 +1,155 @@
+"""Acquiring records: what one request brings goes into the ledger, until a batch is full.
+
+How much is asked for at once, and when a batch is closed, is decided here; waiting is done by the
+broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sharegroup.client.node_session import FetchedPartition, Lease
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.locks import LockKeeper
+from sharegroup.spark.offsets import Acquired, Done
+from sharegroup.spark.options import ShareOptions
+from sharegroup.spark.outage import Outage
+from sharegroup.spark.record_sizes import RecordSizes
+from sharegroup.spark.settling import Settling
+from sharegroup.spark.subscription import Subscription
+
+FETCH_BYTES: Final = 50 * 1024 * 1024
+"""What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
+SAMPLE_BYTES: Final = 1024 * 1024
+"""Where records need not be sent, so many are looked at now and then to know how large they are."""
+COLLECT_SECONDS: Final = 5.0
+"""A batch is closed after this time even though more could be acquired."""
+FEW_RECORDS: Final = 500
+"""A request that brings fewer has brought all there was: asking again would only cost time."""
+
+Targets = dict[TopicIdPartition, int]
+
+
+class Acquirer:
+    """See the module. Every request takes its turn with the other uses of ``member``.
+
+    Attributes:
+        targets: end offset per partition, beyond which this run reads nothing; None: no end.
+    """
+
+    def __init__(
+        self,
+        member: ShareMember,
+        ledger: Ledger,
+        settling: Settling,
+        locks: LockKeeper,
+        subscription: Subscription,
+        outage: Outage,
+        turn: asyncio.Lock,
+        options: ShareOptions,
+    ) -> None:
+        self.targets: Targets | None = None
+        self._member = member
+        self._ledger = ledger
+        self._settling = settling
+        self._locks = locks
+        self._subscription = subscription
+        self._outage = outage
+        self._turn = turn
+        self._options = options
+        self._sizes = RecordSizes()
+        self._leases: dict[TopicIdPartition, Lease] = {}
+
+    @property
+    def ready(self) -> int:
+        """Records that the next batch may have."""
+        return self._ledger.ready_count(self.targets)
+
+    def most_records(self) -> int:
+        """How many may be held at once: ``maxAcquiredRecords`` and ``maxAcquiredBytes``."""
+        by_bytes = self._sizes.records_in(self._options.max_acquired_bytes)
+        return min(self._options.max_acquired_records, by_bytes)
+
+    async def collect(self, limit: int | None, is_over: Callable[[float], Awaitable[bool]]) -> int:
+        """Acquire until ``limit`` records are ready or no more come at once; wait for the first.
+
+        Args:
+            is_over: asked, with the seconds since something came, when there is nothing.
+
+        Returns:
+            How many records the batch may have.
+
+        Raises:
+            NetworkException: no broker has answered for too long.
+        """
+        loop = asyncio.get_running_loop()
+        started = last_came = loop.time()
+        # With an end in sight, ask at once whether it is reached, before waiting for more.
+        wait_ms = self._options.poll_timeout_ms if self.targets is None else 0
+        while True:
+            most = min(limit or self.most_records(), self.most_records())
+            ready = self.ready
+            if ready >= most or (ready and loop.time() - started > COLLECT_SECONDS):
+                return most
+            async with self._turn:
+                came = await self.fetch(most - ready, 0 if ready else wait_ms)
+            if came or self._outage.is_on:
+                last_came = loop.time()
+            if not came:
+                self._outage.check()
+            if self.targets is None and came < FEW_RECORDS and self.ready:
+                return most
+            if not came and (ready or await is_over(loop.time() - last_came)):
+                return most
+            wait_ms = self._options.poll_timeout_ms
+
+    async def fetch(self, count: int, wait_ms: int) -> int:
+        """One request, in the caller's turn; how many records came that Spark may have.
+
+        Raises:
+            KafkaError: a partition or the group refuses for good.
+        """
+        member = self._member
+        self._forget_lost_locks()
+        before = self.ready
+        sample = member.can_acquire_without_records and not self._sizes.is_known
+        fetched = await member.fetch(
+            max_records=count,
+            max_bytes=SAMPLE_BYTES if sample else FETCH_BYTES,
+            max_wait_ms=wait_ms,
+            without_records=not sample,
+        )
+        again: dict[TopicIdPartition, list[Done]] = {}
+        for part in fetched:
+            partition = TopicIdPartition(part.topic_id, part.partition)
+            again[partition] = self._taken_in(partition, part)
+        if fetched:  # now it is known how long locks last
+            self._locks.start()
+        if any(again.values()):
+            await self._settling.acknowledge(again)
+        return self.ready - before
+
+    def _taken_in(self, partition: TopicIdPartition, part: FetchedPartition) -> list[Done]:
+        if part.error is not None:
+            raise part.error
+        self._forget_lost_locks()  # before these come, which are held by another lease
+        self._leases[partition] = part.lease
+        if part.topic:
+            self._subscription.topics[part.topic_id] = part.topic
+        self._sizes.saw(part.topic_id, part.records)
+        return self._ledger.acquired(partition, [Acquired(*one) for one in part.acquired])
+
+    def _forget_lost_locks(self) -> None:
+        """A session that is gone took its locks with it: what was ready comes again, and the batch
+        goes on without."""
+        lost = [partition for partition, lease in self._leases.items() if lease.lost]
+        if not lost:
+            return
+        held = self._ledger.locked()
+        for partition in lost:
+            del self._leases[partition]
+            self._ledger.lost(partition, held.get(partition, ()))

@@ -1,0 +1,69 @@
+"""What a user should know of a query that runs: one sentence in the driver's log each, once."""
+
+from __future__ import annotations
+
+import logging
+
+from sharegroup.spark.offsets import BatchOffset
+from sharegroup.spark.options import ShareOptions
+from sharegroup.spark.ranges import size
+
+log = logging.getLogger("sharegroup.spark")
+
+
+class Advice:
+    """Each method looks at one thing, and says something at most once in its life."""
+
+    def __init__(self, options: ShareOptions) -> None:
+        self._options = options
+        self._said: set[str] = set()
+        self._uncommitted: int | None = None
+
+    def batch_time(self, seconds: float, lock_ms: int | None) -> None:
+        """A batch took so long, and its locks were not renewed."""
+        if lock_ms is not None and seconds * 1000 > lock_ms:
+            self._say(
+                "batch_time",
+                "a batch took %.0f s, but its locks last %.0f s and are not renewed: others may "
+                "have got its records as well; take smaller batches (maxOffsetsPerTrigger), raise "
+                "the group's share.record.lock.duration.ms, or allow lockRenew",
+                seconds,
+                lock_ms / 1000,
+            )
+
+    def locks(self, batch: BatchOffset, locks_per_partition: int | None) -> None:
+        """A batch was made; so many records of one partition may be held at once."""
+        limit = self._options.max_offsets_per_trigger
+        if limit is None or locks_per_partition is None or batch.records >= limit:
+            return
+        if any(size(ranges) >= locks_per_partition for ranges in batch.ranges.values()):
+            self._say(
+                "locks",
+                "a batch is smaller than maxOffsetsPerTrigger because the group %s may hold %d "
+                "records of a partition at once: raise its share.partition.max.record.locks "
+                "(recordLocksPerPartition for a new group), or add partitions",
+                self._options.group_id,
+                locks_per_partition,
+            )
+
+    def committed(self, sequence: int) -> None:
+        """Spark called ``commit`` for this offset."""
+        if self._uncommitted is not None and sequence >= self._uncommitted:
+            self._uncommitted = None
+
+    def superseded(self, sequence: int) -> None:
+        """A further batch was made after the one of this offset; Spark commits it before the
+        further one runs. With asyncProgressTrackingEnabled it does not."""
+        if self._uncommitted is not None:
+            self._say(
+                "progress",
+                "Spark starts batches without having committed the ones before: switch "
+                "asyncProgressTrackingEnabled off, because a batch is repeated with the same "
+                "records only if every one is in the checkpoint",
+            )
+        self._uncommitted = sequence
+
+    def _say(self, what: str, text: str, *values: object) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            log.warning(text, *values)

@@ -1,0 +1,107 @@
+"""A member's seat in the group: the member, and those who work with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, NamedTuple
+
+from sharegroup.client.cluster import Cluster
+from sharegroup.client.errors import BootstrapError
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import NetworkException, RetriableError
+from sharegroup.spark.acquiring import Acquirer
+from sharegroup.spark.group import GroupView
+from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.locks import LockKeeper
+from sharegroup.spark.options import ShareOptions
+from sharegroup.spark.outage import Outage
+from sharegroup.spark.prefetch import Prefetcher
+from sharegroup.spark.settling import Settling
+from sharegroup.spark.subscription import Subscription
+
+log = logging.getLogger("sharegroup.spark")
+
+RETRY_SECONDS: Final = 0.5
+REACH_SECONDS: Final = 8.0
+"""How long a broker may take to be reached where it says it is."""
+
+
+class Seat(NamedTuple):
+    """Everything that lives as long as the membership."""
+
+    member: ShareMember
+    outage: Outage
+    settling: Settling
+    locks: LockKeeper
+    acquirer: Acquirer
+    prefetcher: Prefetcher
+
+
+def make_seat(
+    cluster: Cluster,
+    group: GroupView,
+    subscription: Subscription,
+    ledger: Ledger,
+    turn: asyncio.Lock,
+    options: ShareOptions,
+    member_id: str | None,
+) -> Seat:
+    """A seat that is not taken yet: see :func:`join`."""
+    member = ShareMember(
+        cluster, options.group_id, member_id=member_id, subscribed_topics=subscription.names
+    )
+    outage = Outage(member, options)
+    settling = Settling(member, group, ledger)
+    locks = LockKeeper(member, ledger, turn, wanted=options.lock_renew)
+    acquirer = Acquirer(member, ledger, settling, locks, subscription, outage, turn, options)
+    prefetcher = Prefetcher(acquirer, ledger, turn)
+    return Seat(member, outage, settling, locks, acquirer, prefetcher)
+
+
+async def join(seat: Seat, group: GroupView, subscription: Subscription, is_new: bool) -> None:
+    """Take the seat. A coordinator that is loading, or away, is waited for.
+
+    Raises:
+        NetworkException: for longer than ``brokerOutageTimeout``.
+        KafkaError: the group refuses.
+    """
+    while True:
+        try:
+            await group.prepare(subscription.names, is_new_query=is_new)
+            await seat.member.start()
+            return
+        except RetriableError as error:
+            log.warning("the group cannot be joined yet: %s", error)
+            seat.outage.check()
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def reach(cluster: Cluster) -> None:
+    """Reach the cluster at the addresses that it gives itself.
+
+    Raises:
+        BootstrapError: no broker answers; it names the addresses.
+    """
+    await cluster.start()
+    nodes = cluster.metadata.nodes
+    attempts = {asyncio.create_task(cluster.connection(node_id)) for node_id in nodes}
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            for attempt in asyncio.as_completed(attempts):
+                try:
+                    await attempt
+                    return
+                except NetworkException as error:
+                    log.info("%s", error)
+    except TimeoutError:
+        log.info("no broker was reached in %.0f s", REACH_SECONDS)
+    finally:
+        for task in attempts:
+            task.cancel()
+    bootstrap = ", ".join(map(str, cluster.bootstrap))
+    told = ", ".join(str(node.address) for node in nodes.values())
+    raise BootstrapError(
+        f"the broker at {bootstrap} answers, but sends its clients to {told}, where nobody can be "
+        "reached from here: correct its advertised.listeners, or make that address reachable"
+    )
