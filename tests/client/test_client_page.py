@@ -17,7 +17,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTA
 
 
 def test_every_example_is_found() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 4
+    assert len(EXAMPLES) == PAGE.count("```python") == 5
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

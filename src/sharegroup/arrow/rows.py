@@ -47,7 +47,7 @@ class RowBuilder:
         columns: Sequence[str],
         topic: str,
         partition: int,
-        ranges: Sequence[tuple[int, int, int]],
+        ranges: Sequence[tuple[int, int, int]] | Ints,
         *,
         check_crcs: bool = True,
     ) -> None:

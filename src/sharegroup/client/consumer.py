@@ -14,27 +14,33 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from sharegroup.client.admin import Admin
+from sharegroup.client.answering import Answering, arrow
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.commit_callback import AckCallback, CommitCallback
 from sharegroup.client.committer import Committer
 from sharegroup.client.consumer_metrics import Metrics
 from sharegroup.client.consumer_settings import check_group, check_positive, is_strict, mode_of
-from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.holdings import Holdings, Iteration
-from sharegroup.client.decode import Decoding, Deserializer
+from sharegroup.client.decode import Decoding, Deserializer, decode_all
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.fetcher import Fetcher, FetchSettings
+from sharegroup.client.receiver import Receiver
 from sharegroup.client.record import Record, Records
 from sharegroup.client.share_member import ShareMember
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
+
+if TYPE_CHECKING:
+    from sharegroup.client.arrow_batches import ArrowForm
+    from sharegroup.client.arrow_decode import RecordBatch
 
 _ITERATION_FLUSH_S: Final = 1.0
 """While an ``async for`` goes slowly through a batch, what it has accepted is sent this often."""
@@ -42,10 +48,13 @@ _YIELD_S: Final = 0.02
 """How long an ``async for`` whose body awaits nothing may keep the event loop from its other
 work.
 """
-_GIVE_UP_S: Final = 365 * 86_400
+GIVE_UP_S: Final = 365 * 86_400
 
 
-class ShareConsumer:
+T = TypeVar("T")
+
+
+class ShareConsumer(Answering):
     """A member of a share group (KIP-932).
 
     Args:
@@ -110,6 +119,7 @@ class ShareConsumer:
             jitter=jitter,
         )
         self._owns_cluster = cluster is None
+        self._decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
         self._group_id = group_id
         self._auto_offset_reset = auto_offset_reset
         self._callback = CommitCallback(acknowledgement_commit_callback, self._name_of)
@@ -129,19 +139,19 @@ class ShareConsumer:
                 min_bytes=fetch_min_bytes,
                 max_wait_ms=fetch_max_wait_ms,
                 strict=is_strict(acquire_mode),
-                decoding=Decoding(check_crcs, key_deserializer, value_deserializer),
+                decode=partial(decode_all, decoding=self._decoding),
             ),
         )
         self._committer = Committer(self._holdings, self._member, self._callback)
+        self._receiver = Receiver(
+            self._member, self._fetcher, self._holdings, self._committer, self._callback
+        )
         self._wakeup = WakeupCall()
         self._renew_locks = renew_locks
-        self._names: dict[TopicIdPartition, TopicPartition] = {}
+        self._form: str | None = None
         self._lock_keeper: asyncio.Task[None] | None = None
-        self._started = False
-        self._polling = False
-        self._closed = False
-        self._flush_at = 0.0
-        self._yield_at = 0.0
+        self._started = self._polling = self._closed = False
+        self._flush_at = self._yield_at = 0.0
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -267,7 +277,7 @@ class ShareConsumer:
             Wakeup: :meth:`wakeup` was called.
             KafkaError: the group or the broker refuses for good.
         """
-        return await self._poll(timeout_ms / 1000)
+        return await self._poll_records(timeout_ms / 1000)
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Records without end, one by one. In implicit mode a record is accepted when the next one
@@ -295,9 +305,39 @@ class ShareConsumer:
             if records:
                 yield records
 
+    async def arrow_batches(
+        self,
+        *,
+        max_records: int = 50_000,
+        include_headers: bool = False,
+        idle_timeout_ms: int | None = None,
+    ) -> AsyncIterator[RecordBatch]:
+        """Arrow record batches without end, with the columns of the Spark source: key, value,
+        topic, partition, offset, timestamp, [headers,] delivery_count. Acknowledged as records are.
+
+        Args:
+            max_records: rows of a batch, and records that a fetch asks for, at most.
+            include_headers: with the column headers.
+            idle_timeout_ms: end when nothing has come for so long, counted from when the group has
+                given partitions to this consumer; None: go on.
+
+        Raises:
+            ConfigError: NumPy or PyArrow is missing, or deserializers are set.
+            IllegalState, CorruptRecordBatch, Wakeup, KafkaError: as :meth:`poll`. A consumer gives
+                either records or Arrow batches.
+        """
+        form = self._arrow_form(max_records, include_headers)
+        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
+        while not self._closed:
+            batch = await self._poll_arrow(form, wait_s)
+            if batch is not None:
+                yield batch
+            elif self._member.assignment:
+                return
+
     async def _next_iteration(self) -> Iteration:
         """The next batch for an iteration, however long it takes."""
-        records = await self._poll(_GIVE_UP_S)
+        records = await self._poll_records(GIVE_UP_S)
         self._yield_at = self._now() + _YIELD_S
         self._flush_at = self._now() + _ITERATION_FLUSH_S
         return self._holdings.iterate(records)
@@ -310,7 +350,7 @@ class ShareConsumer:
         """
         self._wakeup.ring()
 
-    async def _poll(self, wait_s: float) -> Records:
+    async def _poll(self, wait_s: float, take: Callable[[], T]) -> T | None:
         self._check_usable()
         if not self._started:
             await self.start()
@@ -322,93 +362,36 @@ class ShareConsumer:
         self._member.metrics.poll_begins()
         try:
             async with self._wakeup.answering():
-                return await self._next_records(wait_s)
+                return await self._receiver.receive(take, wait_s)
         finally:
             self._polling = False
             self._member.metrics.poll_ends()
 
-    async def _next_records(self, wait_s: float) -> Records:
-        deadline = self._now() + wait_s
-        self._callback.run()
-        self._raise_refusal()
-        self._committer.queue(self._holdings.settle())
-        self._member.polled()
-        self._committer.begin_renewals()
-        if not await self._committer.renewed(wait_s):
-            return Records()  # while renewals are under way there are no other records
-        records = self._holdings.rest() or self._take_buffered()
-        riding = False  # what is queued rides on a fetch ahead
-        while not records:
-            remaining = max(0.0, deadline - self._now())
-            deliveries = await self._fetcher.fetch(remaining)
-            riding = self._fetcher.fetching_ahead
-            self._names.update((one.partition, one.topic_partition) for one in deliveries)
-            self._committer.queue(self._holdings.buffer(deliveries))
-            records = self._take_buffered()
-            if not records:
-                self._raise_refusal()
-                if remaining <= 0:
-                    break
-        if not riding:
-            self._committer.flush(soon=self._holdings.has_buffered)
-        return records
+    async def _poll_records(self, wait_s: float) -> Records:
+        self._give("records")
+        return await self._poll(wait_s, self._take_records) or Records()
 
-    def _take_buffered(self) -> Records:
-        try:
-            return self._holdings.next_records(self._max_poll_records, self._now())
-        finally:
-            self._callback.run()
+    def _take_records(self) -> Records:
+        rest = self._holdings.rest()
+        return rest or self._holdings.next_records(self._max_poll_records, self._now())
 
-    def _raise_refusal(self) -> None:
-        if self._fetcher.errors:
-            raise self._fetcher.errors.popleft()
+    def _arrow_form(self, max_records: int, include_headers: bool) -> ArrowForm:
+        form: ArrowForm = arrow().ArrowForm(max_records, include_headers, self._decoding)
+        self._give(form.name)
+        return form
 
-    # --- acknowledging ----------------------------------------------------------------------------
+    async def _poll_arrow(self, form: ArrowForm, wait_s: float) -> RecordBatch | None:
+        self._fetcher.settings = form.settings(self._fetcher.settings)
+        return await self._poll(wait_s, lambda: form.take(self._holdings, self._now()))
 
-    def accept(self, *records: Record) -> None:
-        """Explicit mode: processed; they will not come again. Sent by the next :meth:`poll` or
-        :meth:`commit`.
-
-        Raises:
-            IllegalState: the mode is implicit, or a record has been acknowledged and sent.
-        """
-        self._decide(records, AckType.ACCEPT)
-
-    def release(self, *records: Record) -> None:
-        """Explicit mode: not processed; deliver them again, if the delivery count allows. Raises
-        as :meth:`accept`.
-        """
-        self._decide(records, AckType.RELEASE)
-
-    def reject(self, *records: Record) -> None:
-        """Explicit mode: they cannot be processed; they will not come again. Raises as
-        :meth:`accept`.
-        """
-        self._decide(records, AckType.REJECT)
-
-    def renew(self, *records: Record) -> None:
-        """Explicit mode: still at work; the locks begin anew with the next :meth:`poll` or
-        :meth:`commit`, and the poll after that returns the records once more, to be acknowledged
-        finally. Raises as :meth:`accept`.
-        """
-        self._decide(records, AckType.RENEW)
-
-    def acknowledge(self, record: Record, kind: AckType = AckType.ACCEPT) -> None:
-        """Any of the four. Before it is sent, a record may be acknowledged again: the last word
-        counts. Raises as :meth:`accept`.
-        """
-        self._decide((record,), kind)
-
-    def _decide(self, records: Iterable[Record], kind: AckType) -> None:
+    def _give(self, form: str) -> None:
+        """What is fetched ahead is of one form."""
         self._check_usable()
-        self._holdings.decide(records, kind)
+        if self._form not in (None, form):
+            raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
+        self._form = form
 
-    def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
-        """As :meth:`acknowledge`, by place: for a record that never was one, because it could not
-        be read (the error of :meth:`poll` names its place).
-        """
-        self._check_usable()
-        self._holdings.decide_offset(TopicPartition(topic, partition), offset, kind)
+    # --- sending ----------------------------------------------------------------------------------
 
     async def commit(
         self, *, timeout_ms: int | None = None
@@ -458,7 +441,7 @@ class ShareConsumer:
         return asyncio.get_running_loop().time()
 
     def _name_of(self, partition: TopicIdPartition) -> TopicPartition:
-        known = self._names.get(partition)
+        known = self._receiver.names.get(partition)
         if known is not None:
             return known
         name = self._cluster.metadata.name_of(partition.topic_id) or str(partition.topic_id)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.decode import Decoding, decode_all
 from sharegroup.client.node_session import FetchedPartition
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import KafkaError
+
+Decode = Callable[[Sequence[FetchedPartition]], Sequence[Delivery]]
 
 log = logging.getLogger("sharegroup.client")
 
@@ -33,7 +35,7 @@ class FetchSettings:
     min_bytes: int
     max_wait_ms: int
     strict: bool
-    decoding: Decoding
+    decode: Decode
 
 
 class Fetcher:
@@ -46,13 +48,14 @@ class Fetcher:
     application got through in the last moments.
 
     Attributes:
+        settings: of the next fetch.
         errors: partitions that are refused for good, to be raised by the consumer.
     """
 
     def __init__(self, member: ShareMember, settings: FetchSettings) -> None:
         self.errors: deque[KafkaError] = deque()
         self._member = member
-        self._settings = settings
+        self.settings = settings
         self._ahead: asyncio.Task[list[FetchedPartition]] | None = None
         self._plenty = False
         self._last_count = 0
@@ -63,7 +66,7 @@ class Fetcher:
         """The next fetch is under way."""
         return self._ahead is not None
 
-    async def fetch(self, wait_s: float) -> list[Delivery]:
+    async def fetch(self, wait_s: float) -> Sequence[Delivery]:
         """The next deliveries; empty when there are none within ``wait_s``, or within
         ``max_wait_ms``.
 
@@ -76,17 +79,17 @@ class Fetcher:
             self._ahead = None
             fetched = ahead.result()
         else:
-            wait_ms = min(self._settings.max_wait_ms, int(wait_s * 1000))
-            fetched = await self._fetch(wait_ms, self._settings.max_records)
+            wait_ms = min(self.settings.max_wait_ms, int(wait_s * 1000))
+            fetched = await self._fetch(wait_ms, self.settings.max_records)
         worth = self._worth()
         self._note_plenty(fetched)
-        if self._plenty and not self._settings.strict:
+        if self._plenty and not self.settings.strict:
             fetch = self._fetch(0, worth)
             self._ahead = asyncio.create_task(fetch, name="share-fetch-ahead")
             self._ahead.add_done_callback(_seen)
         return self._decode(fetched)
 
-    async def stop(self) -> list[Delivery]:
+    async def stop(self) -> Sequence[Delivery]:
         """Wait for the fetch ahead, which does not wait itself; what it brought, which nobody will
         process.
         """
@@ -101,30 +104,30 @@ class Fetcher:
         now = asyncio.get_running_loop().time()
         pace = self._last_count / max(now - self._last_at, 1e-6)
         self._last_at = now
-        at_least = self._settings.max_records
+        at_least = self.settings.max_records
         return max(at_least, min(int(pace * _AHEAD_S), _AHEAD_POLLS_MAX * at_least))
 
     async def _fetch(self, max_wait_ms: int, max_records: int) -> list[FetchedPartition]:
         return await self._member.fetch(
             max_records=max_records,
-            batch_size=self._settings.max_records,
-            max_bytes=self._settings.max_bytes,
+            batch_size=self.settings.max_records,
+            max_bytes=self.settings.max_bytes,
             max_wait_ms=max_wait_ms,
-            min_bytes=self._settings.min_bytes,
-            strict=self._settings.strict,
+            min_bytes=self.settings.min_bytes,
+            strict=self.settings.strict,
         )
 
     def _note_plenty(self, fetched: list[FetchedPartition]) -> None:
         count = sum(last - first + 1 for one in fetched for first, last, _ in one.acquired)
         size = sum(len(one.records) for one in fetched)
         self._last_count = count
-        self._plenty = count >= self._settings.max_records or 2 * size >= self._settings.max_bytes
+        self._plenty = count >= self.settings.max_records or 2 * size >= self.settings.max_bytes
         if fetched:
             self._member.metrics.fetched(size, count)
 
-    def _decode(self, fetched: list[FetchedPartition]) -> list[Delivery]:
+    def _decode(self, fetched: list[FetchedPartition]) -> Sequence[Delivery]:
         self.errors.extend(one.error for one in fetched if one.error is not None)
-        return decode_all([one for one in fetched if one.error is None], self._settings.decoding)
+        return self.settings.decode([one for one in fetched if one.error is None])
 
 
 def _seen(task: asyncio.Task[list[FetchedPartition]]) -> None:

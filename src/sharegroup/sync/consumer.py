@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sharegroup.client import consumer
 from sharegroup.client.commit_callback import AckCallback
@@ -15,6 +15,10 @@ from sharegroup.client.record import Record, Records
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
+
+if TYPE_CHECKING:
+    from sharegroup.client.arrow_batches import Answers, ArrowRows
+    from sharegroup.client.arrow_decode import RecordBatch
 
 
 class ShareConsumer(Front):
@@ -118,6 +122,25 @@ class ShareConsumer(Front):
             if records:
                 yield records
 
+    def arrow_batches(
+        self,
+        *,
+        max_records: int = 50_000,
+        include_headers: bool = False,
+        idle_timeout_ms: int | None = None,
+    ) -> Iterator[RecordBatch]:
+        """Arrow record batches without end, or until nothing has come for ``idle_timeout_ms``."""
+        inner = self._inner
+        form = inner._arrow_form(max_records, include_headers)
+        wait_s = consumer.GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
+        while self._thread is not None:
+            self._tell()
+            batch = self._run(inner._poll_arrow(form, wait_s))
+            if batch is not None:
+                yield batch
+            elif inner.assignment:
+                return
+
     def _next_iteration(self) -> Iteration:
         self._tell()
         return self._run(self._inner._next_iteration())
@@ -129,24 +152,26 @@ class ShareConsumer(Front):
         if self._thread is not None:
             self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
 
-    def accept(self, *records: Record) -> None:
+    def accept(self, *records: Record | ArrowRows) -> None:
         """Explicit mode: processed."""
         self._inner.accept(*records)
 
-    def release(self, *records: Record) -> None:
+    def release(self, *records: Record | ArrowRows) -> None:
         """Explicit mode: deliver them again."""
         self._inner.release(*records)
 
-    def reject(self, *records: Record) -> None:
+    def reject(self, *records: Record | ArrowRows) -> None:
         """Explicit mode: they cannot be processed."""
         self._inner.reject(*records)
 
-    def renew(self, *records: Record) -> None:
+    def renew(self, *records: Record | ArrowRows) -> None:
         """Explicit mode: still at work."""
         self._inner.renew(*records)
 
-    def acknowledge(self, record: Record, kind: AckType = AckType.ACCEPT) -> None:
-        """Any of the four."""
+    def acknowledge(
+        self, record: Record | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
+    ) -> None:
+        """Any of the four; of Arrow rows also one for each."""
         self._inner.acknowledge(record, kind)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:

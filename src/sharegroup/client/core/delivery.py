@@ -116,6 +116,10 @@ class Delivery:
             self.deadline,
         )
 
+    def within(self, offsets: OffsetRange) -> list[Record]:
+        """The records that have one of these offsets."""
+        return [one for one in self.records if offsets.first <= one.offset <= offsets.last]
+
     def forget_records(self) -> None:
         """Nothing will be asked about them any more. Records and delivery hold each other, and
         would else wait, by the million, for the collector of reference cycles.

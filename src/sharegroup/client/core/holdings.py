@@ -8,7 +8,7 @@ when, what the next poll means for the records of the last one, and what is left
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -91,7 +91,7 @@ class Holdings:
         self._mode = mode
         self._buffer: deque[Delivery] = deque()
         self._hands: list[Delivery] = []
-        self._renewed = Records()
+        self._renewed: list[Renewals] = []
         self.iteration: Iteration | None = None
         """What is handed out one by one; None: polls return lists."""
 
@@ -107,12 +107,19 @@ class Holdings:
 
     # --- records on their way to the application --------------------------------------------------
 
-    def buffer(self, deliveries: list[Delivery]) -> list[Decided]:
+    def buffer(self, deliveries: Sequence[Delivery]) -> list[Decided]:
         """Take what was fetched. Ranges without any record are decided at once, and returned."""
         self._buffer.extend(one for one in deliveries if one.records or one.error)
         return self._take([one for one in deliveries if not (one.records or one.error)])
 
     def next_records(self, count_max: int, now_s: float) -> Records:
+        """The records of :meth:`next_deliveries`."""
+        records = Records()
+        for delivery in self.next_deliveries(count_max, now_s):
+            records += delivery.records
+        return records
+
+    def next_deliveries(self, count_max: int, now_s: float) -> list[Delivery]:
         """Hand out whole deliveries: at least one, further ones as long as they fit into
         ``count_max``. Those whose locks have gone while they waited here are dropped: others have
         them by now.
@@ -121,33 +128,42 @@ class Holdings:
             CorruptRecordBatch, RecordDeserializationError: what comes next cannot be read. It
                 counts as handed out.
         """
-        records = Records()
+        given: list[Delivery] = []
+        count = 0
         while self._buffer:
             delivery = self._buffer[0]
             if delivery.lease.lost or delivery.deadline < now_s:
                 self._buffer.popleft().forget_records()
                 continue
-            if records and (delivery.error or len(records) + len(delivery.records) > count_max):
+            count += len(delivery.records)
+            if given and (delivery.error or count > count_max):
                 break
             self._buffer.popleft()
             delivery.held = self
             self._hands.append(delivery)
             if delivery.error is not None:
                 raise delivery.error
-            records += delivery.records
-        return records
+            given.append(delivery)
+        return given
 
     def rest(self) -> Records:
         """What a poll must return before anything else: records renewed, or the rest of an
         iteration.
         """
-        records, self._renewed = self._renewed, Records()
-        for record in records:
-            record._delivery.mark(record.offset, record.offset, UNDECIDED)
+        records = Records()
+        for one in self.take_renewed():
+            records += one.records
         if self.iteration is not None:
             records += self.iteration.records[self.iteration.given :]
             self.iteration = None
         return records
+
+    def take_renewed(self) -> list[Renewals]:
+        """What was renewed, to be given to the application once more."""
+        renewed, self._renewed = self._renewed, []
+        for one in renewed:
+            one.delivery.mark(*one.offsets, UNDECIDED)
+        return renewed
 
     def iterate(self, records: Records) -> Iteration:
         """Hand these out one by one."""
@@ -163,7 +179,7 @@ class Holdings:
             IllegalState: the mode is implicit, or a record does not wait for it; those before it
                 are decided.
         """
-        self._check_explicit()
+        self.check_explicit()
         for record in records:
             delivery = record._delivery
             if delivery.held is not self:
@@ -176,14 +192,22 @@ class Holdings:
         Raises:
             IllegalState: as :meth:`decide`.
         """
-        self._check_explicit()
+        self.check_explicit()
         for delivery in self._hands:
             if delivery.topic_partition == where and delivery.first <= offset <= delivery.last:
                 delivery.decide(offset, kind)
                 return
         raise IllegalState(f"offset {offset} of {where} does not wait to be acknowledged")
 
-    def _check_explicit(self) -> None:
+    def in_hands(self) -> dict[TopicPartition, list[Delivery]]:
+        """What the application may still say something of, by partition."""
+        found: dict[TopicPartition, list[Delivery]] = {}
+        for delivery in self._hands:
+            found.setdefault(delivery.topic_partition, []).append(delivery)
+        return found
+
+    def check_explicit(self) -> None:
+        """Raises IllegalState: the mode is implicit."""
         if self.implicit:
             raise IllegalState(
                 "in implicit mode the next poll accepts records; to say it yourself make the "
@@ -230,11 +254,7 @@ class Holdings:
     def take_renewals(self) -> list[Renewals]:
         """What to renew. The caller tells the outcome by :meth:`renewed`."""
         return [
-            Renewals(
-                delivery,
-                offsets,
-                [one for one in delivery.records if offsets.first <= one.offset <= offsets.last],
-            )
+            Renewals(delivery, offsets, delivery.within(offsets))
             for delivery in self._hands
             for offsets in delivery.take_renewals()
         ]
@@ -245,7 +265,7 @@ class Holdings:
         """
         if error is None:
             renewals.delivery.deadline = deadline_s
-            self._renewed += renewals.records
+            self._renewed.append(renewals)
         else:
             renewals.delivery.mark(*renewals.offsets, SENT)
 
@@ -272,7 +292,7 @@ class Holdings:
         if self.iteration is not None and self.implicit:
             self.iteration.accept_first(self.iteration.given - 1)
         self.iteration = None
-        self._renewed = Records()
+        self._renewed = []
         held = [*self._hands, *self._buffer]
         self._hands = []
         self._buffer.clear()

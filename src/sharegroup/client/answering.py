@@ -1,0 +1,109 @@
+"""What the application says of the records it was given: one by one, or of whole Arrow batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.record import Record
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from sharegroup.client.arrow_batches import Answers, ArrowRows
+
+
+def arrow() -> ModuleType:
+    """:mod:`sharegroup.client.arrow_batches`.
+
+    Raises:
+        ConfigError: NumPy or PyArrow is missing.
+    """
+    try:
+        return import_module("sharegroup.client.arrow_batches")
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"Arrow batches need {error.name}, which is missing: pip install 'sharegroup[arrow]'"
+        ) from error
+
+
+class Answering(ABC):
+    """The part of a share consumer with which explicit mode answers for records."""
+
+    _holdings: Holdings
+
+    @abstractmethod
+    def _check_usable(self) -> None:
+        """Raises IllegalState: the consumer is closed, or this is its callback."""
+
+    def accept(self, *records: Record | ArrowRows) -> None:
+        """Explicit mode: processed; they will not come again. Sent by the next :meth:`poll` or
+        :meth:`commit`.
+
+        Args:
+            records: records; or Arrow batches, or what a frame library has made of them, as long
+                as the columns topic, partition and offset are there.
+
+        Raises:
+            IllegalState: the mode is implicit, or a record has been acknowledged and sent.
+            TypeError, ValueError: neither a record nor rows that name records.
+        """
+        self._decide(records, AckType.ACCEPT)
+
+    def release(self, *records: Record | ArrowRows) -> None:
+        """Explicit mode: not processed; deliver them again, if the delivery count allows. Raises
+        as :meth:`accept`.
+        """
+        self._decide(records, AckType.RELEASE)
+
+    def reject(self, *records: Record | ArrowRows) -> None:
+        """Explicit mode: they cannot be processed; they will not come again. Raises as
+        :meth:`accept`.
+        """
+        self._decide(records, AckType.REJECT)
+
+    def renew(self, *records: Record | ArrowRows) -> None:
+        """Explicit mode: still at work; the locks begin anew with the next :meth:`poll` or
+        :meth:`commit`, and the poll after that returns the records once more, to be acknowledged
+        finally. Raises as :meth:`accept`.
+        """
+        self._decide(records, AckType.RENEW)
+
+    def acknowledge(
+        self, record: Record | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
+    ) -> None:
+        """Any of the four. Before it is sent, a record may be acknowledged again: the last word
+        counts. Raises as :meth:`accept`; nothing is acknowledged then.
+
+        Args:
+            kind: for Arrow rows also one answer for each, in a list or an Arrow, NumPy, Polars or
+                pandas column: true (accept) or false (release), or ``accept``, ``release``,
+                ``reject``, ``renew``, or their codes. Rows with a null wait for their answer.
+        """
+        self._check_usable()
+        if isinstance(record, Record):
+            self._holdings.decide((record,), AckType(kind))
+        else:
+            arrow().answer_rows(self._holdings, record, kind)
+
+    def _decide(self, records: Sequence[Record | ArrowRows], kind: AckType) -> None:
+        self._check_usable()
+        tables = [one for one in records if not isinstance(one, Record)]
+        if not tables:
+            self._holdings.decide(records, kind)
+            return
+        self._holdings.decide((one for one in records if isinstance(one, Record)), kind)
+        for one in tables:
+            arrow().answer_rows(self._holdings, one, kind)
+
+    def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
+        """As :meth:`acknowledge`, by place: for a record that never was one, because it could not
+        be read (the error of :meth:`poll` names its place).
+        """
+        self._check_usable()
+        self._holdings.decide_offset(TopicPartition(topic, partition), offset, kind)

@@ -1,0 +1,154 @@
+"""Arrow record batches for the application, and its answers for whole batches.
+
+Nothing here goes through records one by one: an answer for a million of them is a few operations on
+arrays. Needs NumPy and PyArrow (``pip install 'sharegroup[arrow]'``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from sharegroup.arrow.answers import NOTHING, answer_codes
+from sharegroup.arrow.places import Places, places_in
+from sharegroup.arrow.records import Bytes, Ints
+from sharegroup.arrow.schema import column_names
+from sharegroup.client.arrow_decode import ArrowDecoding, RecordBatch, decode_arrow
+from sharegroup.client.consumer_settings import check_positive
+from sharegroup.client.core.acknowledgements import RENEWING, SENT, AckType
+from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.decode import Decoding
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.fetcher import FetchSettings
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicPartition
+
+ArrowRows: TypeAlias = Any
+"""Rows with the columns topic, partition and offset: a ``pyarrow.RecordBatch`` or ``Table``, or
+what gives itself as Arrow (``__arrow_c_stream__``), as frames of Polars and pandas do."""
+Answers: TypeAlias = Any
+"""One answer for all rows, or a column with one for each."""
+
+_CLOSED = {
+    AckType.GAP: "was not delivered",
+    SENT: "was acknowledged before",
+    RENEWING: "comes again first",
+}
+"""The words on an offset that nothing can be said of, and why."""
+_IS_OPEN = np.ones(256, np.bool_)
+_IS_OPEN[list(_CLOSED)] = False
+
+
+class ArrowForm:
+    """What one ``arrow_batches()`` gives.
+
+    Args:
+        rows_max: rows of a batch.
+        include_headers: with the column headers.
+        decoding: how the consumer was told to decode records.
+
+    Raises:
+        ConfigError: ``rows_max`` is less than 1, or there are deserializers.
+    """
+
+    def __init__(self, rows_max: int, include_headers: bool, decoding: Decoding) -> None:
+        if not decoding.plain:
+            raise ConfigError(
+                "Arrow batches hold keys and values as bytes: leave key_deserializer and "
+                "value_deserializer out"
+            )
+        self._rows_max = check_positive("max_records", rows_max)
+        self._decoding = ArrowDecoding(
+            column_names(include_headers), rows_max, check_crcs=decoding.check_crcs
+        )
+        self.name = "Arrow batches" + (" with headers" if include_headers else "")
+
+    def settings(self, settings: FetchSettings) -> FetchSettings:
+        """How to fetch for it."""
+        decode = partial(decode_arrow, decoding=self._decoding)
+        return replace(settings, max_records=self._rows_max, decode=decode)
+
+    def take(self, holdings: Holdings, now_s: float) -> RecordBatch | None:
+        """The next rows, sorted by topic, partition and offset; None when there are none.
+
+        Raises:
+            CorruptRecordBatch: what comes next cannot be read. It counts as handed out.
+        """
+        parts: list[RecordBatch] = [one.records for one in holdings.take_renewed()]
+        if not parts:
+            given = holdings.next_deliveries(self._rows_max, now_s)
+            given.sort(key=lambda delivery: (delivery.topic_partition, delivery.first))
+            parts = [delivery.records for delivery in given]
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+
+def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
+    """The application says ``answers`` of the records that ``table`` names: all of it, or nothing.
+
+    Args:
+        table: as :func:`sharegroup.arrow.places.places_in` takes it.
+        answers: as :func:`sharegroup.arrow.answers.answer_codes` takes them; nothing is said where
+            one is null.
+
+    Raises:
+        IllegalState: the mode is implicit, or a record does not wait for it.
+        TypeError, ValueError: ``table`` or ``answers`` cannot be read.
+    """
+    holdings.check_explicit()
+    places = places_in(table)
+    codes = answer_codes(answers, sum(len(one.offsets) for one in places))
+    hands = holdings.in_hands()
+    changes = [
+        change
+        for one in places
+        for change in _changes(one, codes[one.rows], hands.get(_name(one), []))
+    ]
+    for delivery, indices, types in changes:
+        np.frombuffer(delivery.types, np.uint8)[indices] = types
+
+
+class _Change(NamedTuple):
+    delivery: Delivery
+    indices: Ints
+    types: Bytes
+
+
+def _changes(places: Places, codes: Bytes, hands: Sequence[Delivery]) -> list[_Change]:
+    """Which offsets of which deliveries are to get which types."""
+    offsets = places.offsets
+    waits = codes != NOTHING
+    if not waits.all():
+        offsets, codes = offsets[waits], codes[waits]
+    left = np.ones(len(offsets), np.bool_)
+    found = []
+    for delivery in hands:
+        start, end = np.searchsorted(offsets, [delivery.first, delivery.last + 1])
+        if start == end:
+            continue
+        indices = offsets[start:end] - delivery.first
+        takes = _IS_OPEN[np.frombuffer(delivery.types, np.uint8)[indices]]
+        left[start:end] &= ~takes
+        found.append(_Change(delivery, indices[takes], codes[start:end][takes]))
+    if left.any():
+        offset = int(offsets[np.flatnonzero(left)[0]])
+        raise IllegalState(f"offset {offset} of {_name(places)} {_reason(offset, hands)}")
+    return found
+
+
+def _reason(offset: int, hands: Sequence[Delivery]) -> str:
+    for delivery in reversed(hands):
+        if delivery.first <= offset <= delivery.last:
+            return _CLOSED[delivery.types[offset - delivery.first]]
+    return "does not wait to be acknowledged"
+
+
+def _name(places: Places) -> TopicPartition:
+    return TopicPartition(places.topic, places.partition)

@@ -1,0 +1,198 @@
+"""From fetched bytes to Arrow record batches, for the offsets that were acquired and no others.
+
+What :mod:`sharegroup.client.decode` does record by record happens here column by column: one
+:class:`~sharegroup.client.core.delivery.Delivery` for each record batch, with one byte per offset
+between its first and its last record. Gaps, damaged batches and what was not sent get the same
+words as there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from sharegroup.arrow.records import Bytes, Ints, bounds_of, end_offset
+from sharegroup.arrow.rows import RowBuilder
+from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
+from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.errors import CorruptRecordBatch
+from sharegroup.client.node_session import FetchedPartition
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.model.offsets import OffsetRange
+
+log = logging.getLogger("sharegroup.client")
+
+RecordBatch: TypeAlias = Any
+"""pyarrow.RecordBatch."""
+
+
+class ArrowDecoding(NamedTuple):
+    """How to make record batches: which columns, and how many rows at most."""
+
+    columns: tuple[str, ...]
+    rows_max: int
+    check_crcs: bool = True
+
+
+class ArrowDelivery(Delivery):
+    """A delivery whose ``records`` are one Arrow record batch, ascending in offset. Offsets between
+    the records that were not acquired count as sent.
+    """
+
+    __slots__ = ()
+
+    def within(self, offsets: OffsetRange) -> RecordBatch:
+        """The rows of these offsets, without a copy."""
+        rows: RecordBatch = self.records
+        first, end = np.searchsorted(_offsets(rows), [offsets.first, offsets.last + 1])
+        return rows.slice(first, end - first)
+
+
+class _Piece(NamedTuple):
+    """What is to be one delivery: rows, or a damaged batch."""
+
+    first: int
+    rows: RecordBatch | None
+    damage: CorruptRecordBatch | None = None
+    last: int = -1
+
+
+def decode_arrow(
+    fetched: Sequence[FetchedPartition], decoding: ArrowDecoding
+) -> list[ArrowDelivery]:
+    """The deliveries of these partitions, in the order of their offsets in each."""
+    return [delivery for one in fetched for delivery in _decode(one, decoding)]
+
+
+def _decode(fetched: FetchedPartition, decoding: ArrowDecoding) -> list[ArrowDelivery]:
+    if not fetched.acquired:
+        return []
+    ranges = np.array(sorted(fetched.acquired), np.int64)
+    data = memoryview(fetched.records)
+    pieces, end = _pieces(fetched, ranges, data, decoding)
+    first = int(ranges[0, 0])
+    types = _types(ranges)
+    _mark(types, first, pieces)
+    _release_missing(types, first, end, fetched)
+    starts = [first, *(one.first for one in pieces[1:])]
+    ends = [*starts[1:], first + len(types)]
+    nothing = _Piece(first, None)
+    return [
+        _delivery(fetched, start, types[start - first : end - first], piece)
+        for start, end, piece in zip(starts, ends, pieces or [nothing], strict=True)
+    ]
+
+
+def _pieces(
+    fetched: FetchedPartition, ranges: Ints, data: memoryview, decoding: ArrowDecoding
+) -> tuple[list[_Piece], int]:
+    """All pieces, ascending, and the offset after the last whole batch."""
+    builder = RowBuilder(
+        decoding.columns,
+        fetched.topic,
+        fetched.partition,
+        ranges,
+        check_crcs=decoding.check_crcs,
+    )
+    try:
+        pieces = list(_rows(builder, data, decoding.rows_max))
+        return pieces, end_offset(data) or -1
+    except CorruptMessage:
+        return _one_by_one(builder, fetched, ranges, data, decoding.rows_max)
+
+
+def _rows(builder: RowBuilder, data: memoryview, rows_max: int) -> Iterator[_Piece]:
+    for rows in builder.rows(data):
+        for start in range(0, rows.num_rows, rows_max):
+            part = rows.slice(start, rows_max)
+            yield _Piece(int(_offsets(part)[0]), part)
+
+
+def _one_by_one(
+    builder: RowBuilder,
+    fetched: FetchedPartition,
+    ranges: Ints,
+    data: memoryview,
+    rows_max: int,
+) -> tuple[list[_Piece], int]:
+    """Something is damaged: each batch by itself."""
+    where = TopicPartition(fetched.topic, fetched.partition)
+    pieces: list[_Piece] = []
+    end = -1
+    try:
+        for first, last, batch in bounds_of(data):
+            end = last + 1
+            try:
+                pieces += _rows(builder, batch, rows_max)
+            except CorruptMessage as error:
+                ours = (ranges[:, 0] <= last) & (ranges[:, 1] >= first)
+                if bool(ours.any()):
+                    damage = CorruptRecordBatch(where, first, str(error))
+                    begin = max(first, int(ranges[ours][0, 0]))
+                    pieces.append(_Piece(begin, None, damage, last))
+    except CorruptMessage as error:
+        log.warning("after offset %s of %s: %s", end - 1, where, error)
+    return pieces, end
+
+
+def _types(ranges: Ints) -> Bytes:
+    """One byte for each offset from the first that was acquired to the last: GAP where it was, SENT
+    where it was not.
+    """
+    first, last = int(ranges[0, 0]), int(ranges[-1, 1])
+    types = np.full(last - first + 1, AckType.GAP, np.uint8)
+    if len(ranges) > 1:
+        changes = np.zeros(len(types) + 1, np.int8)
+        changes[ranges[:, 0] - first] += 1
+        changes[ranges[:, 1] - first + 1] -= 1
+        types[np.cumsum(changes[:-1], dtype=np.int8) == 0] = SENT
+    return types
+
+
+def _mark(types: Bytes, first: int, pieces: Sequence[_Piece]) -> None:
+    for piece in pieces:
+        if piece.rows is not None:
+            types[_offsets(piece.rows) - first] = UNDECIDED
+        else:
+            damaged = types[piece.first - first : piece.last - first + 1]
+            damaged[damaged == AckType.GAP] = AckType.REJECT
+
+
+def _release_missing(types: Bytes, first: int, end: int, fetched: FetchedPartition) -> None:
+    """Acquired, but not sent to us: given back rather than taken for a gap, which would lose
+    them.
+    """
+    missing = types[max(end - first, 0) :]
+    if len(missing):
+        log.warning(
+            "acquired without their records, and released: from %s of %s-%s",
+            max(end, first),
+            fetched.topic,
+            fetched.partition,
+        )
+        missing[missing == AckType.GAP] = AckType.RELEASE
+
+
+def _delivery(fetched: FetchedPartition, first: int, types: Bytes, piece: _Piece) -> ArrowDelivery:
+    delivery = ArrowDelivery(
+        TopicIdPartition(fetched.topic_id, fetched.partition),
+        TopicPartition(fetched.topic, fetched.partition),
+        OffsetRange(first, first + len(types) - 1),
+        0,  # it stands in the rows
+        fetched.lease,
+        fetched.lock_deadline,
+    )
+    delivery.types = bytearray(types)
+    delivery.error = piece.damage
+    if piece.rows is not None:
+        delivery.records = piece.rows
+    return delivery
+
+
+def _offsets(rows: RecordBatch) -> Ints:
+    found: Ints = rows.column("offset").to_numpy()
+    return found
