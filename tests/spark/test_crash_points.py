@@ -1,0 +1,202 @@
+"""Disasters between any two steps of Spark's engine: what the query promises holds at each."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+import pytest
+
+from sharegroup.arrow.schema import COLUMNS, column_names
+from sharegroup.spark.source import ShareStreamReader
+from tests.servers import admin
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import lags, source_options
+from tests.spark.crash.engine import Checkpoint, ConcurrentUpdate, Crashed, Engine, Point, Rows
+
+pytestmark = pytest.mark.process
+
+FIELDS = [(name, COLUMNS[name]) for name in column_names(include_headers=False)]
+RECORDS = 60
+LIMIT = 15
+TRIGGERS_MAX = 400
+LOCK_MS = 1_000
+FROZEN_SECONDS = 1.3
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServer]:
+    options = (
+        f"group.share.record.lock.duration.ms={LOCK_MS}",
+        "group.share.min.record.lock.duration.ms=1000",
+        "group.share.session.timeout.ms=2000",
+        "group.share.min.session.timeout.ms=2000",
+        "group.share.heartbeat.interval.ms=500",
+        "group.share.min.heartbeat.interval.ms=500",
+    )
+    with SharegroupServer(tmp_path_factory.mktemp("broker"), *options) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: SharegroupServer, name: str) -> str:
+    admin.Admin(broker.bootstrap).create_topic(name, partitions=2)
+    admin.produce(broker.bootstrap, name, [b"%d" % n for n in range(RECORDS)])
+    return name
+
+
+class Query:
+    """A query that is started again and again from one checkpoint, and its sink."""
+
+    def __init__(self, broker: SharegroupServer, topic: str) -> None:
+        self.broker = broker
+        self.topic = topic
+        self.checkpoint = Checkpoint()
+        self.sink: dict[int, Rows] = {}
+        self.readers: list[ShareStreamReader] = []
+
+    def start(self, passed: Callable[[int, Point], None] = lambda batch, point: None) -> Engine:
+        options = source_options(self.broker, self.topic, pollTimeoutMs="50")
+        self.readers.append(ShareStreamReader(options, FIELDS))
+        return Engine(self.readers[-1], self.checkpoint, self.write, LIMIT, passed)
+
+    def finish(self, engine: Engine) -> None:
+        """Run until the queue is empty."""
+        for _ in range(TRIGGERS_MAX):
+            if not engine.step() and lags(self.broker, self.topic) == [0, 0]:
+                return
+        raise AssertionError(f"not empty: {lags(self.broker, self.topic)}")
+
+    def write(self, batch: int, rows: Rows) -> None:
+        """A batch that runs again must be the same."""
+        assert self.sink.setdefault(batch, rows) == rows
+
+    def processed(self) -> Counter[tuple[int, int]]:
+        return Counter(row[:2] for rows in self.sink.values() for row in rows)
+
+    # --- disasters --------------------------------------------------------------------------------
+
+    def dies(self) -> None:
+        """As by kill -9: the connections break and nothing is said."""
+        reader = self.readers.pop()
+        assert reader._driver is not None
+        assert reader._loop is not None
+        reader._loop.run(_end_all(reader))
+        reader._loop.close()
+        raise Crashed
+
+    def stops(self) -> None:
+        """As by query.stop()."""
+        self.readers.pop().stop()
+        raise Crashed
+
+    def restarts_broker(self) -> None:
+        self.broker.kill()
+        self.broker.start()
+
+    def dies_with_broker(self) -> None:
+        self.restarts_broker()
+        self.dies()
+
+    def freezes(self) -> None:
+        """The source stands still until its locks have run out."""
+        loop = self.readers[-1]._loop
+        assert loop is not None
+        loop.run(_stand_still())
+
+
+async def _end_all(reader: ShareStreamReader) -> None:
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    assert reader._driver is not None
+    await reader._driver._cluster.close()
+
+
+async def _stand_still() -> None:
+    threading.Event().wait(FROZEN_SECONDS)
+
+
+@pytest.fixture
+def query(broker: SharegroupServer, topic: str) -> Iterator[Query]:
+    made = Query(broker, topic)
+    yield made
+    for reader in made.readers:
+        reader.stop()
+
+
+ONCE_EACH = Counter((partition, offset) for partition in (0, 1) for offset in range(RECORDS // 2))
+
+
+class Disaster(StrEnum):
+    DIES = "dies"
+    STOPS = "stops"
+    FREEZES = "freezes"
+    RESTARTS_BROKER = "restarts_broker"
+    DIES_WITH_BROKER = "dies_with_broker"
+
+
+def once(disaster: Callable[[], None], at: tuple[int, Point]) -> Callable[[int, Point], None]:
+    """The disaster when the engine comes to that point for the first time."""
+    left = [at]
+
+    def passed(batch: int, point: Point) -> None:
+        if left == [(batch, point)]:
+            left.clear()
+            disaster()
+
+    return passed
+
+
+def run_with(query: Query, disaster: Disaster, at: tuple[int, Point]) -> None:
+    passed = once(getattr(query, disaster), at)
+    try:
+        query.finish(query.start(passed))
+    except Crashed:
+        query.finish(query.start())
+
+
+@pytest.mark.parametrize("point", Point, ids=lambda point: point.name.lower())
+@pytest.mark.parametrize("disaster", Disaster, ids=str)
+def test_at_any_point_of_a_batch(query: Query, disaster: Disaster, point: Point) -> None:
+    run_with(query, disaster, (1, point))
+    assert query.processed() == ONCE_EACH
+
+
+@pytest.mark.parametrize("point", Point, ids=lambda point: point.name.lower())
+def test_at_any_point_of_the_first_batch(query: Query, point: Point) -> None:
+    run_with(query, Disaster.DIES, (0, point))
+    assert query.processed() == ONCE_EACH
+
+
+def test_a_checkpoint_restored_from_an_old_copy(query: Query) -> None:
+    engine = query.start()
+    assert engine.step()
+    old = query.checkpoint.copied()
+    assert engine.step()
+    assert engine.step()
+    with pytest.raises(Crashed):
+        query.dies()
+    seen = query.processed()
+    last = Counter(row[:2] for row in query.sink[2])  # the broker has not been told of it yet
+    query.checkpoint, query.sink = old, {}  # a new place, since batch ids begin again
+    query.finish(query.start())
+    assert seen + query.processed() == ONCE_EACH + last
+
+
+def test_two_queries_on_one_checkpoint(query: Query) -> None:
+    one, other = query.start(), query.start()
+    assert one.step()
+    assert other.step()  # both know batch 0 as the newest; the second one writes batch 1
+    with pytest.raises(ConcurrentUpdate):
+        until_refused(one)
+    query.readers[0].stop()
+    query.finish(other)
+    assert query.processed() == ONCE_EACH
+
+
+def until_refused(engine: Engine) -> None:
+    for _ in range(TRIGGERS_MAX):
+        engine.step()
