@@ -153,13 +153,22 @@ class Admin:
         return {topic.name: topic for topic in topics}
 
     async def list_offsets(
-        self, partitions: Iterable[TopicPartition], at: OffsetSpec | int = OffsetSpec.LATEST
+        self,
+        partitions: Iterable[TopicPartition],
+        at: OffsetSpec | int = OffsetSpec.LATEST,
+        *,
+        committed: bool = False,
     ) -> dict[TopicPartition, ListedOffset]:
         """Offsets of partitions: the end, the start, or the first record not older than ``at`` (ms
         since 1970); -1 where no record is that young.
+
+        Args:
+            committed: the end is where the first open transaction begins (read_committed).
         """
         wanted = list(partitions)
-        return await self._trying(lambda: admin_topics.list_offsets(self._cluster, wanted, int(at)))
+        return await self._trying(
+            lambda: admin_topics.list_offsets(self._cluster, wanted, int(at), committed=committed)
+        )
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int]

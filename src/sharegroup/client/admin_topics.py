@@ -191,7 +191,11 @@ async def _send_about(
 
 
 async def list_offsets(
-    cluster: Cluster, partitions: Sequence[TopicPartition], timestamp: int
+    cluster: Cluster,
+    partitions: Sequence[TopicPartition],
+    timestamp: int,
+    *,
+    committed: bool = False,
 ) -> dict[TopicPartition, ListedOffset]:
     """ListOffsets, at each partition's leader."""
 
@@ -203,7 +207,10 @@ async def list_offsets(
             for name, indexes in by_topic(mine).items()
         ]
         request = ListOffsetsRequest(
-            replica_id=CONSUMER, topics=topics, timeout_ms=cluster.request_timeout_ms
+            replica_id=CONSUMER,
+            isolation_level=int(committed),
+            topics=topics,
+            timeout_ms=cluster.request_timeout_ms,
         )
         return await cluster.send(node_id, apis.LIST_OFFSETS, request)
 

@@ -78,10 +78,14 @@ class Admin(Front):
         return self._run(self._inner.describe_topics(*names))
 
     def list_offsets(
-        self, partitions: Iterable[TopicPartition], at: OffsetSpec | int = OffsetSpec.LATEST
+        self,
+        partitions: Iterable[TopicPartition],
+        at: OffsetSpec | int = OffsetSpec.LATEST,
+        *,
+        committed: bool = False,
     ) -> dict[TopicPartition, ListedOffset]:
         """Offsets of partitions."""
-        return self._run(self._inner.list_offsets(partitions, at))
+        return self._run(self._inner.list_offsets(partitions, at, committed=committed))
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Delete the records before an offset; the new start of each partition."""
