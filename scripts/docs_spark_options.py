@@ -12,6 +12,8 @@ from pathlib import Path
 
 from sharegroup.spark.option_table import Option, OptionTable
 from sharegroup.spark.options import STREAM, ShareOptions
+from sharegroup.spark.peek_options import PEEK, PeekOptions
+from sharegroup.spark.sink_options import SINK, SinkOptions
 
 PAGE = Path(__file__).parent.parent / "docs" / "spark-options.md"
 
@@ -23,7 +25,7 @@ those. What they are for, with examples, stands in [the page on Spark](spark.md)
 
 All options are checked at `load()`: one that is unknown, refused or wrong fails there with a
 sentence that says what to write. "Spark's own" is the name of the same option in Spark's own Kafka
-source. Times are in milliseconds. Names are compared without case.
+source or sink. Times are in milliseconds. Names are compared without case.
 """
 
 
@@ -36,7 +38,11 @@ class Section:
     values: type
 
 
-SECTIONS = (Section("Streaming queries: `spark.readStream`", STREAM, ShareOptions),)
+SECTIONS = (
+    Section("Streaming queries: `spark.readStream`", STREAM, ShareOptions),
+    Section("A look at a queue: `spark.read`", PEEK, PeekOptions),
+    Section("Sinks: `df.writeStream` and `df.write`", SINK, SinkOptions),
+)
 
 
 def page() -> str:

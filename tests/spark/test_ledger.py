@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.offsets import Acquired, BatchOffset, Done
+from sharegroup.spark.ranges import size
 from tests.spark.test_ranges import bounds, disjoint, numbers
 
 P = TopicIdPartition(UUID(int=1), 0)
@@ -108,3 +109,12 @@ def test_a_fresh_process_takes_over_from_the_offset() -> None:
     assert ledger.acquired(P, [Acquired(0, 7, 3)]) == [Done(0, 1, 3)]
     assert numbers(ledger.ready()[P]) == {2, 6, 7}
     assert ledger.finished() == {P: [Done(3, 5, 1)]}
+
+
+def test_a_batch_takes_evenly_from_all_partitions() -> None:
+    ledger = Ledger()
+    parts = [TopicIdPartition(UUID(int=1), number) for number in range(4)]
+    for part, count in zip(parts, (100, 1, 100, 20), strict=True):
+        ledger.acquired(part, [Acquired(0, count - 1, 1)])
+    sizes = {part: size(ranges) for part, ranges in ledger.take(110, None).items()}
+    assert sizes == {parts[0]: 45, parts[1]: 1, parts[2]: 44, parts[3]: 20}

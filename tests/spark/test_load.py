@@ -52,7 +52,7 @@ def test_a_wrong_option_fails_at_load(
 
 
 def test_a_batch_read_says_what_to_write(spark: SparkSession) -> None:
-    with pytest.raises(PySparkException, match=r"write spark\.readStream"):
+    with pytest.raises(PySparkException, match=r"\.option\(\"states\", \"all\"\)"):
         spark.read.format("kafka-share").options(**GOOD).load().collect()
 
 

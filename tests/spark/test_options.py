@@ -81,7 +81,7 @@ def test_all_of_them_in_the_lower_case_that_spark_makes_of_names() -> None:
         "onlostlocks": "drop",
         "includetimestamptype": "true",
         "ackmode": "explicit",
-        "acklocation": "folder",
+        "acklocation": "/mnt/acks",
         "defaultack": "accept",
     }
     options = parse_options({**GOOD, **given})
@@ -89,7 +89,7 @@ def test_all_of_them_in_the_lower_case_that_spark_makes_of_names() -> None:
     assert options.broker_outage_timeout_ms == 90_000
     assert (options.ack_mode, options.ack_location, options.default_ack) == (
         "explicit",
-        "folder",
+        "/mnt/acks",
         "accept",
     )
     assert options.starting_offsets == "earliest"
@@ -169,7 +169,7 @@ def test_the_group_has_two_names_but_one_value() -> None:
             "startingOffsets and startingTimestamp exclude each other",
         ),
         ({"ackMode": "explicit"}, "ackLocation is missing"),
-        ({"ackMode": "implicit", "ackLocation": "folder"}, "leave one of the two out"),
+        ({"ackMode": "implicit", "ackLocation": "/mnt/acks"}, "leave one of the two out"),
         ({"defaultAck": "accept"}, "add ackLocation"),
     ],
 )
@@ -180,7 +180,7 @@ def test_options_that_do_not_go_together(given: dict[str, str | None], sentence:
 
 
 def test_a_folder_for_answers_means_that_answers_are_given() -> None:
-    assert parse_options({**GOOD, "ackLocation": "folder"}).ack_mode == "explicit"
+    assert parse_options({**GOOD, "ackLocation": "/mnt/acks"}).ack_mode == "explicit"
 
 
 def test_a_pattern_takes_the_place_of_topics() -> None:

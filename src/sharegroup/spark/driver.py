@@ -19,25 +19,26 @@ from typing import Any, Final
 
 from sharegroup.client.addresses import Address
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.acquiring import Targets
 from sharegroup.spark.advice import Advice
 from sharegroup.spark.available_now import is_read
 from sharegroup.spark.group import GroupView
+from sharegroup.spark.handover import make_inbox
 from sharegroup.spark.lag import Lag
 from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.occasional import Occasional
 from sharegroup.spark.offsets import BatchOffset
 from sharegroup.spark.options import ShareOptions
 from sharegroup.spark.progress import Progress
+from sharegroup.spark.ranges import size
 from sharegroup.spark.seat import Seat, join, make_seat, reach
 from sharegroup.spark.subscription import Subscription
 
 log = logging.getLogger("sharegroup.spark")
 
-TOPICS_SECONDS: Final = 10.0
-"""How often the topics are looked at: a pattern may match a new one."""
 OFFSET_MAX: Final = 2**63 - 1
 CLOSE_MS: Final = 1_500
 """Spark does not wait for a source that stops."""
@@ -57,6 +58,7 @@ class ShareDriver:
         self._group = GroupView(self._cluster, options)
         self._subscription = Subscription(self._cluster, options)
         self._ledger = Ledger()
+        self._inbox = make_inbox(options)
         self._seat: Seat | None = None
         self._progress: Progress | None = None
         self._advice = Advice(options)
@@ -67,7 +69,8 @@ class ShareDriver:
         self._locks_per_partition: int | None = None
         self._turn = asyncio.Lock()  # requests for Spark, prefetching and renewal take turns
         self._lag = Lag(self._group, self._subscription)
-        self._topics = Occasional(self._look_at_topics, TOPICS_SECONDS, "share-topics")
+        age_s = options.metadata_max_age_ms / 1000
+        self._topics = Occasional(self._look_at_topics, age_s, "share-topics")
         self._configs = Occasional(self._look_at_configs, float("inf"), "share-configs")
 
     # --- Spark's calls ----------------------------------------------------------------------------
@@ -116,16 +119,19 @@ class ShareDriver:
     async def replay(self, end: BatchOffset) -> None:
         """Spark runs the batch ``end`` again that another process acquired: take it over."""
         await self.connect()
+        if self._inbox is not None:
+            self._inbox.open()  # before the sink of the batch looks for it
         async with self._turn:
             if end.sequence > self._current.sequence:
                 self._adopt(end)
 
     async def settle(self, end: BatchOffset) -> None:
-        """The batch ``end`` is committed."""
+        """The batch ``end`` is committed; ``latest_offset(end)`` has settled it, as a rule."""
         self._advice.committed(end.sequence)
-        if self._seat is not None:
-            async with self._turn:
-                await self._settle(end)
+        if self._seat is None or end.sequence < self._current.sequence:
+            return
+        async with self._turn:
+            await self._settle(end)
 
     async def close(self) -> None:
         """Give back what Spark never saw, and go.
@@ -167,7 +173,12 @@ class ShareDriver:
             self._turn,
             self._options,
             member_id or None,
+            self._inbox,
         )
+        if self._inbox is not None:
+            self._inbox.open()
+            if known.sequence == 0:
+                self._inbox.discard(self._subscription.names)
         self._seat.acquirer.targets = self._targets
         await join(self._seat, self._group, self._subscription, known.sequence == 0)
         self._progress = Progress(self._ledger.statistics, self._seat.locks, self._lag)
@@ -176,10 +187,11 @@ class ShareDriver:
         member = seat.member
         seat.prefetcher.stop()
         seat.locks.stop()
+        seat.holds.stop()
         in_progress = self._ledger.statistics().in_batch > 0
-        for partition, ranges in self._ledger.ready().items():
+        for partition, ranges in self._ledger.spare().items():
             for first, last in ranges:
-                member.acknowledge(partition, first, last, b"\x02")
+                member.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
         if in_progress:
             await member.commit()
         await member.close(release=not in_progress, timeout_ms=CLOSE_MS)
@@ -209,8 +221,9 @@ class ShareDriver:
         if finished.sequence <= self._settled:
             return
         self._settled = finished.sequence
-        await self._joined().settling.acknowledge(self._ledger.finished())
-        await self._joined().settling.forget_passed(self._subscription.topics)
+        seat = self._joined()
+        await seat.settling.finish(self._subscription.topics)
+        seat.holds.look()
 
     # --- acquiring --------------------------------------------------------------------------------
 
@@ -219,7 +232,8 @@ class ShareDriver:
         if self._targets is None:
             return True
         member = self._joined().member
-        return await is_read(self._targets, idle_s, member, self._group, self._subscription)
+        held = {partition: size(ranges) for partition, ranges in self._ledger.held().items()}
+        return await is_read(self._targets, held, idle_s, member, self._group, self._subscription)
 
     def _offset_after(
         self, start: BatchOffset, most: int, took_s: float, settle_s: float

@@ -175,12 +175,17 @@ class GroupView:
         return level is not None and level.value == READ_COMMITTED
 
     async def is_drained(
-        self, topics: Mapping[UUID, str], targets: Offsets, idle_s: float, lock_s: float
+        self,
+        topics: Mapping[UUID, str],
+        targets: Offsets,
+        held: Mapping[TopicIdPartition, int],
+        idle_s: float,
+        lock_s: float,
     ) -> bool:
         """Whether nothing before ``targets`` will come any more, after ``idle_s`` without records.
 
         Records that another member holds, or that a killed one held, may still come back until one
-        lock duration has passed.
+        lock duration has passed. What we hold ourselves is not waited for.
         """
         if idle_s > lock_s + LOCK_MARGIN_SECONDS:
             return True
@@ -201,7 +206,7 @@ class GroupView:
                     return False
                 continue
             # Apache Kafka stores the start offset one write late; its lag is right at once.
-            beyond = max(0, ends[partition].offset - target)
+            beyond = max(0, ends[partition].offset - target) + held.get(key, 0)
             behind = state.lag is None or state.lag > beyond
             if state.start_offset < target and behind:
                 return False

@@ -10,6 +10,7 @@ from typing import Final
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark import option_table
+from sharegroup.spark.handover import folder
 from sharegroup.spark.option_table import INT_MAX, Option, OptionTable, count, duration, flag, word
 from sharegroup.spark.refused_options import REFUSED_BY_STREAMS
 
@@ -49,6 +50,7 @@ class ShareOptions:
     executor_poll_timeout_ms: int = 120_000
     client_id: str = "sharegroup-spark"
     request_timeout_ms: int = 30_000
+    metadata_max_age_ms: int = 10_000
 
 
 def parse_options(options: Mapping[str, str]) -> ShareOptions:
@@ -227,7 +229,7 @@ STREAM: Final = OptionTable(
         Option(
             "ackLocation",
             "ack_location",
-            option_table.text,
+            folder,
             "The folder through which sink and source pass the answers; the same in both, on a "
             "disk that the driver sees. Giving it means `ackMode` explicit.",
         ),
@@ -306,6 +308,14 @@ STREAM: Final = OptionTable(
             count(1, INT_MAX),
             "How long one request may take.",
             spark="kafka.request.timeout.ms",
+        ),
+        Option(
+            "kafka.metadata.max.age.ms",
+            "metadata_max_age_ms",
+            count(100, INT_MAX),
+            "How often the topics are looked at: for new ones that match `subscribePattern`, and "
+            "for deleted ones.",
+            spark="kafka.metadata.max.age.ms",
         ),
     ),
     REFUSED_BY_STREAMS,

@@ -41,6 +41,9 @@ class Progress:
             "prefetched": now.ready,
             "unconfirmed": now.unconfirmed,
             **self._counted(),
+            "held": now.held,
+            "undecided": now.undecided,
+            "unmatched": now.unmatched,
             "partitions": partitions,
         }
 

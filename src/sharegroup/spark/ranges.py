@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from sharegroup.model.offsets import OffsetRange
 
-R = TypeVar("R", bound=tuple[int, int, int])
+R = TypeVar("R", bound=tuple[int, ...])
+S = TypeVar("S", bound=tuple[int, ...])
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
@@ -21,37 +22,65 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
     return result
 
 
-def without(ranges: Iterable[R], cut: Iterable[tuple[int, int]]) -> list[R]:
-    """What is left of ``ranges`` without the offsets of ``cut``; the third value goes with every
+def without(ranges: Iterable[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
+    """What is left of ``ranges`` without the offsets of ``cut``; the other values go with every
     piece."""
-    cuts = merged(cut)
-    return [piece for one in ranges for piece in _left(one, cuts)]
+    cuts = merged((one[0], one[1]) for one in cut)
+    left: list[R] = []
+    at = 0
+    for one in ranges:
+        at = _skip(cuts, at, one[0])
+        position, i = one[0], at
+        while i < len(cuts) and cuts[i].first <= one[1]:
+            if cuts[i].first > position:
+                left.append(_part(one, position, cuts[i].first - 1))
+            position = cuts[i].last + 1
+            i += 1
+        if position <= one[1]:
+            left.append(_part(one, position, one[1]))
+    return left
 
 
-def common(ranges: Iterable[R], other: Iterable[tuple[int, int]]) -> list[R]:
-    """The offsets of ``ranges`` that ``other`` has as well; the third value is that of
+def common(ranges: Iterable[R], other: Iterable[tuple[int, ...]]) -> list[R]:
+    """The offsets of ``ranges`` that ``other`` has as well; the other values are those of
     ``ranges``."""
-    others = merged(other)
-    return [
-        one._replace(first=max(one[0], first), last=min(one[1], last))  # type: ignore[attr-defined]
-        for one in ranges
-        for first, last in others
-        if first <= one[1] and last >= one[0]
-    ]
+    others = merged((one[0], one[1]) for one in other)
+    found: list[R] = []
+    at = 0
+    for one in ranges:
+        at = _skip(others, at, one[0])
+        i = at
+        while i < len(others) and others[i].first <= one[1]:
+            found.append(_part(one, max(one[0], others[i].first), min(one[1], others[i].last)))
+            i += 1
+    return found
 
 
-def _left(one: R, cuts: list[OffsetRange]) -> Iterator[R]:
-    position = one[0]
-    for first, last in cuts:
-        if last < position:
-            continue
-        if first > one[1]:
-            break
-        if first > position:
-            yield one._replace(first=position, last=first - 1)  # type: ignore[attr-defined]
-        position = last + 1
-    if position <= one[1]:
-        yield one._replace(first=position)  # type: ignore[attr-defined]
+def pairs(ranges: Sequence[R], other: Sequence[S]) -> Iterator[tuple[int, int, R, S]]:
+    """Where a range and one of ``other`` have offsets in common: from, to, and the two."""
+    i = j = 0
+    while i < len(ranges) and j < len(other):
+        one, two = ranges[i], other[j]
+        first, last = max(one[0], two[0]), min(one[1], two[1])
+        if first <= last:
+            yield first, last, one, two
+        if one[1] <= two[1]:
+            i += 1
+        else:
+            j += 1
+
+
+def _skip(ranges: list[OffsetRange], at: int, first: int) -> int:
+    """Past the ranges that end before ``first``: both lists ascend, so each is walked once."""
+    while at < len(ranges) and ranges[at].last < first:
+        at += 1
+    return at
+
+
+def _part(one: R, first: int, last: int) -> R:
+    if first == one[0] and last == one[1]:
+        return one
+    return one._replace(first=first, last=last)  # type: ignore[attr-defined, no-any-return]
 
 
 def size(ranges: Iterable[tuple[int, ...]]) -> int:

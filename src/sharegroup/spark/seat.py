@@ -12,6 +12,8 @@ from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import NetworkException, RetriableError
 from sharegroup.spark.acquiring import Acquirer
 from sharegroup.spark.group import GroupView
+from sharegroup.spark.handover import Inbox
+from sharegroup.spark.holding import HoldKeeper
 from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.locks import LockKeeper
 from sharegroup.spark.options import ShareOptions
@@ -36,6 +38,7 @@ class Seat(NamedTuple):
     locks: LockKeeper
     acquirer: Acquirer
     prefetcher: Prefetcher
+    holds: HoldKeeper
 
 
 def make_seat(
@@ -46,17 +49,19 @@ def make_seat(
     turn: asyncio.Lock,
     options: ShareOptions,
     member_id: str | None,
+    inbox: Inbox | None,
 ) -> Seat:
     """A seat that is not taken yet: see :func:`join`."""
     member = ShareMember(
         cluster, options.group_id, member_id=member_id, subscribed_topics=subscription.names
     )
     outage = Outage(member, options)
-    settling = Settling(member, group, ledger)
+    settling = Settling(member, group, ledger, inbox)
     locks = LockKeeper(member, ledger, turn, wanted=options.lock_renew)
     acquirer = Acquirer(member, ledger, settling, locks, subscription, outage, turn, options)
     prefetcher = Prefetcher(acquirer, ledger, turn)
-    return Seat(member, outage, settling, locks, acquirer, prefetcher)
+    holds = HoldKeeper(ledger, settling, turn)
+    return Seat(member, outage, settling, locks, acquirer, prefetcher, holds)
 
 
 async def join(seat: Seat, group: GroupView, subscription: Subscription, is_new: bool) -> None:

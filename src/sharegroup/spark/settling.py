@@ -1,21 +1,28 @@
 """Acknowledging what is finished, whatever the broker says to it.
 
-What it does not confirm stays in the :class:`Ledger` as done: it goes into the next offset, and is
-acknowledged, not processed, when it comes again.
+A batch is settled when Spark asks for the offset after it: then its results are committed, and
+nothing that was accepted can be processed again. What was decided about its records comes from the
+sink through the :class:`Inbox`; without one all of them are accepted.
+
+What the broker does not confirm stays in the :class:`Ledger` as done: it goes into the next offset,
+and is acknowledged, not processed, when it comes again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.group import GroupView
-from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.handover import Inbox
+from sharegroup.spark.ledger import NOTHING_DECIDED, Ledger
 from sharegroup.spark.offsets import Done
 
 log = logging.getLogger("sharegroup.spark")
@@ -29,10 +36,31 @@ Owed = Mapping[TopicIdPartition, Sequence[Done]]
 class Settling:
     """See the module. Not thread-safe; the caller takes turns with other uses of ``member``."""
 
-    def __init__(self, member: ShareMember, group: GroupView, ledger: Ledger) -> None:
+    def __init__(
+        self, member: ShareMember, group: GroupView, ledger: Ledger, inbox: Inbox | None = None
+    ) -> None:
         self._member = member
         self._group = group
         self._ledger = ledger
+        self._inbox = inbox
+
+    async def finish(self, topics: Mapping[UUID, str]) -> None:
+        """Spark has committed the batch that is in the ledger: acknowledge its records as was
+        decided, hold those that are to wait."""
+        decided, default = NOTHING_DECIDED, AckType.ACCEPT
+        if self._inbox is not None:
+            decided = await asyncio.to_thread(self._inbox.take, topics)
+            default = self._inbox.default
+        now_ms = clock_ms()
+        await self.acknowledge(self._ledger.finished(decided, default=default, now_ms=now_ms))
+        await self.release_due(now_ms)
+        await self.forget_passed(topics)
+
+    async def release_due(self, now_ms: int | None = None) -> None:
+        """What was held until now is released, or ready for Spark again."""
+        due = self._ledger.due(clock_ms() if now_ms is None else now_ms)
+        if due:
+            await self.acknowledge(due)
 
     async def acknowledge(self, owed: Owed) -> None:
         """Send acknowledgements.
@@ -78,3 +106,8 @@ class Settling:
                 self._ledger.passed(partition, start)
         except KafkaError as error:
             log.info("the group's start offsets are not known: %s", error)
+
+
+def clock_ms() -> int:
+    """The clock of delays: the running loop's."""
+    return int(asyncio.get_running_loop().time() * 1000)

@@ -29,6 +29,7 @@ from sharegroup.spark.peek_options import is_peek, parse_peek_options
 from sharegroup.spark.planning import Slice, plan
 from sharegroup.spark.shipping import shipped
 from sharegroup.spark.sigterm import source_started, source_stopping
+from sharegroup.spark.sink import ShareBatchWriter, ShareStreamWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,8 +72,23 @@ class KafkaShareDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> ShareStreamReader:
         """The reader. It checks the options on its first call, where Spark shows errors whole."""
-        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-        return ShareStreamReader(dict(self.options), fields)
+        return ShareStreamReader(dict(self.options), _fields(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> ShareStreamWriter:
+        """The sink of a query: see :mod:`sharegroup.spark.sink_columns`.
+
+        Raises:
+            ConfigError: columns or options are wrong.
+        """
+        return ShareStreamWriter(dict(self.options), _fields(schema), overwrite)
+
+    def writer(self, schema: StructType, overwrite: bool) -> ShareBatchWriter:
+        """The sink of a batch DataFrame, also inside ``foreachBatch``.
+
+        Raises:
+            ConfigError: columns or options are wrong.
+        """
+        return ShareBatchWriter(dict(self.options), _fields(schema))
 
     def reader(self, schema: StructType) -> PeekReader:
         """The reader that looks at the queue; Spark would not tell it whether the query succeeded,
@@ -237,3 +253,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _partitions(slices: tuple[Slice, ...]) -> list[TopicIdPartition]:
     return [TopicIdPartition(part.topic_id, part.partition) for part in slices]
+
+
+def _fields(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

@@ -1,0 +1,203 @@
+"""How a sink's decisions reach the source: files in a folder that both know (``ackLocation``).
+
+The two run in different processes, and either may be killed. The sink writes a file before Spark
+commits its batch; the source reads it when it settles that batch, in whatever process it lives by
+then. The folder holds::
+
+    source-<id>.json                 a source settles from here: its group
+    decisions-<number>-<id>.json     {"v": 1, "topic": name, "partitions":
+                                      {partition: [[first, last, type, delay_ms], …]}}
+
+A decision belongs to a batch by its content, not by a number: batch ids of Spark shift against the
+source's, and a batch that runs again writes again. Of one record the file with the highest number
+counts. A file goes when a *later* batch is settled: until then a restart settles its batch anew,
+and must find the same decisions. Files of other topics are left alone, they are another source's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlparse
+from uuid import UUID
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.spark.ledger import Decision
+from sharegroup.spark.ranges import without
+
+if TYPE_CHECKING:
+    from sharegroup.spark.options import ShareOptions
+
+log = logging.getLogger("sharegroup.spark")
+
+VERSION: Final = 1
+Table = Mapping[TopicPartition, Sequence[Sequence[int]]]
+"""Rows of first, last, type, delay in milliseconds; ascending, disjoint."""
+
+
+def folder(name: str, text: str) -> str:
+    """The value of the option ``ackLocation`` as an absolute path.
+
+    Raises:
+        ConfigError: it is a relative path, or not on a file system.
+    """
+    parsed = urlparse(text.strip())
+    path = unquote(parsed.path) if parsed.scheme == "file" else text.strip()
+    if parsed.scheme not in ("", "file") or parsed.netloc not in ("", "localhost"):
+        raise ConfigError(
+            f"{name} is {text!r}: write a folder of the driver's file system or of one mounted "
+            "there; object stores are not supported"
+        )
+    if not os.path.isabs(path):
+        raise ConfigError(f"{name} is {text!r}: write an absolute path")
+    return path
+
+
+class Outbox:
+    """The sink's end: where it puts decisions."""
+
+    def __init__(self, location: str) -> None:
+        self._folder = Path(location)
+
+    def put(self, decisions: Table) -> None:
+        """Make these decisions durable; the source has them from now on.
+
+        Raises:
+            ConfigError: no source reads this folder, so that nobody would ever follow them.
+        """
+        if not any(self._folder.glob("source-*.json")):
+            raise ConfigError(
+                f"no kafka-share source reads ackLocation {self._folder}: give the same folder to "
+                "spark.readStream and to the sink"
+            )
+        number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
+        topics: dict[str, dict[str, Any]] = {}
+        for (topic, partition), rows in decisions.items():
+            topics.setdefault(topic, {})[str(partition)] = [list(row) for row in rows]
+        for topic, partitions in topics.items():
+            name = f"decisions-{number:012d}-{secrets.token_hex(4)}.json"
+            content = {"v": VERSION, "topic": topic, "partitions": partitions}
+            _write(self._folder / name, content)
+        _sync(self._folder)
+
+
+class Inbox:
+    """The source's end.
+
+    Args:
+        location: the folder; made when it is missing.
+        group_id: the source's share group.
+        default: what becomes of records that nothing is decided about (``defaultAck``).
+    """
+
+    def __init__(self, location: str, group_id: str, default: AckType) -> None:
+        self.default = default
+        self._folder = Path(location)
+        self._group_id = group_id
+        self._opened = False
+        self._settled: set[Path] = set()
+
+    def open(self) -> None:
+        """Say that this source reads the folder; a second call does nothing.
+
+        Raises:
+            ConfigError: the folder cannot be made or written.
+        """
+        if self._opened:
+            return
+        mark = hashlib.sha256(self._group_id.encode()).hexdigest()[:12]
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _write(self._folder / f"source-{mark}.json", {"v": VERSION, "group": self._group_id})
+            _sync(self._folder)
+        except OSError as error:
+            raise ConfigError(
+                f"ackLocation {self._folder} cannot be used: {error}; write a folder that the "
+                "driver may write to"
+            ) from error
+        self._opened = True
+
+    def discard(self, topics: Iterable[str]) -> None:
+        """A query begins from nothing: what lies here of an earlier one is void."""
+        for path, content in self._contents(set(topics)).items():
+            log.info("%s is of an earlier query: %s", path, content["topic"])
+            path.unlink(missing_ok=True)
+
+    def take(self, topics: Mapping[UUID, str]) -> dict[TopicIdPartition, list[Decision]]:
+        """What was decided since the batch before; its files are dropped now.
+
+        Args:
+            topics: id and name of those that the source reads.
+        """
+        for path in self._settled:
+            path.unlink(missing_ok=True)
+        files = self._contents(set(topics.values()))
+        self._settled = set(files)
+        found: dict[TopicIdPartition, list[Decision]] = {}
+        for content in files.values():
+            ids = [topic_id for topic_id, name in topics.items() if name == content["topic"]]
+            for number, rows in content["partitions"].items():
+                for key in (TopicIdPartition(topic_id, int(number)) for topic_id in ids):
+                    new = [Decision(*row) for row in rows]
+                    kept = without(found.get(key, ()), new)
+                    found[key] = sorted(kept + new) if kept else new
+        return found
+
+    def _contents(self, topics: set[str]) -> dict[Path, Any]:
+        """Files about these topics, oldest first."""
+        contents = {path: _content(path) for path in sorted(_files(self._folder))}
+        return {path: one for path, one in contents.items() if one and one["topic"] in topics}
+
+
+def make_inbox(options: ShareOptions) -> Inbox | None:
+    """The inbox that a stream's options ask for; None: all records of a batch are accepted."""
+    if options.ack_location is None:
+        return None
+    default = AckType[options.default_ack.upper()]
+    return Inbox(options.ack_location, options.group_id, default)
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return folder.glob("decisions-*-*.json")
+
+
+def _number(path: Path) -> int:
+    return int(path.name.split("-")[1])
+
+
+def _content(path: Path) -> Any:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        log.error("%s cannot be read, its decisions have no effect: %s", path, error)
+        return None
+    if content.get("v") != VERSION:
+        log.error("%s was written by another version of sharegroup: it has no effect", path)
+        return None
+    return content
+
+
+def _write(path: Path, content: Any) -> None:
+    """Whole or not at all, and still there after a power cut."""
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with scratch.open("w") as file:
+        json.dump(content, file, separators=(",", ":"))
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

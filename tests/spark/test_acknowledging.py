@@ -1,0 +1,187 @@
+"""An answer for every record, from the sink's rows to the broker's state of the record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import admin
+from tests.servers.running import RunningServer
+from tests.spark.conftest import lags
+from tests.spark.deciding import Answer, Query, Seen
+
+pytestmark = pytest.mark.process
+
+ACCEPT, RELEASE, REJECT, RENEW = map(Answer, ("accept", "release", "reject", "renew"))
+Start = Callable[..., Query]
+
+
+@pytest.fixture
+def acks(tmp_path: Path) -> str:
+    return str(tmp_path / "acks")
+
+
+@pytest.fixture
+def start(server: RunningServer, topic: str, acks: str) -> Iterator[Start]:
+    made: list[Query] = []
+
+    def started(**more: str) -> Query:
+        made.append(Query(server, topic, acks, **more))
+        return made[-1]
+
+    yield started
+    for one in made:
+        one.reader.stop()
+
+
+def crash(query: Query) -> None:
+    """Its connections break, and nothing is said to anyone."""
+    reader = query.reader
+    assert reader._loop is not None
+    assert reader._driver is not None
+    reader._loop.run(reader._driver._cluster.close())
+
+
+def lag(server: RunningServer, topic: str) -> int:
+    return sum(one or 0 for one in lags(server, topic))
+
+
+def values(count: int) -> list[bytes]:
+    return [b"%d" % n for n in range(count)]
+
+
+def by_rule(value: bytes) -> Answer:
+    """One in three is rejected, the others are accepted."""
+    return REJECT if int(value) % 3 == 0 else ACCEPT
+
+
+def test_accepted_and_rejected_records_do_not_come_again_and_released_ones_do(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(30))
+    query = start()
+    seen: list[Seen] = []
+    answers = {0: RELEASE, 1: REJECT, 2: Answer("Accept")}
+    while len(seen) < 30:
+        seen += query.batch(lambda value: answers[int(value) % 3])
+    again: list[Seen] = []
+    while len(again) < 10:
+        again += query.batch(lambda value: ACCEPT)
+    query.next()
+    assert Counter(one.value for one in seen) == Counter(values(30))
+    assert {one.delivery_count for one in seen} == {1}
+    assert Counter(again) == Counter(Seen(b"%d" % n, 2) for n in range(0, 30, 3))
+    assert lag(server, topic) == 0
+    report = query.report()
+    counted = {word: report[word] for word in ("accepted", "rejected", "released", "redelivered")}
+    assert counted == {"accepted": 20, "rejected": 10, "released": 10, "redelivered": 10}
+
+
+@pytest.mark.parametrize(("default", "left"), [("accept", 0), ("release", 6)])
+def test_records_without_an_answer_get_the_default(
+    start: Start, server: RunningServer, topic: str, default: str, left: int
+) -> None:
+    admin.produce(server.bootstrap, topic, values(6))
+    query = start(defaultAck=default, prefetch="false")
+    seen = 0
+    while seen < 6:
+        seen += len(query.batch(lambda value: None))
+    query.next(limit=1)
+    assert lag(server, topic) == left
+
+
+def test_a_delayed_release_keeps_the_record_for_so_long(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(2))
+    query = start()
+    first = query.batch(lambda value: Answer("release", 1_500))
+    while len(first) < 2:
+        first += query.batch(lambda value: Answer("release", 1_500))
+    assert query.next() is None
+    assert query.next() is None  # it is not available to anyone
+    again: list[Seen] = []
+    while len(again) < 2:
+        again += query.batch(lambda value: ACCEPT)
+    query.next()
+    assert {one.delivery_count for one in again} == {2}
+    assert lag(server, topic) == 0
+
+
+def test_a_renewed_record_comes_again_without_counting_a_delivery(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(1))
+    query = start()
+    rounds = [query.batch(lambda value: RENEW) for _ in range(8)]
+    assert rounds == [[Seen(b"0", 1)]] * 8  # more often than deliveries are allowed
+    query.batch(lambda value: ACCEPT)
+    query.next()
+    assert lag(server, topic) == 0
+
+
+def test_a_stopped_query_gives_held_records_back(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(4))
+    query = start()
+    seen = 0
+    while seen < 4:
+        seen += len(query.batch(lambda value: Answer("renew", 3_600_000)))
+    query.next()
+    query.reader.stop()
+    other = start()
+    assert other.values(by_rule, 4) == Counter(values(4))
+    assert lag(server, topic) == 0
+
+
+def test_a_run_over_what_is_there_does_not_wait_for_held_records(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(9))
+    query = start()
+    query.reader.prepareForTriggerAvailableNow()
+    found: list[Seen] = []
+
+    def decide(value: bytes) -> Answer:
+        return Answer("release", 3_600_000) if int(value) % 3 == 0 else ACCEPT
+
+    while (end := query.next()) is not None:
+        found += query.run(end, decide)
+        query.offset = end
+    assert Counter(one.value for one in found) == Counter(values(9))
+    assert lag(server, topic) == 3
+
+
+def test_answers_outlive_the_process_that_should_have_sent_them(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(30))
+    one = start()
+    seen = Counter(row.value for row in one.batch(by_rule))
+    crash(one)  # Spark has committed the batch, and nobody has told the broker
+    two = start()
+    two.offset = one.offset
+    while seen.total() < 30:
+        seen.update(row.value for row in two.batch(by_rule))
+    two.next()
+    assert seen == Counter(values(30))
+    assert lag(server, topic) == 0
+
+
+def test_decisions_about_other_records_have_no_effect_and_are_counted(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(3), partition=0)
+    query = start()
+    end = query.wait(limit=1)
+    query.run(end, lambda value: ACCEPT)
+    moved = {**end, "r": {key: {"0": [[1, 2, 1]]} for key in end["r"]}}
+    query.run(moved, lambda value: REJECT)  # rows about records that are not in this batch
+    query.offset = end
+    left = query.values(lambda value: ACCEPT, 2)
+    assert left.total() == 2
+    assert query.report()["unmatched"] == 2
