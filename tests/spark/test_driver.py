@@ -188,6 +188,17 @@ def test_sigterm_is_as_before_when_the_last_source_has_stopped(reader: Reader, t
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_a_commit_that_comes_late_leaves_the_new_batch_alone(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(20)])
+    one = reader()
+    first = next_batch(one, one.initialOffset(), ReadMaxRows(10))
+    next_batch(one, first, ReadMaxRows(10))
+    one.commit(first)  # Spark calls it when the next batch is in its log
+    assert one.reportLatestOffset()["inFlight"] == 10  # type: ignore[index]
+
+
 def test_a_topic_that_is_not_there(reader: Reader) -> None:
     one = reader(subscribe="nowhere")
     with pytest.raises(ConfigError, match="there is no topic 'nowhere'"):
