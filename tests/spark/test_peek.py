@@ -209,12 +209,3 @@ def test_spark_reads_it(spark: SparkSession, server: RunningServer, queue: str) 
         stuck = frame.where("offset > 2").groupBy("topic", "partition", "state").count().collect()
         state = "available" if isinstance(server, KafkaBroker) else "acquired"
         assert [tuple(row) for row in stuck] == [(queue, 0, state, 7)]
-
-
-@pytest.mark.spark
-def test_spark_read_without_states_says_what_to_write(
-    spark: SparkSession, server: RunningServer, queue: str
-) -> None:
-    given = without(options(server, queue), "states")
-    with pytest.raises(Exception, match=r'\.option\("states", "all"\)'):
-        spark.read.format("kafka-share").options(**given).load().collect()

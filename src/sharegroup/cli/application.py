@@ -12,7 +12,7 @@ import sharegroup
 from sharegroup.cli.serve import SUMMARY, serve
 
 # In the order of the help. Each module has `add_to(application)`.
-COMMANDS: Final = ("topics", "produce", "consume", "groups")
+COMMANDS: Final = ("topics", "produce", "consume", "groups", "spark-report")
 
 
 def run(words: Sequence[str]) -> NoReturn:
@@ -41,7 +41,7 @@ def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     application.callback()(_global_options)
     application.command("serve", help=SUMMARY, add_help_option=False, context_settings=_RAW)(_serve)
     for command in commands:
-        import_module(f"sharegroup.cli.{command}").add_to(application)
+        import_module(f"sharegroup.cli.{command.replace('-', '_')}").add_to(application)
     return application
 
 

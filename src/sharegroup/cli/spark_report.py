@@ -1,0 +1,106 @@
+"""``sharegroup spark-report``: a query's picture, from its checkpoint."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from sharegroup.cli.options import AsJson
+from sharegroup.cli.outcome import run
+from sharegroup.cli.tables import print_json, print_table
+from sharegroup.spark.report.checkpoint import Batch, Checkpoint, read_checkpoint
+from sharegroup.spark.report.findings import count, findings, since
+from sharegroup.spark.report.picture import check_can_draw, draw
+from sharegroup.spark.report.queue import Queue, ask
+from sharegroup.spark.report.series import ALL
+from sharegroup.spark.report.terminal import COLUMNS, rows
+
+NAME: Final = "spark-report"
+
+
+def add_to(application: typer.Typer) -> None:
+    """Add the command."""
+    application.command(NAME)(spark_report)
+
+
+def spark_report(
+    checkpoint: Annotated[
+        Path, typer.Argument(metavar="CHECKPOINT", help="The query's checkpointLocation.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Draw the picture into this PNG too."),
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT",
+            help="Ask this broker what waits, and who holds it.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a Spark query over a share group: its batches, and what holds it up.
+
+    Reads the checkpoint's files and nothing else, unless a broker is given; the query may run or
+    not. Times are those of the files, so a copy must keep them.
+    """
+
+    async def command() -> None:
+        if output is not None:
+            check_can_draw()
+        found = read_checkpoint(checkpoint)
+        queues: list[Queue] = []
+        if bootstrap_server is not None:
+            queues = [await ask(bootstrap_server, group, found.topics) for group in found.groups]
+        now_s = time.time()
+        sentences = findings(found, now_s, queues)
+        if as_json:
+            print_json(_document(found, sentences))
+        else:
+            _show(found, sentences, now_s)
+        if output is not None:
+            draw(output, found)
+
+    run(command())
+
+
+def _show(checkpoint: Checkpoint, sentences: list[str], now_s: float) -> None:
+    first, last = checkpoint.batches[0], checkpoint.batches[-1]
+    print(
+        f"query {checkpoint.query_id or '-'} on {', '.join(checkpoint.topics)}, "
+        f"group {', '.join(checkpoint.groups)}"
+    )
+    print(
+        f"{count(len(checkpoint.batches), 'batch')}, {first.number} to {last.number}, "
+        f"the last one planned {since(now_s - last.planned_at)} ago"
+    )
+    print_table(COLUMNS, rows(checkpoint.batches))
+    for sentence in sentences:
+        print(f"* {sentence}")
+
+
+def _document(checkpoint: Checkpoint, sentences: list[str]) -> dict[str, Any]:
+    return {
+        "query": checkpoint.query_id,
+        "groups": list(checkpoint.groups),
+        "topics": list(checkpoint.topics),
+        "batches": [_batch(batch) for batch in checkpoint.batches],
+        "findings": sentences,
+    }
+
+
+def _batch(batch: Batch) -> dict[str, Any]:
+    numbers = {f"{s.name}_{s.unit}".rstrip("_"): s.of(batch) for s in ALL}
+    return {
+        "batch": batch.number,
+        "planned_at": batch.planned_at,
+        "finished_at": batch.finished_at,
+        **numbers,
+        "locks": batch.locks,
+    }

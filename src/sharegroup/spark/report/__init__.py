@@ -1,0 +1,1 @@
+"""A query's picture, from its checkpoint alone: no Spark is needed to read one."""

@@ -1,0 +1,64 @@
+"""`sharegroup spark-report` on checkpoints in Spark's format."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from sharegroup.cli import main
+from tests.cli.command import Finished
+from tests.spark.test_report import offset, written
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def report(*words: str) -> Finished:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as end:
+        main(["spark-report", *words])
+    return Finished(
+        status=int(end.value.code or 0), stdout=stdout.getvalue(), stderr=stderr.getvalue()
+    )
+
+
+def test_the_picture_in_the_terminal_and_in_a_file(tmp_path: Path) -> None:
+    folder = written(tmp_path / "checkpoint", [offset(1), offset(2, 90), offset(3)], unfinished=1)
+    done = report(str(folder), "--output", str(tmp_path / "report.png"))
+    assert (done.status, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "query 1234 on jobs, group g"
+    assert lines[1].startswith("3 batches, 0 to 2, the last one planned ")
+    found = {line.split()[0]: line.split()[-4:] for line in lines if "▁" in line or "█" in line}
+    assert found["records"] == ["▅█▅", "50", "90", "50"]
+    assert found["run"] == ["██·", "2", "2", "-"]
+    assert lines[-1].startswith("* batch 2 holds 50 locks of jobs-0 since ")
+    assert (tmp_path / "report.png").read_bytes().startswith(PNG)
+
+
+def test_json(tmp_path: Path) -> None:
+    folder = written(tmp_path / "checkpoint", [offset(1), offset(2, again=10)])
+    done = report(str(folder), "--json")
+    found = json.loads(done.stdout)
+    assert (found["query"], found["groups"], found["topics"]) == ("1234", ["g"], ["jobs"])
+    first, second = found["batches"]
+    assert (first["acquire_s"], first["run_s"], first["settle_s"]) == (0.25, 2.0, 0.04)
+    assert (second["redelivered"], second["lag"], second["locks"]) == (10, 2_000, {"jobs-0": 50})
+    assert len(found["findings"]) == 2
+
+
+def test_what_cannot_be_shown_is_one_sentence(tmp_path: Path) -> None:
+    done = report(str(tmp_path / "nothing"))
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith("sharegroup: there is no folder ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = written(tmp_path / "checkpoint", [offset(1)])
+    done = report(str(folder), "--output", str(tmp_path / "nowhere" / "report.png"))
+    assert done.status == 2
+    assert done.stderr.endswith("report.png cannot be written: No such file or directory\n")
