@@ -78,7 +78,7 @@ def test_all_of_them_in_the_lower_case_that_spark_makes_of_names() -> None:
         "prefetch": "false",
         "brokeroutagetimeout": "90s",
         "lockrenew": "false",
-        "onlostlocks": "drop",
+        "onlostlocks": "fail",
         "includetimestamptype": "true",
         "ackmode": "explicit",
         "acklocation": "/mnt/acks",
@@ -171,6 +171,7 @@ def test_the_group_has_two_names_but_one_value() -> None:
         ({"ackMode": "explicit"}, "ackLocation is missing"),
         ({"ackMode": "implicit", "ackLocation": "/mnt/acks"}, "leave one of the two out"),
         ({"defaultAck": "accept"}, "add ackLocation"),
+        ({"ackLocation": "/folder", "onLostLocks": "drop"}, "write process or fail"),
     ],
 )
 def test_options_that_do_not_go_together(given: dict[str, str | None], sentence: str) -> None:

@@ -29,6 +29,7 @@ from sharegroup.spark.group import GroupView
 from sharegroup.spark.handover import make_inbox
 from sharegroup.spark.lag import Lag
 from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.lost_locks import still_wanted
 from sharegroup.spark.occasional import Occasional
 from sharegroup.spark.offsets import BatchOffset
 from sharegroup.spark.options import ShareOptions
@@ -63,6 +64,7 @@ class ShareDriver:
         self._progress: Progress | None = None
         self._advice = Advice(options)
         self._current = BatchOffset()  # the newest offset that Spark has
+        self._replayed = BatchOffset(), BatchOffset()  # of another process; what is wanted of it
         self._settled = 0
         self._given_at = 0.0
         self._targets: Targets | None = None
@@ -116,14 +118,27 @@ class ShareDriver:
         self._topics.ask()
         return after
 
-    async def replay(self, end: BatchOffset) -> None:
-        """Spark runs the batch ``end`` again that another process acquired: take it over."""
+    async def replay(self, end: BatchOffset) -> BatchOffset:
+        """Spark runs the batch ``end``, perhaps again, and another process acquired it: then take
+        it over.
+
+        Returns:
+            What is to be processed of it.
+
+        Raises:
+            LostLocks: the group has finished some of it meanwhile (``onLostLocks`` fail).
+        """
         await self.connect()
         if self._inbox is not None:
             self._inbox.open()  # before the sink of the batch looks for it
         async with self._turn:
             if end.sequence > self._current.sequence:
+                if end.group_id == self._options.group_id:
+                    policy = self._options.on_lost_locks
+                    self._replayed = end, await still_wanted(end, self._group, policy)
                 self._adopt(end)
+        replayed, wanted = self._replayed
+        return wanted if replayed == end else end
 
     async def settle(self, end: BatchOffset) -> None:
         """The batch ``end`` is committed; ``latest_offset(end)`` has settled it, as a rule."""

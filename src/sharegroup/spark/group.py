@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
 from sharegroup.client.admin import Admin
 from sharegroup.client.cluster import Cluster
-from sharegroup.client.descriptions import OffsetSpec, ShareGroupOffset
+from sharegroup.client.descriptions import OffsetSpec, PartitionRecords, ShareGroupOffset
 from sharegroup.model.errors import (
     ConfigError,
     GroupIdNotFound,
@@ -139,6 +139,19 @@ class GroupView:
         settings = await self._admin.describe_configs("group", self._group_id)
         found = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
         return None if found is None or not found.value else int(found.value)
+
+    async def record_states(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionRecords]:
+        """The state of each record in flight; nothing for a group that does not exist.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        try:
+            return await self._admin.describe_record_states(self._group_id, partitions)
+        except GroupIdNotFound:
+            return {}
 
     async def start_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
         """Where the group's start offset is, in each partition of ``topics`` that has one.

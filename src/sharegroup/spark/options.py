@@ -91,6 +91,11 @@ def _check_acknowledging(options: ShareOptions, given: Mapping[str, object]) -> 
             "ackMode is explicit, and ackLocation is missing: write "
             '.option("ackLocation", "a folder") here and in the sink'
         )
+    if options.ack_mode == "explicit" and options.on_lost_locks == "drop":
+        raise ConfigError(
+            "onLostLocks drop does not go with ackMode explicit, where the group may have a "
+            "record's answer before Spark has its batch: write process or fail"
+        )
     if options.ack_mode == "implicit" and options.ack_location is not None:
         raise ConfigError("ackLocation goes with ackMode explicit: leave one of the two out")
     if options.ack_mode == "implicit" and "default_ack" in given:
@@ -216,8 +221,9 @@ STREAM: Final = OptionTable(
             "onLostLocks",
             "on_lost_locks",
             word("process", "drop", "fail"),
-            "What becomes of records of a batch that runs again, when another member holds or has "
-            "finished them meanwhile: `process` them again, `drop` them from the batch, or `fail`.",
+            "What becomes of records of a batch that runs again when the group has finished them "
+            "meanwhile, because the query was away for longer than its locks: `process` them "
+            "again, `drop` them from the batch, or `fail`.",
         ),
         Option(
             "ackMode",

@@ -165,9 +165,8 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of the batch ``end``, from its JSON alone; Spark may ask twice."""
         if start == end:
             return []
-        batch = from_json(end)
         options = self._options
-        self._run("replay", batch)
+        batch = self._run("replay", from_json(end))
         tasks = plan(
             batch,
             min_partitions=options.min_partitions,
