@@ -1,0 +1,37 @@
+"""Deciding about records from inside ``foreachBatch``, next to whatever else is done there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ACK_COLUMNS = ("topic", "partition", "offset", "ack", "delay_ms")
+
+
+def acknowledge(df: DataFrame, ack_location: str) -> None:
+    """Decide about the records in ``df``::
+
+        def write(batch, batch_id):
+            batch.persist()  # or the batch is read once for each of the next lines
+            batch.write.mode("append").parquet(...)
+            acknowledge(batch.withColumn("ack", lit("accept")), "/shared/acks")
+
+    The decisions take effect when Spark has committed the batch: if the function fails afterwards,
+    the batch runs again, and decides again. It may be called several times for one batch; when two
+    calls decide about one record, the later counts.
+
+    Args:
+        df: columns ``topic``, ``partition`` and ``offset`` as the source gave them, ``ack``
+            (accept, release, reject, renew; or 1, 2, 3, 4), and perhaps ``delay_ms``; others are
+            left aside.
+        ack_location: the source's option ``ackLocation``.
+
+    Raises:
+        PySparkException: a column or a value is wrong, or no source reads ``ack_location``; the
+            sentence says what to write.
+    """
+    columns = [name for name in df.columns if name in ACK_COLUMNS]
+    writer = df.select(*columns).write.format("kafka-share").mode("append")
+    writer.option("ackLocation", ack_location).save()

@@ -1,0 +1,103 @@
+"""What a DataFrame's columns mean to the sink; what they cannot mean is said before it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharegroup.model.errors import ConfigError
+from sharegroup.spark.sink_columns import SinkColumns, check_sink
+from sharegroup.spark.sink_options import parse_sink_options
+
+ACK = {"topic": "string", "partition": "int", "offset": "bigint", "ack": "string"}
+ACKS = {"ackLocation": "/mnt/acks"}
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def check(options: dict[str, str], types: dict[str, str], *, complete: bool = False) -> SinkColumns:
+    return check_sink(parse_sink_options(options), list(types.items()), complete=complete)
+
+
+def test_only_acknowledging_needs_no_broker() -> None:
+    found = check(ACKS, {**ACK, "delay_ms": "int", "timestamp": "timestamp"})
+    assert found == SinkColumns(True, False, None, None, None, None)
+
+
+def test_results_beside_decisions() -> None:
+    one_topic = check({**ACKS, **SERVERS, "topic": "out"}, {**ACK, "value": "binary"})
+    assert one_topic == SinkColumns(True, True, None, None, None, None)
+    types = {**ACK, "value": "string", "key": "binary", "result_topic": "string"}
+    by_row = check({**ACKS, **SERVERS}, types)
+    assert by_row == SinkColumns(True, True, "result_topic", None, "key", None)
+
+
+def test_without_ack_it_is_a_sink_as_sparks_own() -> None:
+    headers = "array<struct<key:string,value:binary>>"
+    types = {"topic": "string", "partition": "int", "value": "string", "headers": headers}
+    found = check(SERVERS, types)
+    assert found == SinkColumns(False, True, "topic", "partition", None, "headers")
+    found = check({**SERVERS, "topic": "out", "includeHeaders": "false"}, types)
+    assert found == SinkColumns(False, True, None, "partition", None, None)
+
+
+def test_the_options_that_spark_adds_and_the_case_of_names() -> None:
+    given = {"checkpointlocation": "/mnt/c", "queryname": "q", "acklocation": "/mnt/acks"}
+    assert check(given, ACK).acknowledges
+
+
+def without(name: str) -> dict[str, str]:
+    return {column: kind for column, kind in ACK.items() if column != name}
+
+
+@pytest.mark.parametrize(
+    ("options", "types", "sentence"),
+    [
+        (ACKS, without("topic"), "the column topic is missing beside ack"),
+        (ACKS, without("partition"), "the column partition is missing beside ack"),
+        (ACKS, without("offset"), "the column offset is missing beside ack"),
+        (ACKS, {**ACK, "offset": "string"}, "the column offset is string: cast it to"),
+        (ACKS, {**ACK, "ack": "boolean"}, "the column ack is boolean"),
+        (ACKS, {**ACK, "delay_ms": "double"}, "the column delay_ms is double"),
+        ({}, ACK, "ackLocation is missing"),
+        (ACKS, {**ACK, "value": "binary"}, "no topic to write it to"),
+        ({**ACKS, "topic": "out"}, ACK, "the column value is missing"),
+        ({**ACKS, "topic": "out"}, {**ACK, "value": "binary"}, "kafka.bootstrap.servers is miss"),
+        (
+            {**ACKS, **SERVERS, "topic": "out"},
+            {**ACK, "value": "binary", "result_topic": "string"},
+            "exclude each other",
+        ),
+        (SERVERS, {"offset": "bigint"}, "neither a column ack nor a column value"),
+        (SERVERS, {"value": "binary"}, "no topic is named"),
+        ({**SERVERS, "topic": "out"}, {"value": "int"}, "the column value is int"),
+        ({**SERVERS, **ACKS, "topic": "out"}, {"value": "binary"}, "needs the column ack"),
+    ],
+)
+def test_what_does_not_go_together(
+    options: dict[str, str], types: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        check(options, types)
+
+
+def test_complete_mode_cannot_acknowledge() -> None:
+    with pytest.raises(ConfigError, match="append mode"):
+        check(ACKS, ACK, complete=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"asyncProgressTrackingEnabled": "true"}, "asyncProgressTrackingEnabled is not available"),
+        ({"ackMode": "explicit"}, "an option of the source"),
+        ({"kafka.transactional.id": "t"}, "no transactions yet"),
+        ({"acklocatoin": "/mnt/acks"}, "did you mean ackLocation"),
+        ({"ackLocation": "s3://bucket/acks"}, "object stores are not supported"),
+    ],
+)
+def test_options_that_a_sink_cannot_have(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        parse_sink_options(options)
+
+
+def test_progress_tracking_that_is_off_is_no_mistake() -> None:
+    assert parse_sink_options({"asyncProgressTrackingEnabled": "false"}).topic is None
