@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from uuid import uuid4
 
 from benchmarks.benchmark import Bench, Benchmark, Row
+from benchmarks.wire_member import COORDINATOR_IS_COMING, until_coordinated
 from sharegroup.client.connection import Connection
 from sharegroup.model.errors import error_from_code
 from sharegroup.wire import apis
@@ -37,6 +38,7 @@ async def measured(bench: Bench, topic: str, groups: int) -> dict[str, float]:
     host, port = bench.bootstrap.split(":")
     connection = await Connection.open(host, int(port), client_id="bench", timeout_ms=TIMEOUT_MS)
     members = [Member(connection, f"group-{n}", topic) for n in range(groups)]
+    await until_coordinated(connection, "group-0")
     await beat_all(members[:1])  # the internal topics are there now
     before = bench.server.usage().memory_bytes
     async with asyncio.timeout(JOIN_SECONDS):
@@ -71,6 +73,8 @@ class Member:
         answer: ShareGroupHeartbeatResponse = await self._connection.send(
             apis.SHARE_GROUP_HEARTBEAT, request, timeout_ms=TIMEOUT_MS
         )
+        if answer.error_code in COORDINATOR_IS_COMING:
+            return
         if answer.error_code:
             raise error_from_code(answer.error_code)
         self._epoch = answer.member_epoch

@@ -80,22 +80,9 @@ class WireMember:
         about = found.topics[0]
         member = cls(connection, group, about.topic_id, len(about.partitions))
         async with asyncio.timeout(JOIN_SECONDS):
-            await member._until_coordinated()
+            await until_coordinated(connection, group)
             await member._until_assigned(topic)
         return member
-
-    async def _until_coordinated(self) -> None:
-        """Kafka makes its `__consumer_offsets` when somebody first asks for a coordinator."""
-        while True:
-            answer = await self._connection.send(
-                apis.FIND_COORDINATOR,
-                FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self._group]),
-                timeout_ms=TIMEOUT_MS,
-            )
-            code = answer.coordinators[0].error_code
-            if code not in COORDINATOR_IS_COMING:
-                return _check(code)
-            await asyncio.sleep(0.05)
 
     async def _until_assigned(self, topic: str) -> None:
         epoch, names = 0, [topic]
@@ -174,6 +161,17 @@ class WireMember:
     def _next_epoch(self) -> int:
         epoch, self._epoch = self._epoch, self._epoch + 1
         return epoch
+
+
+async def until_coordinated(connection: Connection, group: str) -> None:
+    """Kafka makes its `__consumer_offsets` when somebody first asks for a coordinator."""
+    request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group])
+    while True:
+        answer = await connection.send(apis.FIND_COORDINATOR, request, timeout_ms=TIMEOUT_MS)
+        code = answer.coordinators[0].error_code
+        if code not in COORDINATOR_IS_COMING:
+            return _check(code)
+        await asyncio.sleep(0.05)
 
 
 def records(held: Iterable[Held]) -> int:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
-from sharegroup.share.acknowledge import AckBatch, AckRun, adjoining, checked_runs
+from sharegroup.share.acknowledge import NEAR_OFFSETS, AckBatch, AckRun, checked_runs, neighbouring
 from sharegroup.share.record_state import Verb
 
 
@@ -76,19 +76,20 @@ def test_adjoining_batches_of_one_type_are_one_run() -> None:
 
 
 def test_groups_have_no_holes() -> None:
-    given_runs = [
-        AckRun(0, 1, Verb.ACCEPT),
-        AckRun(2, 2, Verb.REJECT),
-        AckRun(4, 4, Verb.REJECT),
+    far = 4 + NEAR_OFFSETS
+    one, two, three = (AckRun(0, 1, Verb.ACCEPT), AckRun(2, 2, Verb.REJECT), AckRun(4, 4, Verb.GAP))
+    after, beyond = AckRun(far + 1, far + 1, Verb.ACCEPT), AckRun(far + 2, far + 2, Verb.ACCEPT)
+    assert list(neighbouring([one, two, three, after])) == [
+        [one, two, AckRun(3, 3, None), three, AckRun(5, far, None), after]
     ]
-    assert list(adjoining(given_runs)) == [given_runs[:2], given_runs[2:]]
-    assert list(adjoining([])) == []
+    assert list(neighbouring([three, beyond])) == [[three], [beyond]]
+    assert list(neighbouring([])) == []
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=50))
 def test_runs_say_what_the_types_said(types: list[int]) -> None:
     found = runs(AckBatch(7, 6 + len(types), types))
-    said = [(o, int(r.verb)) for r in found for o in range(r.first, r.last + 1)]
+    said = [(o, r.verb) for r in found for o in range(r.first, r.last + 1)]
     expected = types * len(types) if len(types) == 1 else types
     assert said == list(enumerate(expected, start=7))
     assert all(a.verb is not b.verb for a, b in pairwise(found))

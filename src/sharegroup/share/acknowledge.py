@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.share.record_state import AckType, Verb
@@ -17,7 +17,12 @@ from sharegroup.share.record_state import AckType, Verb
 _RUN = re.compile(rb"(.)\1*", re.DOTALL)
 _TYPES = bytes(AckType)
 _RENEW = bytes([AckType.RENEW])
+_SINGLE = {int(kind): bytes([kind]) for kind in AckType if kind is not AckType.RENEW}
 _VERBS = tuple(Verb(kind) for kind in AckType)
+
+
+NEAR_OFFSETS: Final = 16
+"""A hole of at most so many offsets, and so pieces, costs less to pass over than a new start."""
 
 
 class AckBatch(NamedTuple):
@@ -29,11 +34,11 @@ class AckBatch(NamedTuple):
 
 
 class AckRun(NamedTuple):
-    """Adjoining offsets that meet the same verb."""
+    """Adjoining offsets that meet the same verb; None: they stay as they are."""
 
     first: int
     last: int
-    verb: Verb
+    verb: Verb | None
 
 
 def checked_runs(
@@ -64,22 +69,34 @@ def checked_runs(
             raise InvalidRecordState(f"Offset {batch.first} is not among the acquired records.")
         if batch.last >= end:
             raise InvalidRequest(f"Offset {batch.last} is past the acquired records.")
-        for run in _runs(batch, types):
-            if run.first >= start:
-                _add(runs, run)
-            elif run.last >= start:
-                _add(runs, AckRun(start, run.last, run.verb))
+        if len(types) == 1:
+            _add(runs, max(batch.first, start), batch.last, _VERBS[types[0]])
+            continue
+        for match in _RUN.finditer(types):
+            at, after = match.span()
+            first, last = batch.first + at, batch.first + after - 1
+            if last >= start:
+                _add(runs, max(first, start), last, _VERBS[types[at]])
     return runs
 
 
-def adjoining(runs: list[AckRun]) -> Iterator[list[AckRun]]:
-    """``runs`` in groups without a hole inside."""
+def neighbouring(runs: list[AckRun]) -> Iterator[list[AckRun]]:
+    """``runs`` in groups without a hole inside.
+
+    A small hole is filled with a run of no verb, so that a window of many pieces, of which every
+    second one is acknowledged, is gone through once and not piece by piece.
+    """
     group: list[AckRun] = []
+    expected = 0
     for run in runs:
-        if group and group[-1].last + 1 != run.first:
-            yield group
-            group = []
+        if group and run.first > expected:
+            if run.first - expected > NEAR_OFFSETS:
+                yield group
+                group = []
+            else:
+                group.append(AckRun(expected, run.first - 1, None))
         group.append(run)
+        expected = run.last + 1
     if group:
         yield group
 
@@ -87,6 +104,8 @@ def adjoining(runs: list[AckRun]) -> Iterator[list[AckRun]]:
 def _checked_types(batch: AckBatch, *, renew_allowed: bool) -> bytes:
     if batch.last < batch.first or batch.first < 0:
         raise InvalidRequest(f"Acknowledgement batch {batch.first}-{batch.last} is no range.")
+    if len(batch.types) == 1 and (single := _SINGLE.get(batch.types[0])):
+        return single
     if len(batch.types) not in (1, batch.last - batch.first + 1):
         raise InvalidRequest(
             f"Acknowledgement batch {batch.first}-{batch.last} has {len(batch.types)} types;"
@@ -103,16 +122,10 @@ def _checked_types(batch: AckBatch, *, renew_allowed: bool) -> bytes:
     return types
 
 
-def _runs(batch: AckBatch, types: bytes) -> Iterator[AckRun]:
-    if len(types) == 1:
-        yield AckRun(batch.first, batch.last, _VERBS[types[0]])
-        return
-    for match in _RUN.finditer(types):
-        first, end = match.span()
-        yield AckRun(batch.first + first, batch.first + end - 1, _VERBS[types[first]])
-
-
-def _add(runs: list[AckRun], run: AckRun) -> None:
-    if runs and runs[-1].last + 1 == run.first and runs[-1].verb is run.verb:
-        run = AckRun(runs.pop().first, run.last, run.verb)
-    runs.append(run)
+def _add(runs: list[AckRun], first: int, last: int, verb: Verb) -> None:
+    if runs:
+        before = runs[-1]
+        if before[1] + 1 == first and before[2] is verb:
+            runs[-1] = AckRun(before[0], last, verb)
+            return
+    runs.append(AckRun(first, last, verb))

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share.acknowledge import AckBatch, AckRun, adjoining, checked_runs
+from sharegroup.share.acknowledge import AckBatch, AckRun, checked_runs, neighbouring
 from sharegroup.share.acquire import NOTHING, Acquisition, Request, acquired
 from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.locks import Lock
@@ -40,6 +40,8 @@ from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, clipped
 from sharegroup.share.window import Window
+
+_Meeting = tuple[Span, Verb | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,19 +186,22 @@ class SharePartition:
         if not settings.renew_enabled and any(run.verb is Verb.RENEW for run in runs):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
         groups = [
-            (group, window.pieces(group[0].first, group[-1].last)) for group in adjoining(runs)
+            (group, _met(window.pieces(group[0].first, group[-1].last), group))
+            for group in neighbouring(runs)
         ]
-        for _, pieces in groups:
-            self._check_held(pieces, member_id)
+        for _, met in groups:
+            self._check_held(met, member_id)
         changes = Changes(settings.delivery_count_limit)
         deadline_ms = now_ms + settings.lock_ms
-        for group, pieces in groups:
-            self._acknowledge(member_id, group, pieces, deadline_ms, changes)
+        for group, met in groups:
+            self._acknowledge(member_id, group, met, deadline_ms, changes)
         return changes.settled(window)
 
     @staticmethod
-    def _check_held(pieces: list[Span], member_id: str) -> None:
-        for piece in pieces:
+    def _check_held(met: list[_Meeting], member_id: str) -> None:
+        for piece, verb in met:
+            if verb is None:
+                continue
             if piece.lock is None:
                 if piece.delivery_count == ABSENT:
                     continue
@@ -208,15 +213,15 @@ class SharePartition:
         self,
         member_id: str,
         group: list[AckRun],
-        pieces: list[Span],
+        met: list[_Meeting],
         deadline_ms: int,
         changes: Changes,
     ) -> None:
-        """Apply adjoining runs to the acquired ``pieces`` that they cover exactly."""
+        """Apply the adjoining runs of ``group`` to the pieces that each has ``met``."""
         window = self._window
         new = []
-        for piece, verb in _met(pieces, group):
-            if piece.lock is None:
+        for piece, verb in met:
+            if verb is None or piece.lock is None:
                 new.append(piece)
             elif verb is Verb.RENEW:
                 lock = window.locks.take(member_id, deadline_ms)
@@ -297,13 +302,16 @@ class SharePartition:
         self._window.check_invariants()
 
 
-def _met(pieces: list[Span], runs: list[AckRun]) -> Iterator[tuple[Span, Verb]]:
+def _met(pieces: list[Span], runs: list[AckRun]) -> list[_Meeting]:
     """Cut ``pieces`` and ``runs``, which tile the same offsets, against each other."""
-    at = 0
-    for run in runs:
-        while pieces[at].last < run.last:
-            yield clipped(pieces[at], run.first, run.last), run.verb
-            at += 1
-        yield clipped(pieces[at], run.first, run.last), run.verb
-        if pieces[at].last == run.last:
-            at += 1
+    met: list[_Meeting] = []
+    following = iter(pieces)
+    piece = next(following)
+    for first, last, verb in runs:
+        while piece.last < last:
+            met.append((clipped(piece, first, last), verb))
+            piece = next(following)
+        met.append((clipped(piece, first, last), verb))
+        if piece.last == last:
+            piece = next(following, piece)
+    return met
