@@ -14,7 +14,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+EXAMPLES = dict(re.findall(r"## Ten lines of (\w+)\n.*?```python\n(.*?)```", README, re.DOTALL))
 COMMANDS = re.search(r"```\n(sharegroup serve &\n.*?)```", README, re.DOTALL)
 
 
@@ -43,22 +43,29 @@ def server(tmp_path: Path) -> SharegroupServer:
 
 @pytest.mark.process
 def test_the_python_example(server: SharegroupServer, tmp_path: Path) -> None:
-    assert len(EXAMPLES[0].strip().splitlines()) <= 15
-    printed = run_example(EXAMPLES[0], server, tmp_path)
+    assert len(EXAMPLES["Python"].strip().splitlines()) <= 15
+    printed = run_example(EXAMPLES["Python"], server, tmp_path)
     assert printed == "b'resize cat.jpg' delivery 1\n"
 
 
 @pytest.mark.spark
 def test_the_spark_example(server: SharegroupServer, tmp_path: Path) -> None:
-    run_example(EXAMPLES[0], server, tmp_path)
+    run_example(EXAMPLES["Python"], server, tmp_path)
     count = "\nprint(spark.read.parquet('out').collect()[0].job)\n"
-    assert "resize cat.jpg" in run_example(EXAMPLES[1] + count, server, tmp_path)
+    assert "resize cat.jpg" in run_example(EXAMPLES["Spark"] + count, server, tmp_path)
+
+
+@pytest.mark.process
+def test_the_polars_example(server: SharegroupServer, tmp_path: Path) -> None:
+    assert len(EXAMPLES["Polars"].strip().splitlines()) <= 15
+    run_example(EXAMPLES["Python"], server, tmp_path)
+    assert "│ resize cat.jpg ┆ 0      ┆ 1" in run_example(EXAMPLES["Polars"], server, tmp_path)
 
 
 @pytest.mark.process
 def test_the_test_example(server: SharegroupServer, tmp_path: Path) -> None:
-    assert len(EXAMPLES[2].strip().splitlines()) <= 15
-    run_example(EXAMPLES[2], server, tmp_path)  # it has a broker of its own
+    assert len(EXAMPLES["test"].strip().splitlines()) <= 15
+    run_example(EXAMPLES["test"], server, tmp_path)  # it has a broker of its own
 
 
 @pytest.mark.process

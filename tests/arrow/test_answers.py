@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -21,6 +22,8 @@ BY_WORD = {
     "numpy": np.array(WORDS, object),
     "pandas": pd.Series(WORDS),
     "category": pd.Series(WORDS).astype("category"),
+    "polars": pl.Series(WORDS),
+    "polars category": pl.Series(WORDS, dtype=pl.Categorical),
     "arrow": pa.array(WORDS),
     "large": pa.array(WORDS, pa.large_string()),
     "view": pa.array(WORDS, pa.string_view()),
@@ -33,12 +36,14 @@ BY_CODE = {
     "numpy": np.array([1, 2, 3, 4, np.nan]),
     "pandas": pd.Series(CODES),
     "nullable": pd.Series(CODES, dtype="Int64"),
+    "polars": pl.Series(CODES),
     "arrow": pa.array(CODES, pa.uint8()),
 }
 BY_MASK = {
     "list": MASK,
     "pandas": pd.Series(MASK),
     "nullable": pd.Series(MASK, dtype="boolean"),
+    "polars": pl.Series(MASK),
     "arrow": pa.array(MASK),
     "chunked": pa.chunked_array([MASK[:3], MASK[3:]]),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -56,6 +57,7 @@ def test_chunks_frames_and_dictionaries_name_the_same(named: list[Row]) -> None:
     table = table_of(named)
     assert named_by(pa.concat_tables([table.slice(0, 3), table.slice(3)])) == named
     assert named_by(table.to_pandas()) == named
+    assert named_by(pl.from_arrow(table)) == named
     encoded = table.set_column(3, "topic", table["topic"].combine_chunks().dictionary_encode())
     assert named_by(encoded) == named
 
