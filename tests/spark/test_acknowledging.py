@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.spark.sink import ShareStreamWriter
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags
-from tests.spark.deciding import Answer, Query, Seen
+from tests.spark.deciding import SINK_FIELDS, Answer, Query, Seen
+from tests.spark.readers import until
 
 pytestmark = pytest.mark.process
 
@@ -185,3 +187,48 @@ def test_decisions_about_other_records_have_no_effect_and_are_counted(
     left = query.values(lambda value: ACCEPT, 2)
     assert left.total() == 2
     assert query.report()["unmatched"] == 2
+
+
+class CheckpointedQuery:
+    """A query whose sink knows the checkpoint, as in Spark."""
+
+    def __init__(self, query: Query, checkpoint: Path, acks: str) -> None:
+        self.query = query
+        self.commits = checkpoint / "commits"
+        self.commits.mkdir(parents=True)
+        options = {"ackLocation": acks, "checkpointlocation": checkpoint.as_uri()}
+        query.sink = ShareStreamWriter(options, SINK_FIELDS)
+
+    def commit(self) -> None:
+        """What Spark does after the sink."""
+        (self.commits / "0").write_text("v1")
+
+
+@pytest.fixture
+def checkpointed(start: Start, tmp_path: Path, acks: str) -> CheckpointedQuery:
+    return CheckpointedQuery(start(), tmp_path / "checkpoint", acks)
+
+
+def test_a_committed_batch_is_settled_although_spark_does_not_call(
+    checkpointed: CheckpointedQuery, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(6), partition=0)
+    checkpointed.query.batch(by_rule, limit=6)
+    assert lag(server, topic) == 6
+    checkpointed.commit()
+    until(lambda: lag(server, topic) == 0)
+    assert checkpointed.query.next() is None
+    report = checkpointed.query.report()
+    assert (report["accepted"], report["rejected"]) == (4, 2)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_query_that_stops_settles_what_spark_has_committed(
+    checkpointed: CheckpointedQuery, server: RunningServer, topic: str, committed: bool
+) -> None:
+    admin.produce(server.bootstrap, topic, values(6), partition=0)
+    checkpointed.query.batch(by_rule, limit=6)
+    if committed:
+        checkpointed.commit()
+    checkpointed.query.reader.stop()  # Trigger.Once: Spark has not called since
+    assert lag(server, topic) == (0 if committed else 6)

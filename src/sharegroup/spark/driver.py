@@ -25,6 +25,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.acquiring import Targets
 from sharegroup.spark.advice import Advice
 from sharegroup.spark.available_now import is_read
+from sharegroup.spark.commit_watch import CommitWatch
 from sharegroup.spark.group import GroupView
 from sharegroup.spark.handover import make_inbox
 from sharegroup.spark.lag import Lag
@@ -69,8 +70,11 @@ class ShareDriver:
         self._given_at = 0.0
         self._targets: Targets | None = None
         self._locks_per_partition: int | None = None
+        self._watch = CommitWatch(
+            self._inbox, lambda: self._subscription.names, self._settle_current
+        )
         self._turn = asyncio.Lock()  # requests for Spark, prefetching and renewal take turns
-        self._lag = Lag(self._group, self._subscription)
+        self._lag = Lag(self._group, self._subscription, self._ledger)
         age_s = options.metadata_max_age_ms / 1000
         self._topics = Occasional(self._look_at_topics, age_s, "share-topics")
         self._configs = Occasional(self._look_at_configs, float("inf"), "share-configs")
@@ -103,6 +107,7 @@ class ShareDriver:
         await self._join(start)
         seat = self._joined()
         seat.prefetcher.end()
+        self._watch.end()
         began = now()
         if self._given_at and not seat.locks.possible:
             self._advice.batch_time(began - self._given_at, seat.member.lock_timeout_ms)
@@ -200,6 +205,8 @@ class ShareDriver:
 
     async def _leave(self, seat: Seat) -> None:
         member = seat.member
+        self._watch.end()
+        await self._watch.check()
         seat.prefetcher.stop()
         seat.locks.stop()
         seat.holds.stop()
@@ -240,6 +247,11 @@ class ShareDriver:
         await seat.settling.finish(self._subscription.topics)
         seat.holds.look()
 
+    async def _settle_current(self) -> None:
+        """Spark has committed the batch that it has, and has not said so yet."""
+        async with self._turn:
+            await self._settle(self._current)
+
     # --- acquiring --------------------------------------------------------------------------------
 
     async def _is_over(self, idle_s: float) -> bool:
@@ -277,6 +289,7 @@ class ShareDriver:
         again and again, would otherwise use up deliveries of records that it never works on. Nor
         without renewal: the locks of prefetched records are older than those of their batch.
         """
+        self._watch.begin()
         seat = self._joined()
         if self._options.prefetch and seat.locks.possible and self._settled:
             seat.prefetcher.begin(limit)

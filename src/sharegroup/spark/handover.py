@@ -5,8 +5,11 @@ commits its batch; the source reads it when it settles that batch, in whatever p
 then. The folder holds::
 
     source-<id>.json                 a source settles from here: its group
-    decisions-<number>-<id>.json     {"v": 1, "topic": name, "partitions":
+    decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
                                       {partition: [[first, last, type, delay_ms], …]}}
+
+``commit`` is the file of the query's checkpoint that is there as soon as Spark has committed the
+batch; null where that is not known.
 
 A decision belongs to a batch by its content, not by a number: batch ids of Spark shift against the
 source's, and a batch that runs again writes again. Of one record the file with the highest number
@@ -21,7 +24,7 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlparse
@@ -61,14 +64,28 @@ def folder(name: str, text: str) -> str:
     return path
 
 
+def commit_file(checkpoint: str | None, batch_id: int | None) -> str | None:
+    """What Spark writes into a query's checkpoint when a batch is committed; None where it cannot
+    be seen from here."""
+    if checkpoint is None or batch_id is None:
+        return None
+    try:
+        return f"{folder('checkpointLocation', checkpoint)}/commits/{batch_id}"
+    except ConfigError:
+        return None
+
+
 class Outbox:
     """The sink's end: where it puts decisions."""
 
     def __init__(self, location: str) -> None:
         self._folder = Path(location)
 
-    def put(self, decisions: Table) -> None:
+    def put(self, decisions: Table, commit: str | None = None) -> None:
         """Make these decisions durable; the source has them from now on.
+
+        Args:
+            commit: the file that Spark writes when the batch is committed.
 
         Raises:
             ConfigError: no source reads this folder, so that nobody would ever follow them.
@@ -84,7 +101,7 @@ class Outbox:
             topics.setdefault(topic, {})[str(partition)] = [list(row) for row in rows]
         for topic, partitions in topics.items():
             name = f"decisions-{number:012d}-{secrets.token_hex(4)}.json"
-            content = {"v": VERSION, "topic": topic, "partitions": partitions}
+            content = {"v": VERSION, "topic": topic, "commit": commit, "partitions": partitions}
             _write(self._folder / name, content)
         _sync(self._folder)
 
@@ -104,6 +121,7 @@ class Inbox:
         self._group_id = group_id
         self._opened = False
         self._settled: set[Path] = set()
+        self._commits: dict[Path, tuple[str, Path | None]] = {}
 
     def open(self) -> None:
         """Say that this source reads the folder; a second call does nothing.
@@ -123,6 +141,7 @@ class Inbox:
                 f"ackLocation {self._folder} cannot be used: {error}; write a folder that the "
                 "driver may write to"
             ) from error
+        self._commits = dict.fromkeys(_files(self._folder), ("", None))  # of earlier batches
         self._opened = True
 
     def discard(self, topics: Iterable[str]) -> None:
@@ -141,6 +160,7 @@ class Inbox:
             path.unlink(missing_ok=True)
         files = self._contents(set(topics.values()))
         self._settled = set(files)
+        self._commits = dict.fromkeys(files, ("", None))
         found: dict[TopicIdPartition, list[Decision]] = {}
         for content in files.values():
             ids = [topic_id for topic_id, name in topics.items() if name == content["topic"]]
@@ -150,6 +170,17 @@ class Inbox:
                     kept = without(found.get(key, ()), new)
                     found[key] = sorted(kept + new) if kept else new
         return found
+
+    def committed(self, topics: Collection[str]) -> bool:
+        """Whether Spark has committed the batch that decisions came for since the last
+        :meth:`take`; False where that cannot be known."""
+        for path in _files(self._folder):
+            if path not in self._commits:
+                content = _content(path) or {"topic": "", "commit": None}
+                commit = content["commit"]
+                self._commits[path] = content["topic"], None if commit is None else Path(commit)
+        found = [commit for topic, commit in self._commits.values() if topic in topics]
+        return bool(found) and all(commit is not None and commit.exists() for commit in found)
 
     def _contents(self, topics: set[str]) -> dict[Path, Any]:
         """Files about these topics, oldest first."""

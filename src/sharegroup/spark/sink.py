@@ -64,20 +64,23 @@ class ShareSink:
                 pass
         return TaskDone(merged(decided) if self._columns.acknowledges else None)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """All tasks are done: what they decided counts from now on.
+    def commit(
+        self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None = None
+    ) -> None:
+        """All tasks are done: what they decided counts when the batch is committed.
 
         Raises:
             DecisionError: two tasks decide differently about one record; nothing is decided then.
             ConfigError: no source reads ackLocation.
         """
         from sharegroup.spark.decisions import merged
-        from sharegroup.spark.handover import Outbox
+        from sharegroup.spark.handover import Outbox, commit_file
 
         parts = [one.decisions for one in messages if isinstance(one, TaskDone) and one.decisions]
         decisions = merged(parts)
         if decisions and self._options.ack_location is not None:
-            Outbox(self._options.ack_location).put(decisions.lists())
+            commit = commit_file(self._options.checkpoint, batch_id)
+            Outbox(self._options.ack_location).put(decisions.lists(), commit)
 
 
 class ShareStreamWriter(DataSourceStreamArrowWriter):
@@ -105,7 +108,7 @@ class ShareStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """See :meth:`ShareSink.commit`."""
-        self._sink.commit(messages)
+        self._sink.commit(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """The batch failed: its decisions were never written. Results that are in their topic stay

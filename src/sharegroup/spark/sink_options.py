@@ -37,6 +37,8 @@ class SinkOptions:
     request_timeout_ms: int = 30_000
     delivery_timeout_ms: int = 120_000
     block_ms: int = 60_000
+    checkpoint: str | None = None
+    """The query's."""
 
 
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
@@ -48,13 +50,11 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     given = {name.lower(): text for name, text in options.items()}
     if given.pop("asyncprogresstrackingenabled", "false").strip().lower() == "true":
         raise ConfigError(f"asyncProgressTrackingEnabled is not available in kafka-share: {_ASYNC}")
-    for name in ADDED_BY_SPARK:
-        given.pop(name.lower(), None)
-    return SinkOptions(**SINK.values(given))  # type: ignore[arg-type]
+    # Spark puts these two among the sink's options by itself.
+    given.pop("queryname", None)
+    checkpoint = given.pop("checkpointlocation", None)
+    return SinkOptions(**SINK.values(given), checkpoint=checkpoint)  # type: ignore[arg-type]
 
-
-ADDED_BY_SPARK: Final = ("checkpointLocation", "queryName")
-"""Spark puts them among the sink's options by itself."""
 
 _SECURITY: Final = "only PLAINTEXT connections are there yet; leave it out"
 _BINARY: Final = "keys and values are binary or text; encode them with DataFrame functions"
