@@ -187,7 +187,6 @@ class ShareDriver:
         member_id = known.member_id if known.group_id == self._options.group_id else None
         self._seat = make_seat(
             self._cluster,
-            self._group,
             self._subscription,
             self._ledger,
             self._turn,

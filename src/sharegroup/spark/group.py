@@ -117,18 +117,14 @@ class GroupView:
             if error is not None:
                 raise error
 
-    async def lags(self, topics: Collection[str]) -> dict[TopicPartition, int]:
-        """Records not done yet, of each partition of ``topics`` where that is known.
+    async def positions(self, topics: Collection[str]) -> dict[TopicPartition, ShareGroupOffset]:
+        """Where the group is in the partitions of ``topics``, as far as it has been there.
 
         Raises:
             KafkaError: the coordinator cannot be asked.
         """
         known = await self._offsets()
-        return {
-            partition: state.lag
-            for partition, state in known.items()
-            if partition.topic in topics and state.lag is not None
-        }
+        return {partition: state for partition, state in known.items() if partition.topic in topics}
 
     async def locks_per_partition(self) -> int | None:
         """How many records of one partition the group may hold; None: the broker does not say.
@@ -152,20 +148,6 @@ class GroupView:
             return await self._admin.describe_record_states(self._group_id, partitions)
         except GroupIdNotFound:
             return {}
-
-    async def start_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
-        """Where the group's start offset is, in each partition of ``topics`` that has one.
-
-        Raises:
-            KafkaError: the coordinator cannot be asked.
-        """
-        known = await self._offsets()
-        return {
-            TopicIdPartition(topic_id, partition.partition): state.start_offset
-            for topic_id, name in topics.items()
-            for partition, state in known.items()
-            if partition.topic == name and state.start_offset is not None
-        }
 
     async def end_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
         """Where each partition that holds records ends (exclusive); for a group that reads what is

@@ -1,10 +1,16 @@
-"""How far the group is behind, for a query's progress; asked for in the background."""
+"""How far the group is: its lag, for a query's progress, and what needs no acknowledgement any
+more. Asked for in the background.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from sharegroup.client.descriptions import ShareGroupOffset
+from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.group import GroupView
+from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.occasional import Occasional
 from sharegroup.spark.subscription import Subscription
 
@@ -21,11 +27,12 @@ class Lag:
         by_partition: ``topic-partition`` → records; empty when there are very many.
     """
 
-    def __init__(self, group: GroupView, subscription: Subscription) -> None:
+    def __init__(self, group: GroupView, subscription: Subscription, ledger: Ledger) -> None:
         self.total: int | None = None
         self.by_partition: dict[str, int] = {}
         self._group = group
         self._subscription = subscription
+        self._ledger = ledger
         self._refresh = Occasional(self._ask, REFRESH_SECONDS, "share-lag")
 
     def refresh(self) -> None:
@@ -37,8 +44,18 @@ class Lag:
         self._refresh.stop()
 
     async def _ask(self) -> None:
-        known = await self._group.lags(self._subscription.names)
-        if known:
-            self.total = sum(known.values())
-        told = known if len(known) <= PARTITIONS_TOLD else {}
+        positions = await self._group.positions(self._subscription.names)
+        lags = {where: state.lag for where, state in positions.items() if state.lag is not None}
+        if lags:
+            self.total = sum(lags.values())
+        told = lags if len(lags) <= PARTITIONS_TOLD else {}
         self.by_partition = {str(partition): lag for partition, lag in sorted(told.items())}
+        self._forget_passed(positions)
+
+    def _forget_passed(self, positions: Mapping[TopicPartition, ShareGroupOffset]) -> None:
+        """What lies before the group's start offset is done for good, whoever has heard of it."""
+        for partition in self._ledger.done():
+            name = self._subscription.topics.get(partition.topic_id, "")
+            known = positions.get(TopicPartition(name, partition.partition))
+            if known is not None and known.start_offset is not None:
+                self._ledger.passed(partition, known.start_offset)

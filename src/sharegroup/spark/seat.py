@@ -43,7 +43,6 @@ class Seat(NamedTuple):
 
 def make_seat(
     cluster: Cluster,
-    group: GroupView,
     subscription: Subscription,
     ledger: Ledger,
     turn: asyncio.Lock,
@@ -56,7 +55,7 @@ def make_seat(
         cluster, options.group_id, member_id=member_id, subscribed_topics=subscription.names
     )
     outage = Outage(member, options)
-    settling = Settling(member, group, ledger, inbox)
+    settling = Settling(member, ledger, inbox)
     locks = LockKeeper(member, ledger, turn, wanted=options.lock_renew)
     acquirer = Acquirer(member, ledger, settling, locks, subscription, outage, turn, options)
     prefetcher = Prefetcher(acquirer, ledger, turn)

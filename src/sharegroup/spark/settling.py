@@ -20,7 +20,6 @@ from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.group import GroupView
 from sharegroup.spark.handover import Inbox
 from sharegroup.spark.ledger import NOTHING_DECIDED, Ledger
 from sharegroup.spark.offsets import Done
@@ -36,11 +35,8 @@ Owed = Mapping[TopicIdPartition, Sequence[Done]]
 class Settling:
     """See the module. Not thread-safe; the caller takes turns with other uses of ``member``."""
 
-    def __init__(
-        self, member: ShareMember, group: GroupView, ledger: Ledger, inbox: Inbox | None = None
-    ) -> None:
+    def __init__(self, member: ShareMember, ledger: Ledger, inbox: Inbox | None = None) -> None:
         self._member = member
-        self._group = group
         self._ledger = ledger
         self._inbox = inbox
 
@@ -54,7 +50,6 @@ class Settling:
         now_ms = clock_ms()
         await self.acknowledge(self._ledger.finished(decided, default=default, now_ms=now_ms))
         await self.release_due(now_ms)
-        await self.forget_passed(topics)
 
     async def release_due(self, now_ms: int | None = None) -> None:
         """What was held until now is released, or ready for Spark again."""
@@ -95,17 +90,6 @@ class Settling:
             for first, last, kind in ones:
                 member.acknowledge(partition, first, last, bytes([kind]))
         return await member.commit()
-
-    async def forget_passed(self, topics: Mapping[UUID, str]) -> None:
-        """What lies before the group's start offset needs no acknowledgement."""
-        done = self._ledger.done()
-        if not done:
-            return
-        try:
-            for partition, start in (await self._group.start_offsets(topics)).items():
-                self._ledger.passed(partition, start)
-        except KafkaError as error:
-            log.info("the group's start offsets are not known: %s", error)
 
 
 def clock_ms() -> int:
