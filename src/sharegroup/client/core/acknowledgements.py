@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sharegroup.model.offsets import OffsetRange
@@ -64,6 +65,9 @@ def ranges_of(first: int, types: bytes | bytearray) -> list[AcknowledgedRange]:
     ranges: list[AcknowledgedRange] = []
     for run in _DECIDED_RUN.finditer(types):
         start, end = run.span()
+        if types.count(types[start], start, end) == end - start:  # mostly, and at a glance
+            ranges.append(AcknowledgedRange(first + start, first + end - 1, bytes([types[start]])))
+            continue
         for long_run in _LONG_RUN.finditer(types, start, end):
             _mixed(ranges, first, types, start, long_run.start())
             start = long_run.end()
@@ -115,9 +119,16 @@ class AcknowledgementQueue:
     def take(self) -> list[AcknowledgedRange]:
         """Empty the queue: ascending, disjoint ranges, neighbours of one type joined."""
         ranges, self._ranges = self._ranges, []
-        if len(ranges) < 2:
+        if all(_ends_apart(one, after) for one, after in pairwise(ranges)):
             return ranges
         return [one for cluster in _clusters(ranges) for one in _merged(cluster)]
+
+
+def _ends_apart(one: AcknowledgedRange, after: AcknowledgedRange) -> bool:
+    """They are in order and need not be joined."""
+    if one.last + 1 < after.first:
+        return True
+    return one.last < after.first and not (one.types == after.types and len(one.types) == 1)
 
 
 def _clusters(ranges: list[AcknowledgedRange]) -> Iterator[list[AcknowledgedRange]]:
