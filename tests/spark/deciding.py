@@ -50,7 +50,7 @@ class Seen(NamedTuple):
     delivery_count: int
 
 
-Decide = Callable[[bytes], Answer | None]
+Decide = Callable[[Seen], Answer | None]
 """None: no row for the sink."""
 
 
@@ -67,7 +67,11 @@ class Query:
         """One call of ``latestOffset``, which settles the batch before: the new offset, or None."""
         read_limit: ReadLimit = ReadAllAvailable() if limit is None else ReadMaxRows(limit)
         end = self.reader.latestOffset(self.offset, read_limit)
-        return None if end == self.offset else end
+        if end == self.offset:
+            return None
+        if self.offset["e"]:
+            self.reader.commit(self.offset)
+        return end
 
     def wait(self, limit: int | None = None) -> dict[str, Any]:
         """The next offset; a few calls may find nothing."""
@@ -112,7 +116,7 @@ class Query:
         rows: list[dict[str, Any]] = []
         for row in batch.to_pylist():
             seen.append(Seen(row["value"], row["delivery_count"]))
-            answer = decide(row["value"])
+            answer = decide(seen[-1])
             if answer is not None:
                 place = {name: row[name] for name in ("topic", "partition", "offset")}
                 rows.append({**place, "ack": answer.word, "delay_ms": answer.delay_ms})
