@@ -6,7 +6,7 @@ from sharegroup.client import AckType, Admin
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share.record_state import RecordState
 from tests.client.test_share_consumer import consumer_of
-from tests.client.working import eventually, poll_until, run, topic_with
+from tests.client.working import eventually, fresh, poll_until, run, topic_with
 from tests.servers.running import RunningServer
 
 
@@ -47,13 +47,13 @@ def test_what_is_done_is_told_by_both_and_locks_by_ours(broker: RunningServer) -
     run(scenario)
 
 
-def test_partitions_that_the_group_does_not_know(broker: RunningServer) -> None:
+def test_a_topic_that_the_group_does_not_know(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 1)
         async with Admin(broker.bootstrap) as admin:
             async with consumer_of(broker, topic, group) as consumer:
                 await poll_until(consumer, 1)
-            unknown = TopicPartition(topic, 7)
+            unknown = TopicPartition(fresh("nothing"), 0)
             found = await admin.describe_record_states(group, [unknown])
             assert (found[unknown].start_offset, found[unknown].ranges) == (None, ())
 
