@@ -30,6 +30,8 @@ from tests.foreign.share_reader import receive, share_consumer
 from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin, produce
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import source_options
+from tests.spark.reading import drained
 from tests.storage.support import opened
 
 pytestmark = pytest.mark.kafka
@@ -49,6 +51,7 @@ class Written(NamedTuple):
     topic_id: UUID
     committed: Seen
     shared: Seen
+    by_spark: Seen
     stable: int
     end: int
 
@@ -146,6 +149,13 @@ def share(bootstrap: str, isolation: str, count: int) -> Seen:
     return sorted(seen)
 
 
+def spark_source(server: RunningServer, isolation: str) -> Seen:
+    """What an availableNow run of the Spark source reads, as a new group."""
+    options = source_options(server, TOPIC, isolationLevel=isolation)
+    options["kafka.group.id"] = f"spark-{isolation}"
+    return sorted((row["offset"], row["value"]) for row in drained(options))
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
     folder = tmp_path_factory.mktemp("kafka")
@@ -155,11 +165,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
         stable = list_offset(kafka.bootstrap, IsolationLevel.READ_COMMITTED)
         committed = read(kafka.bootstrap, "read_committed", stable)
         shared = share(kafka.bootstrap, "read_committed", len(committed))
+        by_spark = spark_source(kafka, "read_committed")
         end = list_offset(kafka.bootstrap, IsolationLevel.READ_UNCOMMITTED)
         kafka.stop()
     topic_id = read_topic_id(LocalDisk(), str(kafka.data / FOLDER))
     assert topic_id is not None
-    yield Written(kafka.data / FOLDER, topic_id, committed, shared, stable, end)
+    yield Written(kafka.data / FOLDER, topic_id, committed, shared, by_spark, stable, end)
     left_open.purge()
 
 
@@ -210,6 +221,15 @@ def test_a_share_group_sees_what_it_saw_at_apache_kafka(
     assert share(ours.bootstrap, "read_committed", len(written.shared)) == written.shared
     everything = read(ours.bootstrap, "read_uncommitted", written.end)
     assert share(ours.bootstrap, "read_uncommitted", len(everything)) == everything
+
+
+def test_the_spark_source_sees_what_a_share_group_sees(
+    ours: RunningServer, written: Written
+) -> None:
+    assert written.by_spark == written.committed
+    assert spark_source(ours, "read_committed") == written.committed
+    everything = read(ours.bootstrap, "read_uncommitted", written.end)
+    assert spark_source(ours, "read_uncommitted") == everything
 
 
 def test_the_offsets_listed_are_apache_kafkas(ours: RunningServer, written: Written) -> None:
