@@ -19,6 +19,7 @@ from tests.spark.conftest import source_options
 FIELDS = [
     (name, kind) for name, kind in COLUMNS.items() if name not in ("headers", "timestampType")
 ]
+INSTEAD = {"subscribe": "subscribePattern", "startingOffsets": "startingTimestamp"}
 SECONDS = 60
 
 
@@ -26,13 +27,11 @@ class Stream:
     """One query: its reader, and how far Spark is."""
 
     def __init__(self, server: RunningServer, group: str, **options: str) -> None:
-        wanted = {"pollTimeoutMs": "50", **options}
-        if "subscribePattern" in options:
-            given = {k: v for k, v in source_options(server, group).items() if k != "subscribe"}
-            wanted = {**given, **wanted}
-        else:
-            wanted = source_options(server, group, **wanted)
-        self.reader = ShareStreamReader(wanted, FIELDS)
+        given = source_options(server, group, pollTimeoutMs="50", **options)
+        for ours, instead in INSTEAD.items():
+            if instead in options:
+                del given[ours]
+        self.reader = ShareStreamReader(given, FIELDS)
         self.offset: dict[str, Any] = self.reader.initialOffset()
 
     def next(self, limit: int | None = None) -> dict[str, Any] | None:

@@ -7,11 +7,13 @@ broker.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from sharegroup.client.node_session import FetchedPartition, Lease
 from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.locks import LockKeeper
@@ -22,10 +24,14 @@ from sharegroup.spark.record_sizes import RecordSizes
 from sharegroup.spark.settling import Settling
 from sharegroup.spark.subscription import Subscription
 
+log = logging.getLogger("sharegroup.spark")
+
 FETCH_BYTES: Final = 50 * 1024 * 1024
 """What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
 SAMPLE_BYTES: Final = 1024 * 1024
-"""Where records need not be sent, so many are looked at now and then to know how large they are."""
+"""While it is not known how large records are no more are acquired, and these are looked at."""
+REFUSED_SECONDS: Final = 20.0
+RETRY_SECONDS: Final = 0.2
 COLLECT_SECONDS: Final = 5.0
 """A batch is closed after this time even though more could be acquired."""
 FEW_RECORDS: Final = 500
@@ -63,6 +69,7 @@ class Acquirer:
         self._options = options
         self._sizes = RecordSizes()
         self._leases: dict[TopicIdPartition, Lease] = {}
+        self._refused_since = 0.0
 
     @property
     def ready(self) -> int:
@@ -113,16 +120,9 @@ class Acquirer:
         Raises:
             KafkaError: a partition or the group refuses for good.
         """
-        member = self._member
         self._forget_lost_locks()
         before = self.ready
-        sample = member.can_acquire_without_records and not self._sizes.is_known
-        fetched = await member.fetch(
-            max_records=count,
-            max_bytes=SAMPLE_BYTES if sample else FETCH_BYTES,
-            max_wait_ms=wait_ms,
-            without_records=not sample,
-        )
+        fetched = await self._fetched(count, wait_ms)
         again: dict[TopicIdPartition, list[Done]] = {}
         for part in fetched:
             partition = TopicIdPartition(part.topic_id, part.partition)
@@ -132,6 +132,29 @@ class Acquirer:
         if any(again.values()):
             await self._settling.acknowledge(again)
         return self.ready - before
+
+    async def _fetched(self, count: int, wait_ms: int) -> list[FetchedPartition]:
+        """A fetch. Apache Kafka answers one with UNKNOWN_SERVER_ERROR when a topic in it is being
+        deleted, until the group has taken the topic away from this member: that passes."""
+        known = self._sizes.is_known
+        size = FETCH_BYTES if known else SAMPLE_BYTES
+        try:
+            fetched = await self._member.fetch(
+                max_records=count,
+                max_bytes=min(size, self._options.max_acquired_bytes),
+                max_wait_ms=wait_ms,
+                without_records=known,
+            )
+        except UnknownServerError as error:
+            now = asyncio.get_running_loop().time()
+            self._refused_since = self._refused_since or now
+            if now - self._refused_since > REFUSED_SECONDS:
+                raise
+            log.info("a fetch was refused, and is tried again: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+            return []
+        self._refused_since = 0.0
+        return fetched
 
     def _taken_in(self, partition: TopicIdPartition, part: FetchedPartition) -> list[Done]:
         if part.error is not None:

@@ -1,9 +1,8 @@
-"""What a stream tells of itself: in its progress, in its checkpoint, and in the driver's log."""
+"""What a stream tells its user in the driver's log."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,41 +10,11 @@ from sharegroup.model.ids import TopicIdPartition, parse_topic_id
 from sharegroup.spark.advice import Advice
 from sharegroup.spark.offsets import Acquired, BatchOffset
 from sharegroup.spark.options import ShareOptions
-from tests.servers.running import RunningServer
-from tests.spark.readers import Stream, produce_singly, until
 
 PARTITION = TopicIdPartition(parse_topic_id("AAAAAAAAAAAAAAAAAAAAAQ"), 0)
 OPTIONS = ShareOptions(
     bootstrap_servers="h:1", group_id="g", topics=("t",), max_offsets_per_trigger=100
 )
-
-
-@pytest.fixture
-def stream(server: RunningServer, topic: str) -> Iterator[Stream]:
-    one = Stream(server, topic)
-    yield one
-    one.stop()
-
-
-@pytest.mark.process
-def test_numbers_of_a_stream(stream: Stream, server: RunningServer, topic: str) -> None:
-    produce_singly(server, topic, [b"%d" % n for n in range(30)])
-    stream.batch(10)
-    report = stream.report()
-    assert report["inFlight"] == 10
-    assert report["partitions"] == 4
-    end = stream.next(10)
-    assert end is not None
-    numbers = end["s"]
-    assert numbers["accepted"] == 10
-    assert numbers["redelivered"] == numbers["renewed"] == numbers["rejected"] == 0
-    assert numbers["at"] > 0
-    assert numbers["took"] >= 0
-    stream.run(end)
-    stream.values(10)
-    until(lambda: stream.next() is None and stream.report()["lag"] == 0)
-    assert stream.report()["lagByPartition"][f"{topic}-0"] == 0
-    assert stream.report()["accepted"] == 30
 
 
 def batch(records: int) -> BatchOffset:

@@ -1,0 +1,251 @@
+"""What a stream acquires, on our broker and on Apache Kafka: batch after batch and ahead of Spark,
+from topics that come, grow and go, from a broker that is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from sharegroup.client import Admin
+from tests.apache_kafka.broker import KafkaBroker
+from tests.servers import admin
+from tests.servers.admin import produce
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import lags
+from tests.spark.readers import Stream, produce_singly, until
+
+pytestmark = pytest.mark.process
+
+OFTEN = {"kafka.metadata.max.age.ms": "200"}
+HEARTBEATS = (
+    "group.share.min.heartbeat.interval.ms=300",
+    "group.share.heartbeat.interval.ms=300",
+)
+"""The group hears of topics, and members of partitions, as often as they talk to each other."""
+Open = Callable[..., Stream]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(SharegroupServer, id="sharegroup"),
+        pytest.param(KafkaBroker, id="kafka", marks=pytest.mark.kafka),
+    ],
+)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    with request.param(tmp_path_factory.mktemp("broker"), *HEARTBEATS) as running:
+        yield running
+
+
+@pytest.fixture
+def open_stream(server: RunningServer, name: str) -> Iterator[Open]:
+    made: list[Stream] = []
+
+    def make(**options: str) -> Stream:
+        made.append(Stream(server, name, **OFTEN, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def read(stream: Stream, wanted: set[bytes]) -> Counter[bytes]:
+    """Batches until all these values were there."""
+    found: Counter[bytes] = Counter()
+    while not wanted <= found.keys():
+        found += stream.batch()
+    return found
+
+
+def add_partitions(server: RunningServer, topic: str, count: int) -> None:
+    async def add() -> None:
+        async with Admin(server.bootstrap) as client:
+            await client.create_partitions(topic, count)
+
+    asyncio.run(add())
+
+
+def values(count: int) -> list[bytes]:
+    return [b"%d" % n for n in range(count)]
+
+
+def test_the_next_batch_is_ready_before_spark_asks(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce_singly(server, topic, values(60))
+    stream = open_stream()
+    seen = stream.batch(20)
+    assert stream.report()["prefetched"] == 0  # nothing was seen through yet
+    seen += stream.batch(20)
+    until(lambda: stream.report()["prefetched"] == 20)
+    seen += stream.batch(20)
+    assert seen == Counter(values(60))
+
+
+def test_batch_and_prefetched_records_together_are_bounded(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce_singly(server, topic, values(100))
+    stream = open_stream(maxAcquiredRecords="30")
+    seen = stream.batch(20)
+    while seen.total() < 80:
+        seen += stream.batch(20)
+        until(lambda: stream.report()["prefetched"] == 10)
+    assert stream.report()["inFlight"] == 20
+    assert seen + stream.values(20) == Counter(values(100))
+
+
+def test_bytes_bound_what_is_acquired(open_stream: Open, server: RunningServer, topic: str) -> None:
+    produce_singly(server, topic, [b"%0100000d" % n for n in range(40)])
+    stream = open_stream(maxAcquiredBytes="1000000")
+    stream.batch()  # the first one tells how large records are
+    sizes = [stream.batch().total() for _ in range(2)]
+    assert max(sizes) <= 10
+    assert stream.report()["prefetched"] + stream.report()["inFlight"] <= 11
+
+
+def test_nothing_is_prefetched_when_it_is_not_wanted_or_locks_are_not_renewed(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce_singly(server, topic, values(60))
+    for options in ({"prefetch": "false"}, {"lockRenew": "false"}):
+        stream = open_stream(**options)
+        assert (stream.batch(10) + stream.batch(10)).total() == 20
+        assert stream.next(10) is not None  # had there been any, they would have come by now
+        assert stream.report()["prefetched"] == 0
+        stream.stop()
+
+
+def test_what_was_prefetched_goes_back_when_the_query_stops(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce_singly(server, topic, values(50))
+    one = open_stream()
+    seen = one.batch(10) + one.batch(10)
+    until(lambda: one.report()["prefetched"] == 10)
+    one.reader.commit(one.offset)
+    one.stop()
+    assert seen + open_stream().values(30) == Counter(values(50))
+
+
+def test_numbers_of_a_stream(open_stream: Open, server: RunningServer, topic: str) -> None:
+    stream = open_stream()
+    produce_singly(server, topic, [b"%d" % n for n in range(30)])
+    stream.batch(10)
+    report = stream.report()
+    assert report["inFlight"] == 10
+    assert report["partitions"] == 4
+    end = stream.next(10)
+    assert end is not None
+    numbers = end["s"]
+    assert numbers["accepted"] == 10
+    assert numbers["redelivered"] == numbers["renewed"] == numbers["rejected"] == 0
+    assert numbers["at"] > 0
+    assert numbers["took"] >= 0
+    stream.run(end)
+    stream.values(10)
+    until(lambda: stream.next() is None and stream.report()["lag"] == 0)
+    assert stream.report()["lagByPartition"][f"{topic}-0"] == 0
+    assert stream.report()["accepted"] == 30
+
+
+def test_a_broker_that_is_killed_in_the_middle_loses_nothing(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce(server.bootstrap, topic, values(200))
+    stream = open_stream()
+    seen = stream.batch(50) + stream.batch(50)  # and a third one is prefetched
+    server.kill()
+    assert stream.next() is None  # the second batch is finished, but cannot be acknowledged
+    server.start()
+    while seen.total() < 200:
+        seen += stream.batch()
+    assert seen == Counter(values(200))
+    until(lambda: stream.next() is None and sum(lag or 0 for lag in lags(server, topic)) == 0)
+
+
+def test_a_pattern_matches_topics_that_are_made_later(
+    open_stream: Open, server: RunningServer, name: str
+) -> None:
+    broker = admin.Admin(server.bootstrap)
+    for topic in (f"{name}.a", f"{name}.b", f"{name}.a.not"):
+        broker.create_topic(topic)
+        produce(server.bootstrap, topic, [topic.encode()])
+    stream = open_stream(subscribePattern=rf"{name}\.[a-z]|__.*")
+    found = read(stream, {f"{name}.a".encode(), f"{name}.b".encode()})
+    broker.create_topic(f"{name}.c")
+    produce(server.bootstrap, f"{name}.c", [b"later"])
+    found += read(stream, {b"later"})
+    assert found == Counter([f"{name}.a".encode(), f"{name}.b".encode(), b"later"])
+
+
+def test_a_pattern_may_match_nothing_yet(
+    open_stream: Open, server: RunningServer, name: str
+) -> None:
+    stream = open_stream(subscribePattern=name)
+    assert stream.next() is None
+    admin.Admin(server.bootstrap).create_topic(name)
+    produce(server.bootstrap, name, [b"first"])
+    assert stream.batch() == Counter([b"first"])
+
+
+def test_available_now_ends_at_once_when_there_is_nothing(
+    open_stream: Open, server: RunningServer, name: str
+) -> None:
+    stream = open_stream(subscribePattern=name)
+    stream.reader.prepareForTriggerAvailableNow()
+    start = stream.reader.initialOffset()
+    assert stream.reader.latestOffset(start, ReadAllAvailable()) == start
+
+
+def test_partitions_that_are_added(open_stream: Open, server: RunningServer, name: str) -> None:
+    admin.Admin(server.bootstrap).create_topic(name)
+    produce(server.bootstrap, name, [b"before"])
+    stream = open_stream()
+    assert stream.batch() == Counter([b"before"])
+    add_partitions(server, name, 3)
+    until(lambda: stream.next() is None and stream.report()["partitions"] == 3)
+    produce(server.bootstrap, name, [b"a", b"b", b"c"])
+    assert read(stream, {b"a", b"b", b"c"}) == Counter([b"a", b"b", b"c"])
+
+
+def test_a_topic_is_deleted_and_made_anew(
+    open_stream: Open, server: RunningServer, name: str
+) -> None:
+    broker = admin.Admin(server.bootstrap)
+    other = f"{name}.other"
+    for topic in (name, other):
+        broker.create_topic(topic)
+        produce(server.bootstrap, topic, [topic.encode()])
+    stream = open_stream(subscribe=f"{name},{other}")
+    read(stream, {name.encode(), other.encode()})
+    broker.delete_topic(name)
+    produce(server.bootstrap, other, [b"goes on"])
+    read(stream, {b"goes on"})
+    until(lambda: stream.next() is None and stream.report()["partitions"] == 1)
+    until(lambda: stream.next() is None and stream.report()["unconfirmed"] == 0)
+    broker.create_topic(name)
+    produce(server.bootstrap, name, [b"new"])
+    assert read(stream, {b"new"}) == Counter([b"new"])
+
+
+def test_a_new_group_begins_at_a_time(open_stream: Open, server: RunningServer, topic: str) -> None:
+    now_ms = int(time.time() * 1000)
+    for partition in range(2):
+        produce_singly(server, topic, [b"old"], partition, now_ms - 200_000)
+        produce_singly(server, topic, [b"young"], partition, now_ms - 100_000)
+    produce_singly(server, topic, [b"old"], 2, now_ms - 200_000)
+    stream = open_stream(startingTimestamp=str(now_ms - 150_000))
+    assert stream.values(2) == Counter({b"young": 2})
+    produce_singly(server, topic, [b"new"], 2)
+    assert stream.batch() == Counter([b"new"])
