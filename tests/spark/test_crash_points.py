@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from pathlib import Path
 
 import pytest
 
 from sharegroup.arrow.schema import COLUMNS, column_names
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.model.ids import TopicPartition
+from sharegroup.spark.handover import Outbox
 from sharegroup.spark.source import ShareStreamReader
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags, source_options
+from tests.spark.crash.broker_state import Place, group_state
+from tests.spark.crash.checker import Row, judged
 from tests.spark.crash.engine import Checkpoint, ConcurrentUpdate, Crashed, Engine, Point, Rows
+from tests.spark.crash.lane import ANCHOR_MS, BATCHES, Lane, Mode
 
 pytestmark = pytest.mark.process
 
 FIELDS = [(name, COLUMNS[name]) for name in column_names(include_headers=False)]
-RECORDS = 60
+PARTITIONS = 2
+PER_BATCH = 5
+RECORDS = BATCHES * PER_BATCH
+PLACES = [(number % PARTITIONS, number // PARTITIONS) for number in range(RECORDS)]
 LIMIT = 15
 TRIGGERS_MAX = 400
 LOCK_MS = 1_000
@@ -43,39 +52,72 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServe
 
 @pytest.fixture
 def topic(broker: SharegroupServer, name: str) -> str:
-    admin.Admin(broker.bootstrap).create_topic(name, partitions=2)
+    admin.Admin(broker.bootstrap).create_topic(name, partitions=PARTITIONS)
     admin.produce(broker.bootstrap, name, [b"%d" % n for n in range(RECORDS)])
     return name
+
+
+def number(place: Place) -> int:
+    """What is produced there: numbers go round the partitions in turn."""
+    partition, offset = place
+    return offset * PARTITIONS + partition
 
 
 class Query:
     """A query that is started again and again from one checkpoint, and its sink."""
 
-    def __init__(self, broker: SharegroupServer, topic: str) -> None:
+    def __init__(self, broker: SharegroupServer, topic: str, mode: Mode, acks: Path) -> None:
         self.broker = broker
         self.topic = topic
+        self.lane = Lane(seed=0, mode=mode, partitions=PARTITIONS, per_batch=PER_BATCH, strikes=())
         self.checkpoint = Checkpoint()
         self.sink: dict[int, Rows] = {}
         self.readers: list[ShareStreamReader] = []
+        self._acks = str(acks)
 
     def start(self, passed: Callable[[int, Point], None] = lambda batch, point: None) -> Engine:
         options = source_options(self.broker, self.topic, pollTimeoutMs="50")
+        if self.lane.mode is not Mode.IMPLICIT:
+            options |= {"ackLocation": self._acks}
         self.readers.append(ShareStreamReader(options, FIELDS))
         return Engine(self.readers[-1], self.checkpoint, self.write, LIMIT, passed)
 
     def finish(self, engine: Engine) -> None:
         """Run until the queue is empty."""
         for _ in range(TRIGGERS_MAX):
-            if not engine.step() and lags(self.broker, self.topic) == [0, 0]:
+            if not engine.step() and lags(self.broker, self.topic) == self.lane.last_lags:
                 return
         raise AssertionError(f"not empty: {lags(self.broker, self.topic)}")
 
     def write(self, batch: int, rows: Rows) -> None:
-        """A batch that runs again must be the same."""
+        """A batch that runs again must be the same; then the answers are handed over."""
         assert self.sink.setdefault(batch, rows) == rows
+        if self.lane.mode is not Mode.IMPLICIT:
+            Outbox(self._acks).put(self._answers(rows))
 
-    def processed(self) -> Counter[tuple[int, int]]:
-        return Counter(row[:2] for rows in self.sink.values() for row in rows)
+    def _answers(self, rows: Rows) -> dict[TopicPartition, list[list[int]]]:
+        answers: dict[TopicPartition, list[list[int]]] = {}
+        for partition, offset, count in rows:
+            this = number((partition, offset))
+            word = AckType[self.lane.decision(this, count).upper()]
+            delay_ms = ANCHOR_MS if this < self.lane.anchors else 0
+            where = answers.setdefault(TopicPartition(self.topic, partition), [])
+            where.append([offset, offset, word, delay_ms])
+        return answers
+
+    def results(self) -> list[Row]:
+        """All that was processed, and how it was answered."""
+        return [
+            Row(number(row[:2]), *row, self.lane.decision(number(row[:2]), row[2]))
+            for rows in self.sink.values()
+            for row in rows
+        ]
+
+    def wrong(self) -> list[str]:
+        """What the checker of the crash test finds."""
+        log = {place: number(place) for place in PLACES}
+        state = group_state(self.broker.bootstrap, self.topic, self.topic)
+        return judged(self.lane, log, self.results(), state)
 
     # --- disasters --------------------------------------------------------------------------------
 
@@ -119,15 +161,14 @@ async def _stand_still() -> None:
     threading.Event().wait(FROZEN_SECONDS)
 
 
-@pytest.fixture
-def query(broker: SharegroupServer, topic: str) -> Iterator[Query]:
-    made = Query(broker, topic)
+@pytest.fixture(params=[Mode.IMPLICIT, Mode.FOREACH], ids=["implicit", "explicit"])
+def query(
+    request: pytest.FixtureRequest, broker: SharegroupServer, topic: str, tmp_path: Path
+) -> Iterator[Query]:
+    made = Query(broker, topic, request.param, tmp_path / "acks")
     yield made
     for reader in made.readers:
         reader.stop()
-
-
-ONCE_EACH = Counter((partition, offset) for partition in (0, 1) for offset in range(RECORDS // 2))
 
 
 class Disaster(StrEnum):
@@ -158,17 +199,29 @@ def run_with(query: Query, disaster: Disaster, at: tuple[int, Point]) -> None:
         query.finish(query.start())
 
 
-@pytest.mark.parametrize("point", Point, ids=lambda point: point.name.lower())
-@pytest.mark.parametrize("disaster", Disaster, ids=str)
-def test_at_any_point_of_a_batch(query: Query, disaster: Disaster, point: Point) -> None:
+explicit = pytest.mark.parametrize("query", [Mode.FOREACH], ids=["explicit"], indirect=True)
+points = pytest.mark.parametrize("point", Point, ids=lambda point: point.name.lower())
+
+
+@points
+def test_a_crash_at_any_point_of_a_batch(query: Query, point: Point) -> None:
+    run_with(query, Disaster.DIES, (1, point))
+    assert query.wrong() == []
+
+
+@explicit
+@points
+@pytest.mark.parametrize("disaster", list(Disaster)[1:], ids=str)
+def test_other_disasters_at_any_point(query: Query, disaster: Disaster, point: Point) -> None:
     run_with(query, disaster, (1, point))
-    assert query.processed() == ONCE_EACH
+    assert query.wrong() == []
 
 
-@pytest.mark.parametrize("point", Point, ids=lambda point: point.name.lower())
-def test_at_any_point_of_the_first_batch(query: Query, point: Point) -> None:
+@explicit
+@points
+def test_a_crash_at_any_point_of_the_first_batch(query: Query, point: Point) -> None:
     run_with(query, Disaster.DIES, (0, point))
-    assert query.processed() == ONCE_EACH
+    assert query.wrong() == []
 
 
 def test_a_checkpoint_restored_from_an_old_copy(query: Query) -> None:
@@ -179,11 +232,13 @@ def test_a_checkpoint_restored_from_an_old_copy(query: Query) -> None:
     assert engine.step()
     with pytest.raises(Crashed):
         query.dies()
-    seen = query.processed()
-    last = Counter(row[:2] for row in query.sink[2])  # the broker has not been told of it yet
-    query.checkpoint, query.sink = old, {}  # a new place, since batch ids begin again
+    last = {row[:2] for row in query.sink.pop(2)}  # the broker has not been told of it yet
+    before, query.sink = query.sink, {}  # a new place, since batch ids begin again
+    query.checkpoint = old
     query.finish(query.start())
-    assert seen + query.processed() == ONCE_EACH + last
+    assert last <= {row[:2] for rows in query.sink.values() for row in rows}
+    query.sink |= {-1 - batch: rows for batch, rows in before.items()}
+    assert query.wrong() == []
 
 
 def test_two_queries_on_one_checkpoint(query: Query) -> None:
@@ -194,7 +249,7 @@ def test_two_queries_on_one_checkpoint(query: Query) -> None:
         until_refused(one)
     query.readers[0].stop()
     query.finish(other)
-    assert query.processed() == ONCE_EACH
+    assert query.wrong() == []
 
 
 def until_refused(engine: Engine) -> None:

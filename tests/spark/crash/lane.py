@@ -23,9 +23,6 @@ class Mode(StrEnum):
     """The sink `kafka-share` writes the results to a topic and takes the decisions."""
 
 
-MODES = (Mode.IMPLICIT,)
-
-
 class Fault(StrEnum):
     """What happens to a running query."""
 
@@ -69,6 +66,11 @@ class Lane:
         return f"seed-{self.seed}"
 
     @property
+    def results(self) -> str:
+        """The topic of its results, where they go to one."""
+        return f"{self.name}-results"
+
+    @property
     def records(self) -> int:
         """How many numbers are produced."""
         return BATCHES * self.per_batch
@@ -77,6 +79,11 @@ class Lane:
     def anchors(self) -> int:
         """Records that are never finished; nothing is held back where the source answers."""
         return 0 if self.mode is Mode.IMPLICIT else self.partitions
+
+    @property
+    def last_lags(self) -> list[int | None]:
+        """What is left in each partition when all is done."""
+        return [1 if self.anchors else 0] * self.partitions
 
     @property
     def is_restored(self) -> bool:
@@ -112,13 +119,13 @@ SECOND = tuple(one for one in FIRST if one not in (Fault.KILL_DRIVER, Fault.COPY
 
 
 def lane_of(seed: int) -> Lane:
-    """The lane of ``seed``: each fault comes first in one of eleven."""
+    """The lane of ``seed``: each fault comes first in one of eleven, in each mode in one of 33."""
     chance = random.Random(seed)
     first = FIRST[seed % len(FIRST)]
     second = Fault.RESTORE if first is Fault.COPY else chance.choice(SECOND)
     return Lane(
         seed=seed,
-        mode=MODES[seed % len(MODES)],
+        mode=list(Mode)[seed % len(Mode)],
         partitions=chance.randint(1, 3),
         per_batch=chance.randint(30, 80),
         strikes=tuple(
@@ -156,7 +163,16 @@ class LaneFolder:
         (self.root / name).mkdir(exist_ok=True)
         self._state.write_text(name)
 
+    @property
+    def checkpoint(self) -> Path:
+        return self.state / "checkpoint"
+
+    @property
+    def acks(self) -> Path:
+        """The decisions on their way."""
+        return self.state / "acks"
+
     def batches(self) -> int:
         """How many batches of the checkpoint have begun."""
-        begun = (self.state / "checkpoint" / "offsets").glob("[0-9]*")
+        begun = (self.checkpoint / "offsets").glob("[0-9]*")
         return max((int(entry.name) + 1 for entry in begun), default=0)
