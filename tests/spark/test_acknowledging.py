@@ -229,3 +229,22 @@ def test_a_query_that_stops_settles_what_spark_has_committed(
         checkpointed.commit()
     checkpointed.query.reader.stop()  # Trigger.Once: Spark has not called since
     until(lambda: lag(server, topic) == (0 if committed else 6))
+
+
+def test_what_an_earlier_process_held_comes_at_once_to_the_next_one(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(4), partition=0)
+    one = start()
+    one.batch(lambda record: Answer(("release", "renew")[int(record.value) % 2], 3_600_000))
+    one.next()
+    one.reader.stop()
+    two = start()
+    two.offset = one.offset
+    two.reader.prepareForTriggerAvailableNow()
+    seen: list[Seen] = []
+    while (end := two.next()) is not None:
+        seen += two.run(end, by_rule)
+        two.offset = end
+    assert Counter(one.value for one in seen) == Counter(values(4))
+    until(lambda: lag(server, topic) == 0)

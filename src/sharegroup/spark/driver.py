@@ -234,7 +234,8 @@ class ShareDriver:
 
     async def _settle(self, finished: BatchOffset) -> None:
         """The batch is committed in Spark: acknowledge it, once. Never raises for lost locks."""
-        if finished.sequence > self._current.sequence:
+        inherited = finished.sequence > self._current.sequence
+        if inherited:
             self._adopt(finished)
         elif finished.sequence < self._current.sequence:
             self._ledger.take_back()  # Spark asks again from an older offset: it lost the newer one
@@ -243,7 +244,7 @@ class ShareDriver:
             return
         self._settled = finished.sequence
         seat = self._joined()
-        await seat.settling.finish(self._subscription.topics)
+        await seat.settling.finish(self._subscription.topics, inherited=inherited)
         seat.holds.look()
 
     async def _settle_current(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.handover import Inbox
-from sharegroup.spark.ledger import NOTHING_DECIDED, Ledger
+from sharegroup.spark.ledger import NOTHING_DECIDED, Decided, Decision, Ledger
 from sharegroup.spark.offsets import Done
 
 log = logging.getLogger("sharegroup.spark")
@@ -40,13 +40,22 @@ class Settling:
         self._ledger = ledger
         self._inbox = inbox
 
-    async def finish(self, topics: Mapping[UUID, str]) -> None:
+    async def finish(self, topics: Mapping[UUID, str], *, inherited: bool = False) -> None:
         """Spark has committed the batch that is in the ledger: acknowledge its records as was
-        decided, hold those that are to wait."""
-        decided, default = NOTHING_DECIDED, AckType.ACCEPT
+        decided, hold those that are to wait.
+
+        Args:
+            topics: id and name of those that are read.
+            inherited: the batch ran in an earlier process, and what that one held is given back:
+                its locks may be gone, and whoever gets the records now does not wait.
+        """
+        decided: Decided = NOTHING_DECIDED
+        default = AckType.ACCEPT
         if self._inbox is not None:
             decided = await asyncio.to_thread(self._inbox.take, topics)
             default = self._inbox.default
+        if inherited:
+            decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
         now_ms = clock_ms()
         await self.acknowledge(self._ledger.finished(decided, default=default, now_ms=now_ms))
         await self.release_due(now_ms)
@@ -90,6 +99,16 @@ class Settling:
             for first, last, kind in ones:
                 member.acknowledge(partition, first, last, bytes([kind]))
         return await member.commit()
+
+
+def without_waiting(decisions: Iterable[Decision]) -> list[Decision]:
+    """What is to wait is released at once."""
+    return [
+        Decision(one.first, one.last, AckType.RELEASE)
+        if one.delay_ms or one.type == AckType.RENEW
+        else one
+        for one in decisions
+    ]
 
 
 def clock_ms() -> int:
