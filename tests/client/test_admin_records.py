@@ -44,6 +44,10 @@ def test_what_is_done_is_told_by_both_and_locks_by_ours(broker: RunningServer) -
             assert held == ({consumer.member_id} if told.locks_known else set())
             assert found[0] is (RecordState.ACQUIRED if told.locks_known else RecordState.AVAILABLE)
 
+            for record in (records[0], *records[4:]):  # looking has fenced nobody
+                consumer.acknowledge(record, AckType.ACCEPT)
+            assert set((await consumer.commit()).values()) == {None}
+
     run(scenario)
 
 

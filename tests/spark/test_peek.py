@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from sharegroup import sync
 from sharegroup.client import AckType
@@ -199,13 +198,3 @@ def test_options_that_cannot_be(more: dict[str, str], said: str) -> None:
 def test_a_stream_takes_no_states() -> None:
     source = KafkaShareDataSource(without(OPTIONS, "states"))
     assert "state" not in [name for name, _ in fields_of(source.schema())]
-
-
-@pytest.mark.spark
-def test_spark_reads_it(spark: SparkSession, server: RunningServer, queue: str) -> None:
-    with held(server, queue):
-        frame = spark.read.format("kafka-share").options(**options(server, queue)).load()
-        assert frame.columns[-3:] == ["state", "member_id", "lock_ms"]
-        stuck = frame.where("offset > 2").groupBy("topic", "partition", "state").count().collect()
-        state = "available" if isinstance(server, KafkaBroker) else "acquired"
-        assert [tuple(row) for row in stuck] == [(queue, 0, state, 7)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from sharegroup.spark.report.checkpoint import read_checkpoint
+from sharegroup.spark.report.findings import findings
+from sharegroup.spark.report.picture import draw
+from sharegroup.spark.report.queue import ask
 from tests.servers.admin import produce
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags, source_options, wait_for
@@ -169,3 +174,44 @@ def test_a_users_schema_chooses_columns(
     found = spark.read.parquet(str(tmp_path / "rows"))
     assert found.columns == ["offset", "value"]
     assert Counter(bytes(row.value) for row in found.collect()) == Counter(values(0, 10))
+
+
+def test_a_query_that_stopped_is_seen_by_its_checkpoint_and_in_the_queue(
+    spark: SparkSession, start: Start, server: RunningServer, topic: str, tmp_path: Path
+) -> None:
+    produce(server.bootstrap, topic, values(0, 300), partition=0)
+
+    def failing_in_its_second_batch(rows: DataFrame, batch_id: int) -> None:
+        rows.count()
+        if batch_id == 1:
+            raise ValueError("the sink is full")
+
+    query = start(failing_in_its_second_batch, once=True, maxOffsetsPerTrigger="100")
+    with pytest.raises(PySparkException, match="the sink is full"):
+        query.awaitTermination(WAIT_SECONDS)
+
+    found = read_checkpoint(tmp_path / "checkpoint")
+    assert (found.groups, found.topics, found.unreadable) == ((topic,), (topic,), ())
+    first, second = found.batches
+    assert 0 < first.records <= 100
+    assert first.run_s is not None
+    assert (second.finished_at, second.run_s) == (None, None)
+    queue = asyncio.run(ask(server.bootstrap, topic, found.topics))
+    assert queue.lag[f"{topic}-0"] == 300 - first.records
+    sentences = findings(found, second.planned_at + 720, [queue])
+    assert sentences[0].startswith(f"batch 1 holds {second.records:,} locks of {topic}-0 since 12 ")
+    draw(tmp_path / "report.png", found)
+    assert (tmp_path / "report.png").stat().st_size > 10_000
+
+    given = source_options(server, topic, states="all", startingOffsets="earliest")
+    look = spark.read.format("kafka-share").options(**given).load()
+    assert look.columns[-3:] == ["state", "member_id", "lock_ms"]
+    states = Counter(row.state for row in look.select("state").collect())
+    assert states.pop("acknowledged") == first.records
+    assert set(states) <= {"available", "acquired"}
+    assert states.total() == 300 - first.records
+
+    half = tmp_path / "checkpoint" / "offsets" / "1"
+    half.write_bytes(half.read_bytes()[:-20])
+    (only,) = read_checkpoint(tmp_path / "checkpoint").batches
+    assert (only.number, only.records, only.run_s) == (0, first.records, first.run_s)
