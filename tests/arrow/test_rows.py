@@ -31,7 +31,7 @@ from sharegroup.wire.batch import CONTROL, LOG_APPEND_TIME
 
 Record = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
 ALL = [Acquired(0, 2**40, 1)]
-ATTRIBUTES_AT, MAX_TIMESTAMP_AT = 22, 35
+ATTRIBUTES_AT, LAST_DELTA_AT, MAX_TIMESTAMP_AT = 22, 23, 35
 
 
 def encoded(records: list[Record], *, base_offset: int = 0, codec: int = 0) -> bytearray:
@@ -188,6 +188,13 @@ def test_who_set_the_time_of_a_record() -> None:
     for data, expected in ((by_producer, [0]), (by_producer + signed(appended), [0, 1, 1])):
         (batch,) = builder.rows(memoryview(data))
         assert batch.column("timestampType").to_pylist() == expected
+
+
+def test_an_offset_outside_of_its_batch_is_damage() -> None:
+    batch = encoded([(None, b"a", 0, []), (None, b"b", 0, [])], base_offset=5)
+    batch[LAST_DELTA_AT : LAST_DELTA_AT + 4] = (0).to_bytes(4, "big")
+    with pytest.raises(CorruptMessage, match="outside its batch"):
+        decoded(signed(batch))
 
 
 def test_columns_may_be_left_out_and_reordered() -> None:

@@ -8,6 +8,7 @@ before the next field, and every second element is taken. A record costs no Pyth
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sharegroup.arrow.records import (
+    Batch,
     Bytes,
     Fields,
     Ints,
@@ -61,6 +63,7 @@ class RowBuilder:
             table[:, 1].copy(),
             table[:, 2].copy(),
         )
+        self._firsts, self._lasts = self._first.tolist(), self._last.tolist()
 
     def rows(self, data: memoryview) -> Iterator[Any]:
         """The record batches of one Fetch response's bytes.
@@ -69,22 +72,35 @@ class RowBuilder:
             CorruptMessage: the bytes are not whole record batches with good checksums.
         """
         wanted = [
-            (header, batch)
-            for header, batch in whole_batches(data, check_crcs=self._check_crcs)
-            if self._overlaps(header.base_offset, header.last_offset)
+            batch
+            for batch in whole_batches(data, check_crcs=self._check_crcs)
+            if self._overlaps(batch.header.base_offset, batch.header.last_offset)
         ]
-        for plain, batches in plain_records(wanted):
+        for plain, batches in plain_records(data, wanted):
             fields = fields_of(plain, batches)
-            index = np.searchsorted(self._first, fields.offsets, side="right") - 1
-            ours = (index >= 0) & (fields.offsets <= self._last[index])
-            if not bool(ours.all()):
-                fields, index = select(fields, ours), index[ours]
+            counts = self._counts_of_whole(batches)
+            if counts is None:
+                index = np.searchsorted(self._first, fields.offsets, side="right") - 1
+                ours = (index >= 0) & (fields.offsets <= self._last[index])
+                fields, counts = select(fields, ours), self._count[index[ours]]
             if len(fields):
-                yield self._batch(fields, self._count[index])
+                yield self._batch(fields, counts)
 
     def _overlaps(self, first: int, last: int) -> bool:
-        at = int(np.searchsorted(self._last, first))
-        return at < len(self._first) and int(self._first[at]) <= last
+        at = bisect_left(self._lasts, first)
+        return at < len(self._lasts) and self._firsts[at] <= last
+
+    def _counts_of_whole(self, batches: Sequence[Batch]) -> Ints | None:
+        """The delivery counts of all records, where every batch lies in one of our ranges, which is
+        so mostly; otherwise None.
+        """
+        headers = [batch.header for batch in batches]
+        index = np.array([bisect_left(self._lasts, header.base_offset) for header in headers])
+        if bool((self._first[index] > [header.base_offset for header in headers]).any()) or bool(
+            (self._last[index] < [header.last_offset for header in headers]).any()
+        ):
+            return None
+        return np.repeat(self._count[index], [header.record_count for header in headers])
 
     def _batch(self, fields: Fields, delivery_counts: Ints) -> Any:
         rows = len(fields)
