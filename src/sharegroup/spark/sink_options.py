@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.model.errors import ConfigError
 from sharegroup.spark import option_table
 from sharegroup.spark.handover import folder
 from sharegroup.spark.option_table import INT_MAX, Option, OptionTable, count, flag, word
@@ -48,8 +47,6 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
         ConfigError: one is unknown, not available here, or has a value that cannot be.
     """
     given = {name.lower(): text for name, text in options.items()}
-    if given.pop("asyncprogresstrackingenabled", "false").strip().lower() == "true":
-        raise ConfigError(f"asyncProgressTrackingEnabled is not available in kafka-share: {_ASYNC}")
     # Spark puts these two among the sink's options by itself.
     given.pop("queryname", None)
     checkpoint = given.pop("checkpointlocation", None)
@@ -169,6 +166,7 @@ SINK: Final = OptionTable(
         ),
     ),
     {
+        "asyncProgressTrackingEnabled": _ASYNC,
         "ackMode": "it is an option of the source; the column ack makes a sink acknowledge",
         "defaultAck": "it is an option of the source",
         "subscribe": "it is an option of the source; results go to topic",
