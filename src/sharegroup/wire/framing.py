@@ -31,9 +31,9 @@ class FrameSplitter:
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._chunks: list[bytes] = []
-        self._buffered = 0
-        self._needed = 4
+        self._head = b""  # the beginning of a length
+        self._chunks: list[bytes] = []  # the beginning of a frame, and how much of it is missing
+        self._missing = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Take what the socket gave; yield each whole frame (without its length).
@@ -42,30 +42,35 @@ class FrameSplitter:
             MalformedMessage: a length is negative or over the limit; the caller must close the
                 connection.
         """
-        if self._chunks:
-            self._chunks.append(data)
-            self._buffered += len(data)
-            if self._buffered < self._needed:
+        position = 0
+        if self._missing:
+            if len(data) < self._missing:
+                self._chunks.append(data)
+                self._missing -= len(data)
                 return
-            data = b"".join(self._chunks)
+            position, self._missing = self._missing, 0
+            self._chunks.append(data[:position])
+            frame = b"".join(self._chunks)  # the one copy of a long frame
             self._chunks.clear()
-        position, size = 0, len(data)
+            yield frame
+        elif self._head:
+            data = self._head + data
+        size = len(data)
         while size - position >= 4:
             (length,) = _LENGTH.unpack_from(data, position)
             if not 0 <= length <= self._frame_bytes_max:
                 raise MalformedMessage(
                     f"a frame of {length} bytes; the limit is {self._frame_bytes_max}"
                 )
-            if size - position - 4 < length:
-                self._needed = length + 4
+            position += 4
+            if size - position < length:
+                self._chunks.append(data[position:])
+                self._missing = length - (size - position)
+                position = size
                 break
-            yield data[position + 4 : position + 4 + length]
-            position += 4 + length
-        else:
-            self._needed = 4
-        if position < size:
-            self._chunks.append(data[position:] if position else data)
-        self._buffered = size - position
+            yield data[position : position + length]
+            position += length
+        self._head = data[position:]
 
 
 class RequestHeader(NamedTuple):
