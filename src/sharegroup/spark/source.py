@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from sharegroup.arrow.schema import check_columns, ddl
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark import surroundings
 from sharegroup.spark.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.options import ShareOptions, parse_options
 from sharegroup.spark.peek import PeekReader, peek_ddl
@@ -228,7 +229,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             bootstrap_servers=options.bootstrap_servers,
             client_id=options.client_id,
             request_timeout_ms=options.request_timeout_ms,
-            poll_timeout_ms=options.executor_poll_timeout_ms,
+            poll_timeout_ms=options.executor_poll_timeout_ms or options.broker_outage_timeout_ms,
             fail_on_data_loss=options.fail_on_data_loss,
         )
 
@@ -247,6 +248,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._loop = LoopThread("kafka-share")
             self._driver = ShareDriver(self._options)
             source_started(self)
+            surroundings.warn()
         return self._driver
 
 
