@@ -47,7 +47,7 @@ class ShareOptions:
     fail_on_data_loss: bool = True
     broker_outage_timeout_ms: int = 300_000
     poll_timeout_ms: int = 500
-    executor_poll_timeout_ms: int = 120_000
+    executor_poll_timeout_ms: int | None = None
     client_id: str = "sharegroup-spark"
     request_timeout_ms: int = 30_000
     metadata_max_age_ms: int = 10_000
@@ -298,7 +298,8 @@ STREAM: Final = OptionTable(
             "kafkaConsumer.pollTimeoutMs",
             "executor_poll_timeout_ms",
             count(1, INT_MAX),
-            "How long a task waits for its records while the broker gives none.",
+            "How long a task waits for its records while the broker gives none. Without it as long "
+            "as `brokerOutageTimeout`.",
             spark="kafkaConsumer.pollTimeoutMs",
         ),
         Option(
