@@ -10,7 +10,9 @@ for finished records of which the broker no longer knows.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -143,15 +145,18 @@ def _task(slices: tuple[Slice, ...], look: Look) -> PeekTask:
     return PeekTask(
         slices,
         {
-            key: tuple(_within(look.seen[key], part.ranges[0].first, part.ranges[-1].last))
+            key: _within(look.seen[key], part.ranges[0].first, part.ranges[-1].last)
             for key, part in zip(keys, slices, strict=True)
         },
         {key: look.leaders[key] for key in keys if key in look.leaders},
     )
 
 
-def _within(seen: Sequence[Seen], first: int, last: int) -> Iterator[Seen]:
-    return (one for one in seen if one.last >= first and one.first <= last)
+def _within(seen: Sequence[Seen], first: int, last: int) -> tuple[Seen, ...]:
+    """The runs, of ascending ones, that hold any of these offsets."""
+    start = bisect_left(seen, first, key=attrgetter("last"))
+    end = bisect_right(seen, last, key=attrgetter("first"))
+    return tuple(seen[start:end])
 
 
 def _fetch_settings(options: PeekOptions) -> Any:
