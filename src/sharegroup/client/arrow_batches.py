@@ -49,30 +49,31 @@ class ArrowForm:
     """What one ``arrow_batches()`` gives.
 
     Args:
-        rows_max: rows of a batch.
+        max_records: about how many rows a batch has.
         include_headers: with the column headers.
         decoding: how the consumer was told to decode records.
 
     Raises:
-        ConfigError: ``rows_max`` is less than 1, or there are deserializers.
+        ConfigError: ``max_records`` is less than 1, or there are deserializers.
     """
 
-    def __init__(self, rows_max: int, include_headers: bool, decoding: Decoding) -> None:
+    def __init__(self, max_records: int, include_headers: bool, decoding: Decoding) -> None:
         if not decoding.plain:
             raise ConfigError(
                 "Arrow batches hold keys and values as bytes: leave key_deserializer and "
                 "value_deserializer out"
             )
-        self._rows_max = check_positive("max_records", rows_max)
         self._decoding = ArrowDecoding(
-            column_names(include_headers), rows_max, check_crcs=decoding.check_crcs
+            column_names(include_headers),
+            check_positive("max_records", max_records),
+            check_crcs=decoding.check_crcs,
         )
         self.name = "Arrow batches" + (" with headers" if include_headers else "")
 
     def settings(self, settings: FetchSettings) -> FetchSettings:
         """How to fetch for it."""
         decode = partial(decode_arrow, decoding=self._decoding)
-        return replace(settings, max_records=self._rows_max, decode=decode)
+        return replace(settings, max_records=self._decoding.rows_wanted, decode=decode)
 
     def take(self, holdings: Holdings, now_s: float) -> RecordBatch | None:
         """The next rows, sorted by topic, partition and offset; None when there are none.
@@ -82,7 +83,7 @@ class ArrowForm:
         """
         parts: list[RecordBatch] = [one.records for one in holdings.take_renewed()]
         if not parts:
-            given = holdings.next_deliveries(self._rows_max, now_s)
+            given = holdings.next_deliveries(self._decoding.rows_max, now_s)
             given.sort(key=lambda delivery: (delivery.topic_partition, delivery.first))
             parts = [delivery.records for delivery in given]
         if len(parts) < 2:

@@ -316,7 +316,8 @@ class ShareConsumer(Answering):
         topic, partition, offset, timestamp, [headers,] delivery_count. Acknowledged as records are.
 
         Args:
-            max_records: rows of a batch, and records that a fetch asks for, at most.
+            max_records: how many records a fetch asks for. It brings whole batches of the log, so
+                that there may be up to a quarter more rows.
             include_headers: with the column headers.
             idle_timeout_ms: end when nothing has come for so long, counted from when the group has
                 given partitions to this consumer; None: go on.
