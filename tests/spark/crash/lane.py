@@ -96,9 +96,9 @@ class Lane:
             return "accept"
         if number < self.partitions:
             return "release"
-        if number % 10 == 7:
+        if number % 7 == 3:
             return "reject"
-        return "release" if number % 10 == 3 and delivery_count < 2 else "accept"
+        return "release" if number % 5 == 2 and delivery_count < 2 else "accept"
 
 
 FIRST = (

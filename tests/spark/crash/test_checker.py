@@ -62,19 +62,19 @@ def twice_in_the_sink(run: Run) -> None:
 
 
 def released_and_never_seen_again(run: Run) -> None:
-    run.rows.remove(run.row(13)._replace(delivery_count=2, ack="accept"))
+    run.rows.remove(run.row(7)._replace(delivery_count=2, ack="accept"))
 
 
 def against_the_rule(run: Run) -> None:
-    run.rows[run.rows.index(run.row(7))] = run.row(7)._replace(ack="accept")
+    run.rows[run.rows.index(run.row(10))] = run.row(10)._replace(ack="accept")
 
 
 def wrong_payload(run: Run) -> None:
-    run.rows[run.rows.index(run.row(8))] = run.row(8)._replace(number=10)
+    run.rows[run.rows.index(run.row(8))] = run.row(8)._replace(number=9)
 
 
 def reject_became_accept(run: Run) -> None:
-    run.state.records[1, 3] = (ACKNOWLEDGED, 1)
+    run.state.records[0, 5] = (ACKNOWLEDGED, 1)
 
 
 def accept_became_reject(run: Run) -> None:
@@ -86,7 +86,7 @@ def never_acknowledged(run: Run) -> None:
 
 
 def too_few_deliveries(run: Run) -> None:
-    run.state.records[1, 6] = (ACKNOWLEDGED, 1)
+    run.state.records[1, 3] = (ACKNOWLEDGED, 1)
 
 
 def lag(run: Run) -> None:
@@ -107,10 +107,10 @@ def anchor_given_up(run: Run) -> None:
         (released_and_never_seen_again, "have no final answer"),
         (against_the_rule, "answers are against the rule"),
         (wrong_payload, "hold another record's number"),
-        (reject_became_accept, "the broker has (2, 1) of 7 at (1, 3)"),
+        (reject_became_accept, "the broker has (2, 1) of 10 at (0, 5)"),
         (accept_became_reject, "the broker has (4, 1) of 8 at (0, 4)"),
         (never_acknowledged, "the broker has None of 8"),
-        (too_few_deliveries, "the broker counts 1 deliveries of 13"),
+        (too_few_deliveries, "the broker counts 1 deliveries of 7"),
         (lag, "the lags are [2, 1], not [1, 1]"),
         (anchor_given_up, "anchors were given up"),
     ],
