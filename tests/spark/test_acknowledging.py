@@ -248,3 +248,15 @@ def test_what_an_earlier_process_held_comes_at_once_to_the_next_one(
         two.offset = end
     assert Counter(one.value for one in seen) == Counter(values(4))
     until(lambda: lag(server, topic) == 0)
+
+
+def test_answers_that_change_with_every_record(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(20_000))
+    query = start()
+    assert query.values(by_rule, 20_000) == Counter(values(20_000))
+    until(lambda: lag(server, topic) == 0)
+    report = query.report()
+    assert (report["accepted"], report["rejected"]) == (13_333, 6_667)
+    assert (report["unconfirmed"], report["redelivered"]) == (0, 0)

@@ -91,7 +91,7 @@ class Ledger:
         self._held: dict[TopicIdPartition, list[Held]] = {}
         self._done: dict[TopicIdPartition, list[Done]] = {}
         self._redelivered = self._undecided = self._unmatched = 0
-        self._decided = dict.fromkeys(AckType, 0)
+        self._decided = dict.fromkeys(map(int, AckType), 0)
 
     def acquired(self, partition: TopicIdPartition, ranges: Iterable[Acquired]) -> list[Done]:
         """Take in what a fetch acquired.
@@ -276,11 +276,11 @@ class Ledger:
     ) -> list[Decision]:
         """One decision for every record of the batch, ascending."""
         matched = common(said, batch)
-        silent = [Decision(*one[:2], default) for one in without(batch, said)]
+        silent = [Decision(one[0], one[1], default) for one in without(batch, said)]
         self._unmatched -= size(matched)
         self._undecided += size(silent)
         for one in (*matched, *silent):
-            self._decided[AckType(one.type)] += one.last - one.first + 1
+            self._decided[one.type] += one.last - one.first + 1
         return sorted(matched + silent)
 
     def _hold(
@@ -313,11 +313,13 @@ def _bounds(ranges: Iterable[tuple[int, ...]]) -> list[OffsetRange]:
 def _joined(decisions: Iterable[Decision]) -> list[Done]:
     """Ascending decisions; neighbours of one type become one range."""
     joined: list[Done] = []
+    end = kind_before = -1
     for first, last, kind, _ in decisions:
-        if joined and joined[-1].last + 1 == first and joined[-1].type == kind:
+        if first == end and kind == kind_before:
             joined[-1] = joined[-1]._replace(last=last)
         else:
             joined.append(Done(first, last, kind))
+        end, kind_before = last + 1, kind
     return joined
 
 

@@ -22,36 +22,42 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
     return result
 
 
-def without(ranges: Iterable[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
+def without(ranges: Sequence[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
     """What is left of ``ranges`` without the offsets of ``cut``; the other values go with every
     piece."""
-    cuts = merged((one[0], one[1]) for one in cut)
+    cuts = merged((one[0], one[1]) for one in cut) if ranges else []
+    if not cuts:
+        return list(ranges)
     left: list[R] = []
-    at = 0
+    at, count = 0, len(cuts)
     for one in ranges:
-        at = _skip(cuts, at, one[0])
-        position, i = one[0], at
-        while i < len(cuts) and cuts[i].first <= one[1]:
-            if cuts[i].first > position:
-                left.append(_part(one, position, cuts[i].first - 1))
-            position = cuts[i].last + 1
+        position, last = one[0], one[1]
+        while at < count and cuts[at][1] < position:
+            at += 1
+        i = at
+        while i < count and cuts[i][0] <= last:
+            if cuts[i][0] > position:
+                left.append(_part(one, position, cuts[i][0] - 1))
+            position = cuts[i][1] + 1
             i += 1
-        if position <= one[1]:
-            left.append(_part(one, position, one[1]))
+        if position <= last:
+            left.append(_part(one, position, last))
     return left
 
 
-def common(ranges: Iterable[R], other: Iterable[tuple[int, ...]]) -> list[R]:
+def common(ranges: Sequence[R], other: Iterable[tuple[int, ...]]) -> list[R]:
     """The offsets of ``ranges`` that ``other`` has as well; the other values are those of
     ``ranges``."""
-    others = merged((one[0], one[1]) for one in other)
+    others = merged((one[0], one[1]) for one in other) if ranges else []
     found: list[R] = []
-    at = 0
+    at, count = 0, len(others)
     for one in ranges:
-        at = _skip(others, at, one[0])
+        first, last = one[0], one[1]
+        while at < count and others[at][1] < first:
+            at += 1
         i = at
-        while i < len(others) and others[i].first <= one[1]:
-            found.append(_part(one, max(one[0], others[i].first), min(one[1], others[i].last)))
+        while i < count and others[i][0] <= last:
+            found.append(_part(one, max(first, others[i][0]), min(last, others[i][1])))
             i += 1
     return found
 
@@ -68,13 +74,6 @@ def pairs(ranges: Sequence[R], other: Sequence[S]) -> Iterator[tuple[int, int, R
             i += 1
         else:
             j += 1
-
-
-def _skip(ranges: list[OffsetRange], at: int, first: int) -> int:
-    """Past the ranges that end before ``first``: both lists ascend, so each is walked once."""
-    while at < len(ranges) and ranges[at].last < first:
-        at += 1
-    return at
 
 
 def _part(one: R, first: int, last: int) -> R:

@@ -23,6 +23,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.handover import Inbox
 from sharegroup.spark.ledger import NOTHING_DECIDED, Decided, Decision, Ledger
 from sharegroup.spark.offsets import Done
+from sharegroup.spark.wording import worded
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -96,8 +97,7 @@ class Settling:
     ) -> dict[TopicIdPartition, KafkaError | None]:
         member = self._member
         for partition, ones in ranges.items():
-            for first, last, kind in ones:
-                member.acknowledge(partition, first, last, bytes([kind]))
+            member.acknowledge_ranges(partition, worded(ones))
         return await member.commit()
 
 
