@@ -40,6 +40,7 @@ class Settling:
         self._member = member
         self._ledger = ledger
         self._inbox = inbox
+        self._warned = False
 
     async def finish(self, topics: Mapping[UUID, str], *, inherited: bool = False) -> None:
         """Spark has committed the batch that is in the ledger: acknowledge its records as was
@@ -55,6 +56,8 @@ class Settling:
         if self._inbox is not None:
             decided = await asyncio.to_thread(self._inbox.take, topics)
             default = self._inbox.default
+            if not decided:
+                self._warn(default)
         if inherited:
             decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
         now_ms = clock_ms()
@@ -91,6 +94,16 @@ class Settling:
                 else:
                     log.info("%s: acknowledgement not confirmed: %s", partition, error)
             waiting = rest
+
+    def _warn(self, default: AckType) -> None:
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "a batch is finished and nothing was decided about its records, so that all get "
+                "defaultAck (%s): write topic, partition, offset and ack to the format kafka-share "
+                "or call sharegroup.spark.acknowledge, with the source's ackLocation",
+                default.name.lower(),
+            )
 
     async def _send(
         self, ranges: Mapping[TopicIdPartition, Sequence[Done]]
