@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint
@@ -54,7 +54,7 @@ def draw(path: Path, checkpoint: Checkpoint) -> None:
     check_can_draw()
     import matplotlib as mpl
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     batches = checkpoint.batches
     with mpl.rc_context(
@@ -82,6 +82,7 @@ def draw(path: Path, checkpoint: Checkpoint) -> None:
         _bars(fourth, batches, [REDELIVERED, UNCONFIRMED], "records")
         fourth.set_xlabel("batch")
         for axes in (first, third, fourth):
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         try:
             figure.savefig(path, format="png")
@@ -102,6 +103,7 @@ def _bars(axes: Axes, batches: Sequence[Batch], stacked: list[Series], label: st
         heights = [series.of(batch) or 0.0 for batch in batches]
         axes.bar(numbers, heights, 0.9, floor, color=COLOURS[series], label=series.name)
         floor = [low + high for low, high in zip(floor, heights, strict=True)]
+    axes.set_ylim(bottom=0, top=None if any(floor) else 1)
     _finish(axes, label, legend=len(stacked) > 1)
 
 
@@ -115,5 +117,4 @@ def _line(axes: Axes, batches: Sequence[Batch], series: Series) -> None:
 def _finish(axes: Axes, label: str, *, legend: bool) -> None:
     axes.set_title(label, loc="left", color=FAINT, fontsize=9)
     if legend:
-        options: dict[str, Any] = {"frameon": False, "loc": "upper left", "ncols": 3}
-        axes.legend(**options)
+        axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3)
