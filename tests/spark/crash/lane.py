@@ -10,7 +10,7 @@ from pathlib import Path
 ANCHOR_MS = 600_000
 """The first record of each partition is released after this delay, longer than any round: so the
 group's start offset stays before it, and the broker still knows the state of all others."""
-BATCHES = 14
+BATCHES = 12
 
 
 class Mode(StrEnum):
