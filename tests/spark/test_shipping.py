@@ -20,17 +20,17 @@ from sharegroup.spark.source import KafkaShareDataSource, ShareStreamReader, Sha
 
 TOPIC = UUID(int=7)
 
-# A Python that cannot import the package, as an executor's may be.
+# A Python that cannot import one package, as an executor's may be.
 EXECUTOR = """
 import pickle, sys
 
 class Lacks:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "sharegroup":
+        if name.split(".")[0] == sys.argv[1]:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Lacks())
-with open(sys.argv[1], "rb") as file:
+with open(sys.argv[2], "rb") as file:
     source, reader, task = pickle.load(file)
 print(source.name())
 list(reader.read(task))
@@ -53,15 +53,16 @@ def test_it_arrives_as_it_was() -> None:
     assert (again.slices, again.leaders) == (task().slices, task().leaders)
 
 
-def test_an_executor_without_the_package_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", ["sharegroup", "numpy"])
+def test_an_executor_without_the_package_says_so(missing: str, tmp_path: Path) -> None:
     objects = (KafkaShareDataSource({}), ShareStreamReader({}, []), task())
     pickled = tmp_path / "pickled"
     pickled.write_bytes(cloudpickle.dumps(objects))
-    command = [sys.executable, "-c", EXECUTOR, str(pickled)]
+    command = [sys.executable, "-c", EXECUTOR, missing, str(pickled)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.strip() == "kafka-share"
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError: sharegroup is not installed in the Python of the executor")
+    assert last.startswith(f"ImportError: {missing} is not installed in the Python of the executor")
     assert sys.executable in last
     assert "install sharegroup[spark]==" in last
 

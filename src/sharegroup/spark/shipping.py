@@ -27,7 +27,7 @@ def shipped(kind: type, *arguments: object) -> tuple[Callable[..., Any], tuple[o
 def arrive(module: str, name: str, packed: bytes, version: str) -> Any:
     """The object, in whatever process this is; where it cannot be, one that says why when it is
     used. Uses nothing of this package, because it also runs where there is none."""
-    import importlib
+    import importlib.util
     import pickle
     import socket
     import sys
@@ -56,10 +56,12 @@ def arrive(module: str, name: str, packed: bytes, version: str) -> Any:
         found = importlib.import_module("sharegroup").__version__
         if found != version:
             return stands_for(f"{where} has sharegroup {found}, the driver has {version}: {advice}")
+        for needed in ("numpy", "pyarrow"):
+            if importlib.util.find_spec(needed) is None:
+                raise ModuleNotFoundError(name=needed)
         kind = getattr(importlib.import_module(module), name)
     except ImportError as error:
-        missing = "sharegroup" if (error.name or "").startswith("sharegroup") else error.name
-        return stands_for(f"{missing} is not installed in {where}: {advice}")
+        return stands_for(f"{error.name} is not installed in {where}: {advice}")
     return kind(*pickle.loads(packed))
 
 
