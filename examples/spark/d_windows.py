@@ -1,0 +1,52 @@
+"""Views of each page per minute, counted by the time in the record, with a watermark.
+
+    python d_windows.py --bootstrap-server HOST:PORT [--topic views] [--output FOLDER]
+
+A record is JSON: {"page": "/jobs", "at": "2026-01-31T10:00:05Z"}. A minute is written when the
+watermark has passed it, and never changes afterwards. State, watermark and output belong to one
+batch of the checkpoint, so a batch that runs again counts nothing twice. A record that was released
+and comes again after its minute is written is dropped: make the watermark's delay longer than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+VIEW = "page STRING, at TIMESTAMP"
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
+parser.add_argument("--topic", default="views")
+parser.add_argument("--output", type=Path, default=Path("views-per-minute"))
+arguments = parser.parse_args()
+
+builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true")
+spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+source = {
+    "kafka.bootstrap.servers": arguments.bootstrap_server,
+    "kafka.group.id": "views-per-minute",
+    "subscribe": arguments.topic,
+    "startingOffsets": "earliest",
+}
+records = spark.readStream.format("kafka-share").options(**source).load()
+view = f.from_json(f.col("value").cast("string"), VIEW)
+minutes = (
+    records.select(view.alias("view"))
+    .select("view.*")
+    .withWatermark("at", "10 minutes")
+    .groupBy(f.window("at", "1 minute"), "page")
+    .count()
+    .select("window.start", "page", "count")
+)
+sink = minutes.writeStream.format("parquet").outputMode("append").trigger(availableNow=True)
+sink = sink.option("checkpointLocation", str(arguments.output / "checkpoint"))
+query = sink.start(str(arguments.output / "table"))
+query.awaitTermination()
+rows = spark.read.parquet(str(arguments.output / "table"))
+print(
+    f"{rows.count():,} rows, {rows.agg(f.sum('count')).first()[0] or 0:,} views in closed minutes"
+)

@@ -1,0 +1,318 @@
+"""Every example of ``examples/spark`` does what it says, on records made here.
+
+Those that need no JVM of their own run in this process as ``python example.py …`` would, so that
+they share one: each start costs seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow.parquet
+import pytest
+from pyspark.sql import SparkSession
+
+from sharegroup.sync import Producer
+from tests.servers.admin import Admin
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import SETTINGS, lags
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "spark"
+LINES_MAX = 60
+WAIT_SECONDS = 280  # a test of Spark may take 300
+
+Run = Callable[..., str]
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServer]:
+    with SharegroupServer(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """Four tasks at once, whatever the machine has: waiting needs no processor."""
+    builder = SparkSession.builder.master("local[4]").appName("examples")
+    session = builder.config(map=SETTINGS).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def run(
+    spark: SparkSession,
+    server: SharegroupServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Run an example in this process; what it printed."""
+
+    def run_example(name: str, *arguments: str) -> str:
+        command = [name, "--bootstrap-server", server.bootstrap, "--output", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", [*command, *arguments])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_example
+
+
+def produce(
+    server: SharegroupServer,
+    topic: str,
+    records: Iterable[tuple[str | None, object]],
+    partitions: int = 3,
+) -> None:
+    """A new topic with these keys and values; values that are no text become JSON."""
+    Admin(server.bootstrap).create_topic(topic, partitions=partitions)
+    with Producer(server.bootstrap) as producer:
+        for key, value in records:
+            text = value if isinstance(value, str) else json.dumps(value)
+            producer.send(topic, text, key=key)
+        producer.flush()
+
+
+def table(folder: Path) -> Rows:
+    """The rows of a Parquet table."""
+    return pyarrow.parquet.read_table(folder).to_pylist()
+
+
+def command(folder: Path, *arguments: str, **environment: str) -> str:
+    """Run a command in ``folder``; what it printed. What it has started ends with it."""
+    process = subprocess.Popen(
+        arguments,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(timeout=WAIT_SECONDS)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == 0, printed
+    return printed
+
+
+# --- a: upsert ------------------------------------------------------------------------------------
+
+
+def test_orders_are_upserted_and_a_batch_that_runs_again_changes_nothing(
+    run: Run, server: SharegroupServer, tmp_path: Path
+) -> None:
+    states = ["new", "paid", "sent"]
+    changes = [
+        (str(order), {"order": order, "customer": order % 4, "state": state, "version": version})
+        for version, state in enumerate(states)
+        for order in range(100)
+    ]
+    produce(server, "orders", [*changes, *changes[:50]])
+    assert "the table has 100 orders" in run("a_upsert.py")
+    versions = sorted(tmp_path.glob("[0-9]*"), key=lambda one: int(one.name))
+    first = sorted(table(versions[-1]), key=lambda row: row["order"])
+    assert [row["order"] for row in first] == list(range(100))
+    assert {(row["state"], row["version"]) for row in first} == {("sent", 2)}
+    assert {row["name"] for row in first} == {None, "Ada", "Grace", "Edsger"}
+    assert lags(server, "orders-table") == [0, 0, 0]
+
+    # As if everything had been killed just before the last batch was committed.
+    for name in (versions[-1].name, f".{versions[-1].name}.crc"):
+        (tmp_path / "checkpoint" / "commits" / name).unlink()
+    (versions[-1] / "_SUCCESS").unlink()
+    assert "the table has 100 orders" in run("a_upsert.py")
+    assert sorted(table(versions[-1]), key=lambda row: row["order"]) == first
+
+
+# --- b: dead letters ------------------------------------------------------------------------------
+
+
+def test_jobs_that_fail_three_times_lie_in_quarantine_with_the_reason(
+    run: Run, server: SharegroupServer, tmp_path: Path
+) -> None:
+    good = [(None, {"a": n, "b": 4}) for n in range(40)]
+    bad = [(None, {"a": 1, "b": 0}), (None, {"a": 1}), (None, "no job")]
+    produce(server, "jobs", [*good, *bad])
+    assert "'accept'" in run("b_dead_letters.py")
+    results = [row["result"] for row in table(tmp_path / "results")]
+    assert sorted(results) == [n / 4 for n in range(40)]
+    quarantine = table(tmp_path / "quarantine")
+    assert {row["delivery_count"] for row in quarantine} == {3}
+    assert sorted(row["error"].split(":")[0] for row in quarantine) == [
+        "JSONDecodeError",
+        "KeyError",
+        "ZeroDivisionError",
+    ]
+    assert lags(server, "jobs") == [0, 0, 0]
+
+
+# --- c: a slow API --------------------------------------------------------------------------------
+
+
+class SlowApi(ThreadingHTTPServer):
+    """Answers no question before four are asked at the same time; remembers them all."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: Counter[str] = Counter()
+        self.four_at_once = threading.Barrier(4)
+        self.opened = threading.Event()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SlowApi
+
+    def do_GET(self) -> None:
+        (question,) = parse_qs(urlsplit(self.path).query)["q"]
+        self.server.asked[question] += 1
+        if not self.server.opened.is_set():
+            self.server.four_at_once.wait(WAIT_SECONDS)
+            self.server.opened.set()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(question.upper().encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's
+        """Nothing."""
+
+
+@pytest.fixture
+def api() -> Iterator[SlowApi]:
+    with SlowApi() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_slow_api_is_asked_by_more_tasks_than_there_are_partitions(
+    run: Run, server: SharegroupServer, api: SlowApi, tmp_path: Path
+) -> None:
+    questions = [f"where is parcel {n}?" for n in range(80)]
+    produce(server, "questions", [(None, text) for text in questions], partitions=1)
+    printed = run("c_slow_api.py", "--api", f"http://127.0.0.1:{api.server_port}/")
+    assert "batch 0: 80 answers by 8 tasks" in printed
+    assert api.asked == Counter(questions)
+    assert not api.four_at_once.broken
+    found = {row["question"]: row["answer"] for row in table(tmp_path / "batch=0")}
+    assert found == {text: text.upper() for text in questions}
+
+
+# --- d: windows -----------------------------------------------------------------------------------
+
+
+def test_views_are_counted_per_minute_once_their_minute_is_over(
+    run: Run, server: SharegroupServer, tmp_path: Path
+) -> None:
+    views = [
+        (None, {"page": f"/{n % 3}", "at": f"2026-01-31T10:0{minute}:{n:02}Z"})
+        for minute in range(5)
+        for n in range(60)
+    ]
+    produce(server, "views", views)
+    assert "0 views in closed minutes" in run("d_windows.py")
+    with Producer(server.bootstrap) as producer:
+        producer.send("views", json.dumps({"page": "/late", "at": "2026-01-31T11:00:00Z"}))
+    assert "15 rows, 300 views in closed minutes" in run("d_windows.py")
+    found = table(tmp_path / "table")
+    assert {row["count"] for row in found} == {20}
+    minutes = {(row["start"].strftime("%H:%M"), row["page"]) for row in found}
+    assert minutes == {(f"10:0{minute}", f"/{page}") for minute in range(5) for page in range(3)}
+
+
+# --- e: order per key -----------------------------------------------------------------------------
+
+
+def test_every_parcels_stops_come_in_order(
+    run: Run, server: SharegroupServer, tmp_path: Path
+) -> None:
+    parcels, stops = 20, 15
+    scans = [(f"p{n}", f"place {stop}") for stop in range(1, stops + 1) for n in range(parcels)]
+    produce(server, "scans", scans)
+    run("e_order_per_key.py")
+    found = sorted(table(tmp_path / "table"), key=lambda row: (row["parcel"], row["stop"]))
+    assert len(found) == parcels * stops
+    assert not any(row["late"] for row in found)
+    assert all(row["place"] == f"place {row['stop']}" for row in found)
+    assert all(
+        row["came_from"] == (None if row["stop"] == 1 else f"place {row['stop'] - 1}")
+        for row in found
+    )
+
+
+# --- f, g: a declarative pipeline, Spark Connect --------------------------------------------------
+
+READINGS = [(None, {"sensor": f"s{n % 5}", "celsius": n / 10}) for n in range(500)]
+HOTTEST = {f"s{n}": (495 + n) / 10 for n in range(5)}
+
+
+@pytest.fixture(scope="module")
+def readings(server: SharegroupServer) -> SharegroupServer:
+    """A server with the topic ``readings``."""
+    produce(server, "readings", READINGS)
+    return server
+
+
+def test_a_declarative_pipeline_finds_the_source(
+    readings: SharegroupServer, tmp_path: Path
+) -> None:
+    (tmp_path / "spark-pipeline.yml").write_text(
+        f"name: climate\nstorage: file://{tmp_path}/storage\n"
+        "libraries:\n  - glob:\n      include: transformations/**\n"
+    )
+    (tmp_path / "transformations").mkdir()
+    (tmp_path / "transformations" / "f_pipeline.py").write_bytes(
+        (EXAMPLES / "f_pipeline.py").read_bytes()
+    )
+    program = str(Path(sys.executable).with_name("spark-pipelines"))
+    settings = ("spark.python.unix.domain.socket.enabled=true", "spark.sql.shuffle.partitions=2")
+    arguments = [part for setting in settings for part in ("--conf", setting)]
+    command(tmp_path, program, "run", *arguments, KAFKA_BOOTSTRAP_SERVERS=readings.bootstrap)
+    warehouse = tmp_path / "spark-warehouse"
+    assert len(table(warehouse / "readings")) == len(READINGS)
+    found = {row["sensor"]: row["celsius"] for row in table(warehouse / "hottest")}
+    assert found == HOTTEST
+    assert lags(readings, "climate") == [0, 0, 0]
+
+
+def test_the_same_pipeline_through_spark_connect(
+    readings: SharegroupServer, tmp_path: Path
+) -> None:
+    example = str(EXAMPLES / "g_connect.py")
+    arguments = ("--bootstrap-server", readings.bootstrap, "--output", str(tmp_path))
+    printed = command(tmp_path, sys.executable, example, *arguments)
+    for sensor, celsius in HOTTEST.items():
+        assert f"{sensor}: 100 readings, {celsius:.1f} °C at most" in printed
+    assert lags(readings, "climate-connect") == [0, 0, 0]
+
+
+# --- all ------------------------------------------------------------------------------------------
+
+
+def test_every_example_is_one_short_file_and_is_run_here() -> None:
+    text = Path(__file__).read_text()
+    lengths = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES.glob("*.py")}
+    assert {name: lines for name, lines in lengths.items() if lines >= LINES_MAX} == {}
+    assert [name for name in lengths if name not in text] == []
