@@ -66,7 +66,7 @@ class ShareDriver:
         self._advice = Advice(options)
         self._current = BatchOffset()  # the newest offset that Spark has
         self._replayed = BatchOffset(), BatchOffset()  # of another process; what is wanted of it
-        self._settled = 0
+        self._settled = self._inherited = 0
         self._given_at = 0.0
         self._targets: Targets | None = None
         self._locks_per_partition: int | None = None
@@ -219,6 +219,7 @@ class ShareDriver:
 
     def _adopt(self, offset: BatchOffset) -> None:
         self._current = offset
+        self._inherited = offset.sequence
         self._subscription.topics.update(offset.topics)
         if offset.group_id == self._options.group_id:
             self._ledger.adopt(offset)
@@ -234,8 +235,7 @@ class ShareDriver:
 
     async def _settle(self, finished: BatchOffset) -> None:
         """The batch is committed in Spark: acknowledge it, once. Never raises for lost locks."""
-        inherited = finished.sequence > self._current.sequence
-        if inherited:
+        if finished.sequence > self._current.sequence:
             self._adopt(finished)
         elif finished.sequence < self._current.sequence:
             self._ledger.take_back()  # Spark asks again from an older offset: it lost the newer one
@@ -244,6 +244,7 @@ class ShareDriver:
             return
         self._settled = finished.sequence
         seat = self._joined()
+        inherited = finished.sequence == self._inherited
         await seat.settling.finish(self._subscription.topics, inherited=inherited)
         seat.holds.look()
 
@@ -297,7 +298,7 @@ class ShareDriver:
             self._advice.superseded(start.sequence)
         if limit is not None and batch.records < limit:
             self._configs.ask()
-            self._advice.locks(batch, self._locks_per_partition)
+            self._advice.locks(batch, limit, self._locks_per_partition)
 
     # --- looking around ---------------------------------------------------------------------------
 

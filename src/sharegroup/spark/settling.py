@@ -48,8 +48,8 @@ class Settling:
 
         Args:
             topics: id and name of those that are read.
-            inherited: the batch ran in an earlier process, and what that one held is given back:
-                its locks may be gone, and whoever gets the records now does not wait.
+            inherited: the batch was acquired by an earlier process, and nobody knows whether its
+                locks are still ours: what is to wait is released at once.
         """
         decided: Decided = NOTHING_DECIDED
         default = AckType.ACCEPT
