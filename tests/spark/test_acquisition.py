@@ -138,6 +138,21 @@ def test_what_was_prefetched_goes_back_when_the_query_stops(
     assert seen + open_stream().values(30) == Counter(values(50))
 
 
+def test_available_now_reads_what_was_there_when_it_began(
+    open_stream: Open, server: RunningServer, topic: str
+) -> None:
+    produce_singly(server, topic, values(60))
+    stream = open_stream()
+    stream.reader.prepareForTriggerAvailableNow()
+    produce_singly(server, topic, [b"later"] * 40)
+    seen: Counter[bytes] = Counter()
+    while (end := stream.next(20)) is not None:
+        seen += stream.run(end)
+    assert seen == Counter(values(60))
+    stream.stop()
+    assert open_stream().values(40) == Counter({b"later": 40})
+
+
 def test_numbers_of_a_stream(open_stream: Open, server: RunningServer, topic: str) -> None:
     stream = open_stream()
     produce_singly(server, topic, [b"%d" % n for n in range(30)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +11,12 @@ from sharegroup.model.ids import TopicIdPartition, parse_topic_id
 from sharegroup.spark.advice import Advice
 from sharegroup.spark.offsets import Acquired, BatchOffset
 from sharegroup.spark.options import ShareOptions
+from tests.servers.admin import Admin
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.readers import Stream, produce_singly, until
 
 PARTITION = TopicIdPartition(parse_topic_id("AAAAAAAAAAAAAAAAAAAAAQ"), 0)
-OPTIONS = ShareOptions(
-    bootstrap_servers="h:1", group_id="g", topics=("t",), max_offsets_per_trigger=100
-)
+OPTIONS = ShareOptions(bootstrap_servers="h:1", group_id="g", topics=("t",))
 
 
 def batch(records: int) -> BatchOffset:
@@ -27,12 +29,12 @@ def sentences(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_locks_that_bound_the_batch_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(OPTIONS)
-    advice.locks(batch(100), 50)  # as many as asked for
-    advice.locks(batch(40), 50)  # there were no more
-    advice.locks(batch(40), None)
+    advice.locks(batch(100), 100, 50)  # as many as asked for
+    advice.locks(batch(40), 100, 50)  # there were no more
+    advice.locks(batch(40), 100, None)
     assert sentences(caplog) == []
     for _ in range(2):
-        advice.locks(batch(50), 50)
+        advice.locks(batch(50), 100, 50)
     [sentence] = sentences(caplog)
     assert "group g may hold 50 records of a partition" in sentence
 
@@ -56,3 +58,16 @@ def test_batches_that_are_not_committed_are_told_of(caplog: pytest.LogCaptureFix
     assert sentences(caplog) == []
     advice.superseded(4)
     assert "asyncProgressTrackingEnabled" in sentences(caplog)[0]
+
+
+@pytest.mark.process
+def test_a_stream_says_that_locks_bound_its_batches(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SharegroupServer(tmp_path) as broker:
+        Admin(broker.bootstrap).create_topic(name)
+        produce_singly(broker, name, [b"%d" % n for n in range(1_000)])
+        stream = Stream(broker, name, recordLocksPerPartition="100", prefetch="false")
+        told = f"the group {name} may hold 100 records"
+        until(lambda: stream.batch(300) and any(told in one for one in sentences(caplog)))
+        stream.stop()

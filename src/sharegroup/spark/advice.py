@@ -31,10 +31,9 @@ class Advice:
                 lock_ms / 1000,
             )
 
-    def locks(self, batch: BatchOffset, locks_per_partition: int | None) -> None:
-        """A batch was made; so many records of one partition may be held at once."""
-        limit = self._options.max_offsets_per_trigger
-        if limit is None or locks_per_partition is None or batch.records >= limit:
+    def locks(self, batch: BatchOffset, limit: int, locks_per_partition: int | None) -> None:
+        """A batch was made of at most ``limit`` records; so many of one partition may be held."""
+        if locks_per_partition is None or batch.records >= limit:
             return
         if any(size(ranges) >= locks_per_partition for ranges in batch.ranges.values()):
             self._say(

@@ -22,8 +22,12 @@ from sharegroup.spark.options import ShareOptions
 
 log = logging.getLogger("sharegroup.spark")
 
-UNSTARTED_SECONDS: Final = 2.0
-"""How long a partition of which the group has no position yet may give nothing."""
+START_SECONDS: Final = 60.0
+"""How long Apache Kafka may take to give the first records of a partition that is new to the group;
+it makes a topic and loads states meanwhile."""
+LATEST_START_SECONDS: Final = 2.0
+"""The same where the group begins at the end, so that none will come; it gets a position only with
+the first record."""
 LOCK_MARGIN_SECONDS: Final = 2.0
 WIDE_WINDOW_FEATURE: Final = "share.wide.window"
 """Our broker lets a group have a lock limit beyond the bounds of Kafka's."""
@@ -38,13 +42,14 @@ Offsets = dict[TopicIdPartition, int]
 
 
 class GroupView:
-    """See the module. Every method is one or a few requests; none is cached."""
+    """See the module. Every method is one or a few requests."""
 
     def __init__(self, cluster: Cluster, options: ShareOptions) -> None:
         self._cluster = cluster
         self._group_id = options.group_id
         self._options = options
         self._admin = Admin(cluster=cluster, request_timeout_ms=options.request_timeout_ms)
+        self._latest: bool | None = None
 
     async def prepare(self, topics: Collection[str], *, is_new_query: bool) -> None:
         """Give a group that has no position yet the configs and the position that the options ask
@@ -182,30 +187,37 @@ class GroupView:
         Records that another member holds, or that a killed one held, may still come back until one
         lock duration has passed. What we hold ourselves is not waited for.
         """
-        if idle_s > lock_s + LOCK_MARGIN_SECONDS:
-            return True
         try:
             progress = await self._offsets()
             partitions = await self._partitions(topics)
             ends = await self._admin.list_offsets(partitions.values())
+            start_s = LATEST_START_SECONDS if await self._begins_at_latest() else START_SECONDS
         except KafkaError as error:
             log.info("whether all is read is not known yet: %s", error)
-            return False
+            return idle_s > max(START_SECONDS, lock_s + LOCK_MARGIN_SECONDS)
         for key, target in targets.items():
             partition = partitions.get(key)
             if partition is None:  # its topic was deleted
                 continue
             state = progress.get(partition)
             if state is None or state.start_offset is None:
-                if idle_s <= UNSTARTED_SECONDS:
+                if idle_s <= start_s:
                     return False
                 continue
             # Apache Kafka stores the start offset one write late; its lag is right at once.
             beyond = max(0, ends[partition].offset - target) + held.get(key, 0)
-            behind = state.lag is None or state.lag > beyond
-            if state.start_offset < target and behind:
+            behind = state.start_offset < target and (state.lag is None or state.lag > beyond)
+            if behind and idle_s <= lock_s + LOCK_MARGIN_SECONDS:
                 return False
         return True
+
+    async def _begins_at_latest(self) -> bool:
+        """What lies in a partition that is new to the group is not for it."""
+        if self._latest is None:
+            settings = await self._admin.describe_configs("group", self._group_id)
+            reset = settings.get("share.auto.offset.reset")
+            self._latest = reset is not None and reset.value == "latest"
+        return self._latest
 
     async def _offsets(self) -> dict[TopicPartition, ShareGroupOffset]:
         try:
