@@ -32,6 +32,10 @@ def test_the_source_is_found_and_has_its_columns(spark: SparkSession) -> None:
     ]
     more = spark.readStream.format("kafka-share").options(**GOOD, includeHeaders="true").load()
     assert more.columns[-2:] == ["headers", "delivery_count"]
+    with_type = {**GOOD, "includeTimestampType": "true"}
+    typed = spark.readStream.format("kafka-share").options(**with_type).load()
+    assert typed.schema["timestampType"].dataType.simpleString() == "int"
+    assert typed.columns[5:7] == ["timestamp", "timestampType"]
 
 
 @pytest.mark.parametrize(
