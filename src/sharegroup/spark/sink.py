@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 from sharegroup.spark.shipping import shipped
 from sharegroup.spark.sink_columns import SinkColumns, check_sink
 from sharegroup.spark.sink_options import SinkOptions, parse_sink_options
+from sharegroup.spark.worker_process import leave_modules_out_of_collections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +63,7 @@ class ShareSink:
         else:
             for _ in noted():
                 pass
+        leave_modules_out_of_collections()
         return TaskDone(merged(decided) if self._columns.acknowledges else None)
 
     def commit(

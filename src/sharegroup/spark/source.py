@@ -201,6 +201,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of one task as Arrow record batches, read with plain Fetch: repeatable."""
         from sharegroup.arrow.rows import RowBuilder
         from sharegroup.spark.fetch import SliceReader
+        from sharegroup.spark.worker_process import leave_modules_out_of_collections
 
         assert isinstance(partition, ShareTask)
         settings, columns = self._fetch_settings(), self._columns()
@@ -209,6 +210,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = RowBuilder(columns, part.topic, part.partition, part.ranges)
             for data in SliceReader(part, partition.leaders.get(key), settings).chunks():
                 yield from rows.rows(data)
+        leave_modules_out_of_collections()
 
     # --- inside -----------------------------------------------------------------------------------
 
