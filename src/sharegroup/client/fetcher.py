@@ -25,6 +25,10 @@ _AHEAD_POLLS_MAX: Final = 16
 (2,000 each).
 """
 
+_TURNS_UNTIL_SENT: Final = 3
+"""Turns of the event loop that a fetch takes to be in the socket. Decoding, and the application's
+own work, would else hold it up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
@@ -56,6 +60,7 @@ class Fetcher:
         self.errors: deque[KafkaError] = deque()
         self._member = member
         self.settings = settings
+        self._arrived: list[FetchedPartition] = []
         self._ahead: asyncio.Task[list[FetchedPartition]] | None = None
         self._plenty = False
         self._last_count = 0
@@ -73,31 +78,39 @@ class Fetcher:
         Raises:
             KafkaError: the group has thrown this member out.
         """
-        if self._ahead is not None:
-            ahead = self._ahead
-            await asyncio.wait([ahead])  # whoever is cancelled here leaves it to the next one
-            self._ahead = None
-            fetched = ahead.result()
-        else:
+        if not self._arrived:
+            self._arrived = await self._next(wait_s)
+            worth = self._worth()
+            self._note_plenty(self._arrived)
+            if self._plenty and not self.settings.strict:
+                fetch = self._fetch(0, worth)
+                self._ahead = asyncio.create_task(fetch, name="share-fetch-ahead")
+                self._ahead.add_done_callback(_seen)
+                for _ in range(_TURNS_UNTIL_SENT):
+                    await asyncio.sleep(0)
+        arrived, self._arrived = self._arrived, []
+        return self._decode(arrived)
+
+    async def _next(self, wait_s: float) -> list[FetchedPartition]:
+        if self._ahead is None:
             wait_ms = min(self.settings.max_wait_ms, int(wait_s * 1000))
-            fetched = await self._fetch(wait_ms, self.settings.max_records)
-        worth = self._worth()
-        self._note_plenty(fetched)
-        if self._plenty and not self.settings.strict:
-            fetch = self._fetch(0, worth)
-            self._ahead = asyncio.create_task(fetch, name="share-fetch-ahead")
-            self._ahead.add_done_callback(_seen)
-        return self._decode(fetched)
+            return await self._fetch(wait_ms, self.settings.max_records)
+        ahead = self._ahead
+        await asyncio.wait([ahead])  # whoever is cancelled here leaves it to the next one
+        self._ahead = None
+        return ahead.result()
 
     async def stop(self) -> Sequence[Delivery]:
-        """Wait for the fetch ahead, which does not wait itself; what it brought, which nobody will
+        """Wait for the fetch ahead, which does not wait itself; what has come and nobody will
         process.
         """
-        if self._ahead is None:
-            return []
-        ahead, self._ahead = self._ahead, None
-        await asyncio.wait([ahead])
-        return [] if ahead.cancelled() or ahead.exception() else self._decode(ahead.result())
+        arrived, self._arrived = self._arrived, []
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            await asyncio.wait([ahead])
+            if not ahead.cancelled() and ahead.exception() is None:
+                arrived += ahead.result()
+        return self._decode(arrived)
 
     def _worth(self) -> int:
         """How many records to fetch ahead: by the pace of the application since the last fetch."""
