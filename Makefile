@@ -7,7 +7,7 @@ BIN := .venv/bin
 RUN := . .venv/java.env; PATH="$$PWD/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench docs clean lock
+.PHONY: help setup demo test soak lint bench docs clean lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
@@ -20,6 +20,9 @@ demo: setup  ## Flights through a broker, a share group and Spark, checked at th
 
 test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them)
 	@$(RUN) $(BIN)/python -m pytest $(ARGS)
+
+soak: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 1000 --kafka")
+	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)
 
 lint: setup  ## Format, ruff, types, import contracts, house rules
 	$(BIN)/ruff format --check
