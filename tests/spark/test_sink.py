@@ -66,7 +66,7 @@ def place(spark: SparkSession, server: RunningServer, topic: str, tmp_path: Path
 
 
 def test_each_record_gets_its_answer_and_its_result(place: Place, name: str) -> None:
-    admin.produce(place.server.bootstrap, place.topic, values(1_000))
+    admin.produce(place.server.bootstrap, place.topic, values(600))
     results = f"{name}-results"
     admin.Admin(place.server.bootstrap).create_topic(results, partitions=2)
     answered = place.rows(maxOffsetsPerTrigger="400").select(
@@ -78,8 +78,8 @@ def test_each_record_gets_its_answer_and_its_result(place: Place, name: str) -> 
     )
     servers = {"kafka.bootstrap.servers": place.server.bootstrap}
     run(place.write(answered, ackLocation=place.acks, topic=results, **servers).start())
-    expected = Counter(b"r%d/1" % n for n in range(1_000))
-    expected.update(b"r%d/2" % n for n in range(1, 1_000, 10))
+    expected = Counter(b"r%d/1" % n for n in range(600))
+    expected.update(b"r%d/2" % n for n in range(1, 600, 10))
     found = records_of(place.server, results, expected.total())
     assert Counter(record.value for record in found) == expected
     until(lambda: place.lag() == 0)
