@@ -16,7 +16,7 @@ from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ledger import Ledger
-from sharegroup.spark.locks import LockKeeper
+from sharegroup.spark.locks import LOCK_MS_DEFAULT, LockKeeper
 from sharegroup.spark.offsets import Acquired, Done
 from sharegroup.spark.options import ShareOptions
 from sharegroup.spark.outage import Outage
@@ -30,6 +30,7 @@ FETCH_BYTES: Final = 50 * 1024 * 1024
 """What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
 SAMPLE_BYTES: Final = 1024 * 1024
 """While it is not known how large records are no more are acquired, and these are looked at."""
+WAITS_PER_LOCK: Final = 6
 REFUSED_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 0.2
 COLLECT_SECONDS: Final = 5.0
@@ -76,6 +77,12 @@ class Acquirer:
         """Records that the next batch may have."""
         return self._ledger.ready_count(self.targets)
 
+    @property
+    def _wait_ms(self) -> int:
+        """How long a request may wait at the broker: renewals wait behind it."""
+        lock_ms = self._member.lock_timeout_ms or LOCK_MS_DEFAULT
+        return min(self._options.poll_timeout_ms, lock_ms // WAITS_PER_LOCK)
+
     def most_records(self) -> int:
         """How many may be held at once: ``maxAcquiredRecords`` and ``maxAcquiredBytes``."""
         by_bytes = self._sizes.records_in(self._options.max_acquired_bytes)
@@ -96,7 +103,7 @@ class Acquirer:
         loop = asyncio.get_running_loop()
         started = last_came = loop.time()
         # With an end in sight, ask at once whether it is reached, before waiting for more.
-        wait_ms = self._options.poll_timeout_ms if self.targets is None else 0
+        wait_ms = self._wait_ms if self.targets is None else 0
         while True:
             most = min(limit or self.most_records(), self.most_records())
             ready = self.ready
@@ -112,7 +119,7 @@ class Acquirer:
                 return most
             if not came and (ready or await is_over(loop.time() - last_came)):
                 return most
-            wait_ms = self._options.poll_timeout_ms
+            wait_ms = self._wait_ms
 
     async def fetch(self, count: int, wait_ms: int) -> int:
         """One request, in the caller's turn; how many records came that Spark may have.
