@@ -105,6 +105,7 @@ class Acquirer:
         # With an end in sight, ask at once whether it is reached, before waiting for more.
         wait_ms = self._wait_ms if self.targets is None else 0
         while True:
+            self._forget_lost_locks()
             most = min(limit or self.most_records(), self.most_records())
             ready = self.ready
             if ready >= most or (ready and loop.time() - started > COLLECT_SECONDS):
