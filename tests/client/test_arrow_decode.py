@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.arrow.schema import column_names
+from sharegroup.client.arrow_batches import answer_rows
 from sharegroup.client.arrow_decode import ArrowDecoding, ArrowDelivery, decode_arrow
-from sharegroup.client.core.acknowledgements import SENT, AckType
+from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.core.holdings import AcknowledgementMode, Holdings
 from sharegroup.client.decode import decode_fetched
+from sharegroup.client.errors import IllegalState
 from sharegroup.client.node_session import FetchedPartition
 from sharegroup.model.offsets import OffsetRange
 from tests.client.test_decode import batch, control, fetched
@@ -20,7 +25,7 @@ from tests.client.test_decode import batch, control, fetched
 DECODING = ArrowDecoding(column_names(include_headers=True), rows_wanted=1_000)
 
 
-def words(deliveries: list[Delivery] | list[ArrowDelivery]) -> dict[int, int]:
+def words(deliveries: Sequence[Delivery]) -> dict[int, int]:
     """Offset → the word on it; each offset in at most one delivery."""
     found: dict[int, int] = {}
     for one in deliveries:
@@ -131,6 +136,33 @@ def test_rows_of_some_offsets_are_found_without_a_copy() -> None:
     rows = delivery.within(OffsetRange(2, 5))
     assert rows["offset"].to_pylist() == [2, 4]
     assert rows["value"].buffers()[2].address == delivery.records["value"].buffers()[2].address
+
+
+@given(
+    st.lists(st.integers(0, 2), min_size=10, max_size=10),
+    st.lists(st.integers(0, 9), min_size=1, unique=True),
+    st.data(),
+)
+def test_answers_go_to_whichever_delivery_holds_the_record(
+    owners: list[int], offsets: list[int], data: st.DataObject
+) -> None:
+    """Three fetches of one partition, whose offsets lie between each other's; some rows of them are
+    answered for, in any order, as if record by record.
+    """
+    holdings = Holdings(AcknowledgementMode.EXPLICIT)
+    for fetch in range(3):
+        ranges = [(offset, offset, 1) for offset in range(10) if owners[offset] == fetch]
+        holdings.buffer(decode_arrow([fetched(batch(0, 9), *ranges)], DECODING))
+    deliveries = holdings.next_deliveries(100, 0.0)
+    answers = data.draw(st.lists(st.integers(1, 4) | st.none(), min_size=len(offsets),
+                                 max_size=len(offsets)))  # fmt: skip
+    rows = pa.table({"topic": ["t"] * len(offsets), "partition": [3] * len(offsets),
+                     "offset": offsets})  # fmt: skip
+    answer_rows(holdings, rows, pa.array(answers, pa.int8()))
+    said = dict(zip(offsets, answers, strict=True))
+    assert words(deliveries) == {at: said.get(at) or UNDECIDED for at in range(10)}
+    with pytest.raises(IllegalState, match="offset 10 of t-3 does not wait"):
+        answer_rows(holdings, pa.table({"topic": ["t"], "partition": [3], "offset": [10]}), 1)
 
 
 @pytest.mark.parametrize("columns", [(False, 7), (True, 8)])
