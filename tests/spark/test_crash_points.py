@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -35,6 +36,8 @@ RECORDS = BATCHES * PER_BATCH
 PLACES = [(number % PARTITIONS, number // PARTITIONS) for number in range(RECORDS)]
 LIMIT = 15
 TRIGGERS_MAX = 400
+SEEDS = 6
+DISASTERS = 4
 LOCK_MS = 1_000
 FROZEN_SECONDS = 2.0
 
@@ -246,6 +249,40 @@ def test_other_disasters_at_any_point(query: Query, disaster: Disaster, point: P
 @points
 def test_a_crash_at_any_point_of_the_first_batch(query: Query, point: Point) -> None:
     run_with(query, Disaster.DIES, (0, point))
+    assert query.wrong() == []
+
+
+@ours
+@explicit
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_one_disaster_after_another(query: Query, seed: int) -> None:
+    chance = random.Random(seed)
+    left = [chance.choice(list(Disaster)) for _ in range(DISASTERS)]
+
+    def passed(batch: int, point: Point) -> None:
+        if left and chance.random() < len(left) / (2 * len(Point)):
+            getattr(query, left.pop())()
+
+    while True:
+        try:
+            query.finish(query.start(passed))
+        except Crashed:
+            continue
+        break
+    assert query.wrong() == []
+
+
+@ours
+@explicit
+def test_a_commit_that_is_noticed_late_settles_no_other_batch(query: Query) -> None:
+    def late(batch: int, point: Point) -> None:
+        if (batch, point) == (1, Point.PLANNED):  # batch 0 has the sequence number 1
+            reader = query.readers[-1]
+            assert reader._driver is not None
+            assert reader._loop is not None
+            reader._loop.run(reader._driver._settle_committed(1))
+
+    query.finish(query.start(late))
     assert query.wrong() == []
 
 

@@ -23,14 +23,14 @@ class CommitWatch:
     Args:
         inbox: None: there is nothing to watch.
         names: the topics that the source reads.
-        settle: settles the batch that Spark has.
+        settle: settles the batch with this sequence number, unless Spark has a later one by now.
     """
 
     def __init__(
         self,
         inbox: Inbox | None,
         names: Callable[[], Collection[str]],
-        settle: Callable[[], Awaitable[None]],
+        settle: Callable[[int], Awaitable[None]],
     ) -> None:
         self._inbox = inbox
         self._names = names
@@ -38,29 +38,31 @@ class CommitWatch:
         self._ended = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        """Spark has a batch."""
+    def begin(self, sequence: int) -> None:
+        """Spark has this batch."""
         if self._inbox is not None:
             self.end()
+            self._inbox.begin()
             self._ended = asyncio.Event()
-            self._task = asyncio.create_task(self._watch(self._ended), name="share-commit-watch")
+            watch = self._watch(sequence, self._ended)
+            self._task = asyncio.create_task(watch, name="share-commit-watch")
 
     def end(self) -> None:
         """Spark calls by itself. A settling that is under way goes on, in its turn."""
         self._ended.set()
 
-    async def check(self) -> bool:
-        """Settle the batch if Spark has committed it; whether that was so."""
+    async def check(self, sequence: int) -> bool:
+        """Settle this batch if Spark has committed it; whether that was so."""
         if self._inbox is None or not await asyncio.to_thread(self._inbox.committed, self._names()):
             return False
-        await self._settle()
+        await self._settle(sequence)
         return True
 
-    async def _watch(self, ended: asyncio.Event) -> None:
+    async def _watch(self, sequence: int, ended: asyncio.Event) -> None:
         while not ended.is_set():
             try:
                 async with asyncio.timeout(CHECK_SECONDS):
                     await ended.wait()
             except TimeoutError:
-                if await self.check():
+                if await self.check(sequence):
                     return

@@ -71,7 +71,7 @@ class ShareDriver:
         self._targets: Targets | None = None
         self._locks_per_partition: int | None = None
         self._watch = CommitWatch(
-            self._inbox, lambda: self._subscription.names, self._settle_current
+            self._inbox, lambda: self._subscription.names, self._settle_committed
         )
         self._turn = asyncio.Lock()  # requests for Spark, prefetching and renewal take turns
         self._lag = Lag(self._group, self._subscription, self._ledger)
@@ -205,7 +205,7 @@ class ShareDriver:
     async def _leave(self, seat: Seat) -> None:
         member = seat.member
         self._watch.end()
-        await self._watch.check()
+        await self._watch.check(self._current.sequence)
         seat.prefetcher.stop()
         seat.locks.stop()
         seat.holds.stop()
@@ -248,10 +248,12 @@ class ShareDriver:
         await seat.settling.finish(self._subscription.topics, inherited=inherited)
         seat.holds.look()
 
-    async def _settle_current(self) -> None:
-        """Spark has committed the batch that it has, and has not said so yet."""
+    async def _settle_committed(self, sequence: int) -> None:
+        """Spark has committed this batch, and has not said so yet. It may have said so while we
+        waited for our turn, and have a later batch: that one is not finished."""
         async with self._turn:
-            await self._settle(self._current)
+            if sequence == self._current.sequence:
+                await self._settle(self._current)
 
     # --- acquiring --------------------------------------------------------------------------------
 
@@ -290,7 +292,7 @@ class ShareDriver:
         again and again, would otherwise use up deliveries of records that it never works on. Nor
         without renewal: the locks of prefetched records are older than those of their batch.
         """
-        self._watch.begin()
+        self._watch.begin(batch.sequence)
         seat = self._joined()
         if self._options.prefetch and seat.locks.possible and self._settled:
             seat.prefetcher.begin(limit)

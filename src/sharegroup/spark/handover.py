@@ -141,8 +141,12 @@ class Inbox:
                 f"ackLocation {self._folder} cannot be used: {error}; write a folder that the "
                 "driver may write to"
             ) from error
-        self._commits = dict.fromkeys(_files(self._folder), ("", None))  # of earlier batches
+        self.begin()
         self._opened = True
+
+    def begin(self) -> None:
+        """A batch begins: what lies here now is of earlier ones, see :meth:`committed`."""
+        self._commits = dict.fromkeys(_files(self._folder), ("", None))
 
     def discard(self, topics: Iterable[str]) -> None:
         """A query begins from nothing: what lies here of an earlier one is void."""
@@ -172,8 +176,8 @@ class Inbox:
         return found
 
     def committed(self, topics: Collection[str]) -> bool:
-        """Whether Spark has committed the batch that decisions came for since the last
-        :meth:`take`; False where that cannot be known."""
+        """Whether Spark has committed the batch that decisions came for since :meth:`begin` and the
+        last :meth:`take`; False where that cannot be known."""
         for path in _files(self._folder):
             if path not in self._commits:
                 content = _content(path) or {"topic": "", "commit": None}

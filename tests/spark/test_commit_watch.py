@@ -1,0 +1,29 @@
+"""Which commit in a checkpoint a batch waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.model.ids import TopicPartition
+from sharegroup.spark.handover import Inbox, Outbox
+
+DECISIONS = {TopicPartition("orders", 0): [[0, 9, 1, 0]]}
+
+
+def test_only_decisions_since_the_batch_began_tell_of_its_commit(tmp_path: Path) -> None:
+    inbox = Inbox(str(tmp_path), "group", AckType.RELEASE)
+    inbox.open()
+    outbox = Outbox(str(tmp_path))
+    first, second = tmp_path / "commit-0", tmp_path / "commit-1"
+    outbox.put(DECISIONS, str(first))
+    assert not inbox.committed(["orders"])
+    first.touch()
+    assert inbox.committed(["orders"])
+    inbox.begin()
+    assert not inbox.committed(["orders"])
+    outbox.put(DECISIONS, str(second))
+    assert not inbox.committed(["orders"])
+    second.touch()
+    assert inbox.committed(["orders"])
+    assert not inbox.committed(["others"])
