@@ -178,12 +178,13 @@ class Inbox:
     def committed(self, topics: Collection[str]) -> bool:
         """Whether Spark has committed the batch that decisions came for since :meth:`begin` and the
         last :meth:`take`; False where that cannot be known."""
+        known = self._commits  # :meth:`begin` may give the next batch another one meanwhile
         for path in _files(self._folder):
-            if path not in self._commits:
+            if path not in known:
                 content = _content(path) or {"topic": "", "commit": None}
                 commit = content["commit"]
-                self._commits[path] = content["topic"], None if commit is None else Path(commit)
-        found = [commit for topic, commit in self._commits.values() if topic in topics]
+                known[path] = content["topic"], None if commit is None else Path(commit)
+        found = [commit for topic, commit in known.values() if topic in topics]
         return bool(found) and all(commit is not None and commit.exists() for commit in found)
 
     def _contents(self, topics: set[str]) -> dict[Path, Any]:
