@@ -42,7 +42,7 @@ class Bench:
 
     server: RunningServer
     scale: Scale
-    loaded: dict[tuple[int, int], str] = field(default_factory=dict)
+    loaded: dict[tuple[int, int, int], str] = field(default_factory=dict)
     _names: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -68,11 +68,11 @@ class Bench:
         self.admin.start_group_at_earliest(group)
         return group
 
-    def loaded_topic(self, records: int, *, record_bytes: int = 100) -> str:
-        """A topic of 4 partitions with so many records, produced once for all rounds."""
-        wanted = (records, record_bytes)
+    def loaded_topic(self, records: int, *, record_bytes: int = 100, partitions: int = 4) -> str:
+        """A topic with so many records, produced once for all rounds."""
+        wanted = (records, record_bytes, partitions)
         if wanted not in self.loaded:
-            topic = self.new_topic()
+            topic = self.new_topic(partitions)
             self.tools.produce(topic, records, record_bytes=record_bytes)
             self.loaded[wanted] = topic
         return self.loaded[wanted]

@@ -19,7 +19,13 @@ from benchmarks import (
     share_drain_java,
     share_drain_members,
     small_batches,
+    spark_acknowledge,
+    spark_latency,
+    spark_many_partitions,
+    spark_memory,
+    spark_sockets,
     spark_source,
+    spark_tasks,
     start,
 )
 from benchmarks.benchmark import Benchmark
@@ -42,5 +48,12 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     lock_expiry.BENCHMARK,
     groups_at_rest.BENCHMARK,
     assignor.BENCHMARK,
-    spark_source.BENCHMARK,
+    spark_source.ONE_CORE,
+    spark_source.TWO_CORES,
+    spark_many_partitions.BENCHMARK,
+    spark_latency.BENCHMARK,
+    spark_acknowledge.BENCHMARK,
+    spark_sockets.BENCHMARK,
+    spark_memory.BENCHMARK,
+    spark_tasks.BENCHMARK,
 )

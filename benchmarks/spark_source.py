@@ -1,115 +1,86 @@
-"""The Spark source ``kafka-share`` against Spark's own Kafka source: rows/s into ``noop``.
+"""The Spark source ``kafka-share`` against Spark's own Kafka source: rows/s of 100 B records.
 
-Same session settings, same data, same trigger (availableNow), the time from start to end of the
-query with acknowledgement and commit included; each run in a process of its own, after a warm-up
-query in it. Both on PySpark 4.2.0, kept beside this environment's newer one. The third figure is
-the ratio of the two on the same server.
+Same session settings, same data in 4 partitions, same trigger (availableNow), the time from start
+to end of the query with acknowledgement and commit included; each source in a session of its own,
+after a warm-up query in it. Both on PySpark 4.2.0, kept beside this environment's newer one.
+``noop`` throws the rows away, Parquet writes them. "Whole" leaves the size of a batch to the
+source: all 5 M on our broker; Apache Kafka's locks allow 40,000 in flight in 4 partitions, whatever
+the query asks for. The third figure is the ratio of the two on the same server in the same round.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import json
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+from typing import Any
 
 from benchmarks.benchmark import Bench, Benchmark, Row
-from benchmarks.spark_jars import connector_jars, pyspark_folder
-from sharegroup.client import Admin
+from benchmarks.spark_session import KAFKA, SHARE, drained
 
-ROOT = Path(__file__).resolve().parents[1]
 RECORDS = 5_000_000
-WARM_UP_RECORDS = 100_000
-RUN_SECONDS = 600
-LOCKS_SETTING = "group.share.max.partition.max.record.locks"
+BATCH = 100_000
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "noop": ("noop, whole", {"sink": "noop"}),
+    "parquet": ("Parquet, whole", {"sink": "parquet"}),
+    "noop-batches": ("noop, 100,000 a batch", {"sink": "noop", "maxOffsetsPerTrigger": BATCH}),
+    "parquet-batches": (
+        "Parquet, 100,000 a batch",
+        {"sink": "parquet", "maxOffsetsPerTrigger": BATCH},
+    ),
+}
+TARGET = "≥ 1.2 on ours, ≥ 0.8 on Kafka"
 
-_runs = itertools.count(1)
 
-
-def run(bench: Bench) -> dict[str, float]:
+def measure(bench: Bench, cores: int) -> dict[str, float]:
+    """Every case by both sources."""
     bench.server.prepare()
     bench.server.start()
     records = bench.scale.records(RECORDS)
-    topic, warm_up = bench.loaded_topic(records), bench.loaded_topic(WARM_UP_RECORDS)
+    topic = bench.loaded_topic(records)
     rates: dict[str, float] = {}
-    for cores in (1, 2):
-        ours = _rate(bench, "kafka-share", topic, warm_up, cores)
-        theirs = _rate(bench, "kafka", topic, warm_up, cores)
-        rates |= {f"spark-share-{cores}": ours, f"spark-kafka-{cores}": theirs}
-        rates[f"spark-ratio-{cores}"] = ours / theirs
+    for kind in (SHARE, KAFKA):
+        asked = [{"topic": topic, **case} for _, case in CASES.values()]
+        results = drained(bench, kind, asked, cores=cores)
+        for name, result in zip(CASES, results, strict=True):
+            if result["rows"] != records:
+                raise RuntimeError(f"{kind}, {name}: {result['rows']} rows")
+            rates[_key(kind, name, cores)] = records / result["seconds"]
+    for name in CASES:
+        ours, theirs = (rates[_key(kind, name, cores)] for kind in (SHARE, KAFKA))
+        rates[_key("ratio", name, cores)] = ours / theirs
     return rates
 
 
-def _rate(bench: Bench, kind: str, topic: str, warm_up: str, cores: int) -> float:
-    """Rows/s of one query."""
-    options = {}
-    if kind == "kafka-share" and bench.server.name != "sharegroup":
-        # Our broker takes what the source asks for by itself.
-        options["recordLocksPerPartition"] = asyncio.run(_locks_max(bench.bootstrap))
-    with tempfile.TemporaryDirectory() as folder:
-        job = {
-            "format": kind,
-            "jars": connector_jars() if kind == "kafka" else [],
-            "bootstrap": bench.bootstrap,
-            "topic": topic,
-            "warm_up": warm_up,
-            "cores": cores,
-            "options": options,
-            "folder": folder,
-            "run": str(next(_runs)),
-        }
-        path = os.pathsep.join(map(str, (pyspark_folder(), ROOT / "src", ROOT)))
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.spark_program", json.dumps(job)],
-            env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-        )
-    results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if not results:
-        raise RuntimeError(f"the {kind} query failed:\n{done.stderr[-3000:]}")
-    result = json.loads(results[0].removeprefix("RESULT "))
-    if result["rows"] != bench.scale.records(RECORDS):
-        raise RuntimeError(f"{kind} read {result['rows']} rows")
-    return float(result["rows"] / result["seconds"])
-
-
-async def _locks_max(bootstrap: str) -> str:
-    """Record locks per partition: the most that the server allows. They bound a batch."""
-    async with Admin(bootstrap) as admin:
-        [node] = (await admin.describe_cluster()).nodes
-        return str((await admin.describe_configs("broker", str(node.node_id)))[LOCKS_SETTING].value)
+def _key(kind: str, case: str, cores: int) -> str:
+    return f"spark-{kind.removeprefix('kafka-')}-{case}-{cores}"
 
 
 def _rows(cores: int) -> tuple[Row, ...]:
-    where = f"Spark local[{cores}]"
-    return (
-        Row(
-            key=f"spark-share-{cores}",
-            title=f"{where}, kafka-share",
-            unit="rows/s",
-            higher_is_better=True,
-        ),
-        Row(
-            key=f"spark-kafka-{cores}",
-            title=f"{where}, Spark's own Kafka source",
-            unit="rows/s",
-            higher_is_better=True,
-        ),
-        Row(
-            key=f"spark-ratio-{cores}",
-            title=f"{where}, kafka-share over Spark's own",
-            unit="times",
-            higher_is_better=True,
-            target="≥ 1.2 on ours, ≥ 0.8 on Kafka",
-        ),
+    rows: list[Row] = []
+    for name, (title, _) in CASES.items():
+        where = f"Spark local[{cores}], {title}"
+        for kind, what in ((SHARE, "kafka-share"), (KAFKA, "Spark's own Kafka source")):
+            key = _key(kind, name, cores)
+            rows.append(
+                Row(key=key, title=f"{where}: {what}", unit="rows/s", higher_is_better=True)
+            )
+        rows.append(
+            Row(
+                key=_key("ratio", name, cores),
+                title=f"{where}: ratio",
+                unit="times",
+                higher_is_better=True,
+                target=TARGET,
+            )
+        )
+    return tuple(rows)
+
+
+def _benchmark(cores: int) -> Benchmark:
+    return Benchmark(
+        name=f"spark-source-{cores}",
+        rows=_rows(cores),
+        run=lambda bench: measure(bench, cores),
+        fresh_server=True,
     )
 
 
-BENCHMARK = Benchmark(name="spark-source", rows=(*_rows(1), *_rows(2)), run=run, fresh_server=True)
+ONE_CORE, TWO_CORES = _benchmark(1), _benchmark(2)

@@ -9,8 +9,10 @@ from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
+OURS = "ours, durable"
 PEER = "Apache Kafka 4.3.1"
 SHORT_LOCKS = "group.share.min.record.lock.duration.ms=1000"  # a group may then ask for them
+MANY_LOCKS = "group.share.max.partition.max.record.locks=10000"  # the most that Kafka takes
 
 
 def ours_durable(folder: Path) -> RunningServer:
@@ -25,11 +27,11 @@ def ours_system_flush(folder: Path) -> RunningServer:
 
 def apache_kafka(folder: Path) -> RunningServer:
     """One node, KRaft, with the heap and JVM options of Kafka's own start script."""
-    return KafkaBroker(folder, SHORT_LOCKS)
+    return KafkaBroker(folder, SHORT_LOCKS, MANY_LOCKS)
 
 
 SYSTEMS: dict[str, Callable[[Path], RunningServer]] = {
-    "ours, durable": ours_durable,
+    OURS: ours_durable,
     "ours, flush.policy=system": ours_system_flush,
     PEER: apache_kafka,
 }

@@ -1,0 +1,72 @@
+"""`python -m benchmarks.spark_pictures`: draws docs/spark-tasks.png and docs/spark-memory.png.
+
+From the samples in docs/benchmarks.json, where `make bench ARGS="--write-docs"` left them.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks import spark_memory, spark_tasks
+from benchmarks.systems import OURS, PEER
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+STYLES = {"share": "o-", "kafka": "s--", "kafka-split": "^:"}
+
+Samples = dict[str, dict[str, list[float]]]
+
+
+def medians(samples: Samples, keys: dict[int, str], system: str) -> dict[int, float]:
+    """The median of each key that has samples."""
+    found = {at: samples.get(key, {}).get(system, []) for at, key in keys.items()}
+    return {at: statistics.median(values) for at, values in found.items() if values}
+
+
+def draw_tasks(axes: Axes, samples: Samples) -> None:
+    """Records/s by tasks, on our broker."""
+    for series, (name, _, asked) in spark_tasks.SERIES.items():
+        keys = {tasks: spark_tasks.key(series, tasks) for tasks in asked}
+        rates = medians(samples, keys, OURS)
+        if list(rates) == [1]:  # it has no more tasks, however many cores there are
+            rates = dict.fromkeys(spark_tasks.TASKS, rates[1])
+        axes.plot(list(rates), list(rates.values()), STYLES[series], label=name)
+    axes.set_xticks(spark_tasks.TASKS)
+    axes.set_xlabel("Spark tasks")
+    axes.set_ylabel("records/s")
+    axes.set_ylim(bottom=0)
+    axes.set_title("One Kafka partition, 5 ms of work per record")
+    axes.legend()
+
+
+def draw_memory(axes: Axes, samples: Samples) -> None:
+    """Memory of the source process by records read, on our broker and on Apache Kafka."""
+    keys = {step: spark_memory.key(step) for step in range(1, spark_memory.STEPS + 1)}
+    for system in (OURS, PEER):
+        sizes = medians(samples, keys, system)
+        axes.plot(list(sizes), list(sizes.values()), "o-", label=system)
+    axes.set_xlabel("million records read")
+    axes.set_ylabel("MiB resident")
+    axes.set_ylim(bottom=0)
+    axes.set_title("Process of the Spark source")
+    axes.legend()
+
+
+def main() -> None:
+    mpl.use("Agg")
+    samples: Any = json.loads((DOCS / "benchmarks.json").read_text())["samples"]
+    for name, draw in (("spark-tasks.png", draw_tasks), ("spark-memory.png", draw_memory)):
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        draw(figure.add_subplot(), samples)
+        figure.savefig(DOCS / name, dpi=110)
+        print(DOCS / name)
+
+
+if __name__ == "__main__":
+    main()
