@@ -1,11 +1,12 @@
-"""336,776 flights through a broker, a share group and Spark, with two kills on the way.
+"""336,776 flights through a broker, a share group and Spark, with three kills on the way.
 
     python examples/flights.py [--quick] [--no-spark] [--data FOLDER] [--output FOLDER]
 
 A broker starts in a fresh folder. All flights that left New York City in 2013 are produced. Six
-share consumers divide four partitions among them, while Spark reads the same topic through a share
-group of its own. In the middle one consumer is killed, then the broker (kill -9); it is started
-again, and everybody goes on. At the end all of it is checked. Exit status 0: the check holds.
+share consumers divide four partitions among them, while a Spark query works on the same topic
+through a share group of its own, with an answer for every flight. Spark is killed (kill -9) and
+started again, then one consumer is killed, then the broker, which is started again, and everybody
+goes on. At the end all of it is checked. Exit status 0: the check holds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from flights_demo import check, dataset, picture, pool_worker, spark_statistics
+from flights_demo import check, dataset, picture, pool_worker, spark_gate
 from flights_demo.journal import read_journals
 from flights_demo.processes import Broker, Child, ChildFailed
 from flights_demo.produce import TOPIC, produce
@@ -32,8 +33,9 @@ from flights_demo.watch import Watch
 from sharegroup import SharegroupError
 
 WORKERS = 6
-KILL_WORKER_AT, KILL_BROKER_AT = 0.25, 0.5
+KILL_SPARK_AT, KILL_WORKER_AT, KILL_BROKER_AT = 0.1, 0.25, 0.5
 QUICK_EVERY = 16
+PER_BATCH = 40_000  # several batches on purpose, so that the kills fall into some
 SECONDS_MAX = 600
 
 
@@ -48,19 +50,21 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
         bar = progress.add_task("produced", total=len(flights))
         await produce(broker.address, flights, lambda n: progress.update(bar, completed=n))
 
-        groups = [pool_worker.GROUP] + [spark_statistics.GROUP] * options.spark
+        groups = [pool_worker.GROUP] + [spark_gate.GROUP] * options.spark
         bars = {name: progress.add_task(name, total=len(flights), start=False) for name in groups}
         watch = Watch(broker, progress, bars)
         if options.spark:
             console.print("Spark is starting")
             spark = await stack.enter_async_context(spark_job(broker, options))
-            await watch.until(lambda: watch.done[spark_statistics.GROUP] > 0, spark)
+            await kill_spark(watch, spark, len(flights))
         console.print(f"{WORKERS} consumers are starting")
         workers = [worker(number, broker, options) for number in range(1, WORKERS + 1)]
         for one in workers:
             await stack.enter_async_context(one)
         await run_pool(watch, broker, workers, len(flights))
         if options.spark:
+            await watch.until(lambda: watch.done[spark_gate.GROUP] == len(flights), spark)
+            spark.finish()  # it makes the statistics
             await watch.until(lambda: spark.status == 0, spark)
 
         findings = await check.check_broker(broker.address, TOPIC, groups, len(flights))
@@ -69,12 +73,28 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
     findings["What the kills left to do again"] = check.check_kills(batches)
     statistics = check.expected_statistics(flights)
     if options.spark:
+        rows = check.read_tables(options.output / "gate")
+        findings["Spark's tables"] = check.check_tables(flights, rows)
         found = check.read_statistics(options.output / "statistics")
-        findings["Spark's Parquet files"] = check.check_spark(statistics, found)
+        findings["Spark's statistics"] = check.check_statistics(statistics, found)
         statistics = found
     console.print(verdict_table(findings))
     picture.draw(options.output / "flights.png", statistics, batches, watch)
     return all(one.ok for section in findings.values() for one in section)
+
+
+async def kill_spark(watch: Watch, spark: Child, flights: int) -> None:
+    """Kill Spark when it has begun, start it again, and wait until it goes on."""
+
+    def done() -> int:
+        return watch.done[spark_gate.GROUP]
+
+    await watch.until(lambda: done() >= KILL_SPARK_AT * flights, spark)
+    await watch.kill(spark)
+    before = done()
+    await spark.start()  # with the same checkpoint: the batch in hand runs again
+    await watch.until(lambda: done() > before, spark)
+    watch.back(spark)
 
 
 async def run_pool(watch: Watch, broker: Broker, workers: list[Child], flights: int) -> None:
@@ -116,9 +136,9 @@ def spark_job(broker: Broker, options: argparse.Namespace) -> Child:
     return Child(
         "Spark",
         options.output / "spark.log",
-        *("flights_demo.spark_statistics", "--bootstrap", broker.address),
-        *("--checkpoint", str(options.data / "checkpoint")),
-        *("--output", str(options.output / "statistics")),
+        *("flights_demo.spark_gate", "--bootstrap", broker.address),
+        *("--data", str(options.data / "spark"), "--output", str(options.output)),
+        *("--per-batch", str(PER_BATCH // (QUICK_EVERY if options.quick else 1))),
     )
 
 
@@ -151,7 +171,8 @@ async def limited(options: argparse.Namespace, console: Console) -> bool:
 def fresh_output(folder: Path) -> None:
     """Make the folder, without what an earlier run has left there."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / "statistics", ignore_errors=True)
+    for table in ("gate", "statistics"):
+        shutil.rmtree(folder / table, ignore_errors=True)
     for old in (folder / "flights.png", *folder.glob("*.log")):
         old.unlink(missing_ok=True)
 

@@ -1,5 +1,5 @@
 """The parts of ``examples/flights.py``: the workload (``produce``, ``pool_worker``,
-``spark_statistics``), the broker and its fate (``processes``, ``watch``), and the judge, which
+``spark_gate``), the broker and its fate (``processes``, ``watch``), and the judge, which
 shares nothing with them but the data (``dataset``, ``journal``, ``check``, ``report``,
 ``picture``).
 """

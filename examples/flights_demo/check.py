@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.dataset
 import pyarrow.parquet
 
 from flights_demo.dataset import Flight
@@ -156,6 +157,42 @@ def check_kills(batches: Collection[Batch]) -> list[Finding]:
 # --- Spark ----------------------------------------------------------------------------------------
 
 
+class Row(NamedTuple):
+    """One flight in Spark's tables: the answer that it got, and at which delivery."""
+
+    id: int
+    ack: str
+    delivery_count: int
+
+
+def read_tables(folder: Path) -> list[Row]:
+    """What Spark has written, of all batches."""
+    tables = pyarrow.dataset.dataset(folder, format="parquet", partitioning="hive")
+    return [Row(**row) for row in tables.to_table(columns=list(Row._fields)).to_pylist()]
+
+
+def check_tables(flights: Collection[Flight], rows: Collection[Row]) -> list[Finding]:
+    """Every flight is in one table, once; the very late ones are there from a later delivery."""
+    found = {row.id: row for row in rows}
+    departed = [one.id for one in flights if one.dep_time is not None]
+    cancelled = [one.id for one in flights if one.dep_time is None]
+    late = [one.id for one in flights if (one.dep_delay or 0) >= VERY_LATE_MINUTES]
+    acks = {flight: row.ack for flight, row in found.items()}
+    deliveries = [found[flight].delivery_count for flight in late if flight in found]
+    return [
+        Finding("accepted", sum(acks.get(one) == "accept" for one in departed), len(departed)),
+        Finding(
+            "rejected: cancelled flights",
+            sum(acks.get(one) == "reject" for one in cancelled),
+            len(cancelled),
+        ),
+        Finding("in no table", sum(one.id not in found for one in flights), 0),
+        Finding("twice in the tables", len(rows) - len(found), 0),
+        Finding("very late, and accepted at once", deliveries.count(1), 0),
+        Finding("put back, came again, accepted", len(deliveries) - deliveries.count(1)),
+    ]
+
+
 def expected_statistics(flights: Iterable[Flight]) -> Statistics:
     """From the file alone."""
     delays: dict[tuple[str, str, str], list[int]] = defaultdict(list)
@@ -179,7 +216,7 @@ def read_statistics(folder: Path) -> Statistics:
     }
 
 
-def check_spark(expected: Statistics, found: Statistics) -> list[Finding]:
+def check_statistics(expected: Statistics, found: Statistics) -> list[Finding]:
     """Every row is there, and its numbers are those of the file."""
     same = [key for key in expected if key in found and _same(expected[key], found[key])]
     return [

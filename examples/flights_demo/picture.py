@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
-from flights_demo import pool_worker, spark_statistics
+from flights_demo import pool_worker, spark_gate
 from flights_demo.check import Statistics
 from flights_demo.journal import Batch, Verdict
 from flights_demo.watch import Kill, Watch
@@ -49,14 +49,14 @@ def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Wa
         figure = Figure(figsize=(12, 13), dpi=130, facecolor="white", layout=layout)
         top, middle, bottom = figure.subplots(3, height_ratios=(4, 3, 2.4))
         _draw_delays(top, statistics)
-        start = min((batch.decided_at for batch in batches), default=0.0)
+        start = _start(batches, watch)
         last = max((one[-1].at - start for one in watch.samples.values() if one), default=1.0)
         _draw_progress(middle, batches, watch, start)
         _draw_in_flight(bottom, batches, watch, start)
         _name_kills(middle, watch.kills, start)
         for axes in (middle, bottom):
             _mark_kills(axes, watch.kills, start)
-            axes.set_xlim(-0.1 * last, 1.02 * last)
+            axes.set_xlim(-0.02 * last, 1.02 * last)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g} s"))
             _legend(axes)
@@ -131,20 +131,27 @@ def _mark_peaks(axes: Axes, means: dict[str, dict[date, float]]) -> None:
 # --- the queue ------------------------------------------------------------------------------------
 
 
+def _start(batches: Sequence[Batch], watch: Watch) -> float:
+    """When the first flight was done."""
+    decided = [batch.decided_at for batch in batches]
+    done = [one.at for samples in watch.samples.values() for one in samples if one.done]
+    return min(decided + done, default=0.0)
+
+
 def _draw_progress(axes: Axes, batches: Sequence[Batch], watch: Watch, start: float) -> None:
     accepted = _running_total(
         (batch.confirmed_at, _count(batch, "accept")) for batch in batches if batch.confirmed_at
     )
     axes.fill_between(*_xy(accepted, start), color=ACCEPTED, alpha=0.12, linewidth=0, step="post")
     axes.step(*_xy(accepted, start), color=ACCEPTED, where="post", linewidth=2.4, label="accepted")
-    stats = [(one.at, one.done) for one in watch.samples.get(spark_statistics.GROUP, ())]
-    if stats:
+    gate = [(one.at, one.done) for one in watch.samples.get(spark_gate.GROUP, ())]
+    if gate:
         axes.step(
-            *_xy(stats, start),
+            *_xy(gate, start),
             color=SPARK,
             where="post",
             linewidth=2,
-            label="acknowledged by Spark",
+            label="answered for by Spark",
         )
     axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
     _title(
@@ -182,14 +189,12 @@ def _mark_kills(axes: Axes, kills: Sequence[Kill], start: float) -> None:
 
 def _name_kills(axes: Axes, kills: Sequence[Kill], start: float) -> None:
     for number, kill in enumerate(kills):
-        side = 1 if number % 2 else -1  # the first on the left, the second on the right
         axes.annotate(
             f"kill -9 {kill.name}",
             (kill.at - start, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(5 * side, -12),
+            xytext=(5, -12 - 13 * number),  # each on a line of its own: kills may be close
             textcoords="offset points",
-            ha="left" if side == 1 else "right",
             color=KILL,
             fontsize=9.5,
         )

@@ -76,10 +76,15 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
 
+    def finish(self) -> None:
+        """SIGTERM: it ends when it has done what is left to do."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+
     async def stop(self) -> int | None:
         """SIGTERM, and SIGKILL for what is left then; the exit status."""
         if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
+            self.finish()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(STOP_SECONDS):
                     await self._process.wait()

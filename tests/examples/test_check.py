@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from flights_demo.check import (
     Finding,
+    Row,
     check_kills,
     check_pool,
-    check_spark,
+    check_statistics,
+    check_tables,
     expected_statistics,
+    read_tables,
 )
 from flights_demo.dataset import Flight, flights
 from flights_demo.journal import Batch, Decision, Journal, read_journals
@@ -96,14 +101,53 @@ def test_the_statistics_are_compared_row_by_row() -> None:
     expected = expected_statistics([*FLIGHTS, flight(3, None, carrier="AA")])
     united, american = ("EWR", "UA", "2013-01-01"), ("EWR", "AA", "2013-01-01")
     assert expected == {united: (2, 202.5), american: (0, None)}
-    assert wrong(check_spark(expected, dict(expected))) == set()
+    assert wrong(check_statistics(expected, dict(expected))) == set()
     counted_twice = {**expected, united: (4, 202.5)}
-    assert wrong(check_spark(expected, counted_twice)) == {
+    assert wrong(check_statistics(expected, counted_twice)) == {
         "departures",
         "rows with equal count and mean delay",
     }
-    assert wrong(check_spark(expected, {**expected, united: (2, 202.6)}))
-    assert wrong(check_spark(expected, {united: expected[united]}))
+    assert wrong(check_statistics(expected, {**expected, united: (2, 202.6)}))
+    assert wrong(check_statistics(expected, {united: expected[united]}))
+
+
+TABLES = [Row(0, "accept", 1), Row(1, "reject", 1), Row(2, "accept", 2)]
+
+
+def test_tables_with_every_flight_once_are_good() -> None:
+    assert wrong(check_tables(FLIGHTS, TABLES)) == set()
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        pytest.param(TABLES[1:], "in no table", id="missing"),
+        pytest.param([*TABLES, TABLES[0]], "twice in the tables", id="twice"),
+        pytest.param([Row(0, "reject", 1), *TABLES[1:]], "accepted", id="rejected"),
+        pytest.param(
+            [TABLES[0], Row(1, "accept", 1), TABLES[2]],
+            "rejected: cancelled flights",
+            id="cancelled-and-accepted",
+        ),
+        pytest.param(
+            [*TABLES[:2], Row(2, "accept", 1)],
+            "very late, and accepted at once",
+            id="late-and-accepted-at-once",
+        ),
+    ],
+)
+def test_what_is_wrong_in_the_tables_is_found(rows: list[Row], complaint: str) -> None:
+    assert complaint in wrong(check_tables(FLIGHTS, rows))
+
+
+def test_the_tables_are_read_from_all_batches(tmp_path: Path) -> None:
+    for batch, row in enumerate(TABLES):
+        folder = tmp_path / f"batch={batch}" / f"ack={row.ack}"
+        folder.mkdir(parents=True)
+        columns = {"id": [row.id], "delivery_count": [row.delivery_count]}
+        pyarrow.parquet.write_table(pa.table(columns), folder / "part-0.parquet")
+        (folder.parent / "_SUCCESS").touch()
+    assert sorted(read_tables(tmp_path)) == sorted(TABLES)
 
 
 def test_a_journal_tells_what_was_confirmed(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def address(printed: str) -> tuple[str, int]:
 
 
 @pytest.mark.process
-def test_every_flight_is_where_it_should_be_after_two_kills(tmp_path: Path) -> None:
+def test_every_flight_is_where_it_should_be_after_the_kills(tmp_path: Path) -> None:
     printed = run(tmp_path, "--no-spark")
     assert "✗" not in printed
     assert "kill -9 consumer-1" in printed
@@ -54,9 +54,13 @@ def test_every_flight_is_where_it_should_be_after_two_kills(tmp_path: Path) -> N
 
 
 @pytest.mark.spark
-def test_spark_counts_each_flight_once_though_the_broker_is_killed(tmp_path: Path) -> None:
+def test_spark_answers_for_each_flight_once_though_it_and_the_broker_are_killed(
+    tmp_path: Path,
+) -> None:
     printed = run(tmp_path)
     assert "✗" not in printed
+    assert "kill -9 Spark" in printed
+    assert re.search(r"twice in the tables +0 +0 +✓", printed)
     assert re.search(r"departures +20,532 +20,532 +✓", printed)
 
 
