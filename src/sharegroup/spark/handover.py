@@ -212,6 +212,8 @@ def _number(path: Path) -> int:
 def _content(path: Path) -> Any:
     try:
         content = json.loads(path.read_text())
+    except FileNotFoundError:  # dropped meanwhile: its batch is settled
+        return None
     except (OSError, ValueError) as error:
         log.error("%s cannot be read, its decisions have no effect: %s", path, error)
         return None
