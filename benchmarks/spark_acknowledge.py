@@ -1,7 +1,7 @@
 """What an answer for every record costs: the sink ``kafka-share`` with ``accept`` for each of them,
 against a query whose batches are acknowledged as a whole (into ``noop``).
 
-availableNow over 20 batches of records of 100 B, local[2]; the figure is the median time of a batch.
+availableNow over 20 batches of records of 100 B, local[2]; the figure is the median time of one.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ needs besides.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import socket
@@ -116,18 +117,17 @@ def _memory(running: StreamingQuery) -> list[tuple[int, int]]:
     curve: list[tuple[int, int]] = []
     while not running.awaitTermination(SAMPLE_SECONDS):  # type: ignore[arg-type]
         rows = sum(progress["numInputRows"] for progress in running.recentProgress)
-        sizes = [_resident(process) for process in _source_processes()]
-        if sizes:
-            curve.append((rows, sum(sizes)))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one has just ended
+            sizes = [_resident(process) for process in _source_processes()]
+            curve += [(rows, size) for size in sizes]
     return curve
 
 
 def _source_processes() -> list[Path]:
     """Those of our own session: the others are not its grandchildren."""
-    jvms = _children(os.getpid())
     return [
         process
-        for jvm in jvms
+        for jvm in _children(os.getpid())
         for process in _children(int(jvm.name))
         if SOURCE_PROCESS in (process / "cmdline").read_bytes()
     ]

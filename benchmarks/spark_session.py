@@ -120,7 +120,13 @@ def run_queries(
             process.wait()
         if failed:
             errors.seek(0)
-            raise RuntimeError(f"the Spark session failed:\n{errors.read()[-3000:]}")
+            raise RuntimeError(f"the Spark session failed:\n{_cause(errors.read())}")
+
+
+def _cause(said: str) -> str:
+    """Of what a session printed: Python's own lines, if there are any."""
+    lines = [line for line in said.splitlines() if not line.lstrip().startswith("at ")]
+    return "\n".join(lines)[-3000:]
 
 
 def _started(job: dict[str, Any], errors: IO[str]) -> subprocess.Popen[str]:

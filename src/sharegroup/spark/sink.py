@@ -83,6 +83,7 @@ class ShareSink:
         if decisions and self._options.ack_location is not None:
             commit = commit_file(self._options.checkpoint, batch_id)
             Outbox(self._options.ack_location).put(decisions.lists(), commit)
+        leave_modules_out_of_collections()
 
 
 class ShareStreamWriter(DataSourceStreamArrowWriter):
