@@ -5,23 +5,28 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import confluent_kafka
 from rich.table import Table
 
 from benchmarks.benchmark import Benchmark, Row
 from benchmarks.runner import Results
+from benchmarks.spark_jars import SPARK
 from benchmarks.systems import PEER
 
 MISSING = "–"
 PAGE = """# Benchmarks
 
-Written by `make bench ARGS="--write-docs"`: do not edit. Medians of {rounds} alternating rounds,
-same clients, on {machine}, {when}; the figures of one row are of one run (`--only` measures
-some rows anew and keeps the others). How each row is measured stands in the docstring of
-its file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json).
+Written by `make bench ARGS="--write-docs"`: do not edit. Medians of alternating rounds, same
+clients, on {machine}, {when}, with {versions}.
+The figures of one row are of one run (`--only` measures some rows anew and keeps the others).
+*Rounds*: how many were measured. *Spread*: half of what lies between the lowest and the highest, in
+per cent of the median, for each system. How each row is measured stands in the docstring of its
+file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json).
 
 {table}
 """
@@ -48,12 +53,14 @@ def lines(
         *systems,
         *(f"{system.removeprefix('ours, ')} ÷ Kafka" for system in ours),
         "target",
+        "rounds",
+        "spread",
     ]
     table = [
         [row.title, row.unit]
         + [value_text(results.median(row.key, system)) for system in systems]
         + [ratio_text(row, results, system) for system in ours]
-        + [row.target]
+        + [row.target, *repeated(results.samples[row.key], systems)]
         for benchmark in benchmarks
         for row in benchmark.rows
     ]
@@ -66,6 +73,16 @@ def value_text(value: float | None) -> str:
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def repeated(samples: Mapping[str, Sequence[float]], systems: Sequence[str]) -> tuple[str, str]:
+    """How many rounds a row has, and how far its samples lie from their median."""
+    measured = [samples[system] for system in systems if samples.get(system)]
+    rounds = max(map(len, measured), default=0)
+    if rounds < 2:
+        return str(rounds or MISSING), MISSING
+    spreads = [(max(one) - min(one)) / 2 / (statistics.median(one) or 1) for one in measured]
+    return str(rounds), " / ".join(f"{spread:.0%}" for spread in spreads)
 
 
 def ratio_text(row: Row, results: Results, system: str) -> str:
@@ -114,7 +131,14 @@ def write_json(path: Path, results: Results, rounds: int) -> None:
     path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def write_page(path: Path, table: str, rounds: int) -> None:
+def versions() -> str:
+    """Whose programs were measured."""
+    rdkafka = confluent_kafka.libversion()[0]
+    return f"{PEER}, librdkafka {rdkafka}, PySpark {SPARK} in Spark's rows"
+
+
+def write_page(path: Path, table: str) -> None:
     """The table as a page of the documentation."""
     when = datetime.now(UTC).date().isoformat()
-    path.write_text(PAGE.format(rounds=rounds, machine=machine(), when=when, table=table))
+    filled = PAGE.format(machine=machine(), when=when, versions=versions(), table=table)
+    path.write_text(filled)
