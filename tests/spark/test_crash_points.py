@@ -16,6 +16,7 @@ from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.handover import Outbox
+from sharegroup.spark.sigterm import source_stopping
 from sharegroup.spark.source import ShareStreamReader
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
@@ -153,7 +154,8 @@ class Query:
         assert reader._loop is not None
         reader._loop.run(_end_all(reader))
         reader._loop.close()
-        raise Crashed
+        with source_stopping(reader):  # here the process lives on, and wants its SIGTERM back
+            raise Crashed
 
     def stops(self) -> None:
         """As by query.stop()."""
