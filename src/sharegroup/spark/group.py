@@ -12,6 +12,7 @@ from sharegroup.client.cluster import Cluster
 from sharegroup.client.descriptions import OffsetSpec, PartitionRecords, ShareGroupOffset
 from sharegroup.model.errors import (
     ConfigError,
+    GroupAuthorizationFailed,
     GroupIdNotFound,
     InvalidConfig,
     KafkaError,
@@ -245,3 +246,11 @@ class GroupView:
             raise ConfigError(
                 f"the broker refuses {configs} for the group {self._group_id}: {error}"
             ) from error
+        except GroupAuthorizationFailed as error:
+            remedy = (
+                f"allow this user ALTER_CONFIGS on the group {self._group_id}, or set "
+                f"{', '.join(f'{name}={value}' for name, value in configs.items())} for it yourself"
+            )
+            if self._asks_for_a_beginning:
+                raise ConfigError(f"the group may not be configured: {remedy}") from error
+            log.warning("batches stay within the group's own record locks: %s", remedy)
