@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.model.errors import ConfigError
+from sharegroup.spark import sigterm
 from sharegroup.spark.source import ShareStreamReader
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
@@ -176,6 +177,16 @@ def test_stopping_gives_back_what_spark_never_saw(
     assert max(seen.values()) == 1
 
 
+@pytest.fixture
+def no_source_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sources of other tests in this process, which crashed there, do not count."""
+    monkeypatch.setattr(sigterm, "_running", set())
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("no_source_runs")
 def test_sigterm_is_as_before_when_the_last_source_has_stopped(reader: Reader, topic: str) -> None:
     before = signal.getsignal(signal.SIGTERM)
     one, two = reader(), reader()

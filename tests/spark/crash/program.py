@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCE_RUNNER = "python_streaming_source_runner"
 SINK_RUNNER = "python_streaming_sink_runner"
 DAEMON = "pyspark.daemon"
+WORKERS = ("pyspark.worker", SINK_RUNNER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,13 @@ def processes() -> Iterator[Process]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_text().rpartition(")")[2].split()
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (
+                (entry / "cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+                .strip()
+            )
         except OSError:
             continue  # it has ended meanwhile
         yield Process(int(entry.name), int(stat[1]), int(stat[3]), command)
@@ -86,9 +93,10 @@ class Program:
         return [p.pid for p in self._own() if p.pid in workers and SINK_RUNNER in p.command]
 
     def workers(self) -> list[int]:
-        """The processes that run tasks, the sink's commit and the planning."""
+        """The processes that run tasks and the sink's commit. Without those that plan a query or
+        look for its source: their end is the end of `start()`, and there is no query yet."""
         own = list(self._own())
-        daemons = {process.pid for process in own if DAEMON in process.command}
+        daemons = {p.pid for p in own if DAEMON in p.command and p.command.endswith(WORKERS)}
         return [process.pid for process in own if process.parent in daemons]
 
     def _own(self) -> list[Process]:
