@@ -115,7 +115,9 @@ def _connection(address: tuple[str, int]) -> socket.socket:
 def _memory(running: StreamingQuery) -> list[tuple[int, int]]:
     """While the query runs: rows so far, and resident bytes of the process of the source."""
     curve: list[tuple[int, int]] = []
-    while not running.awaitTermination(SAMPLE_SECONDS):  # type: ignore[arg-type]
+    pause = threading.Event()
+    while running.isActive:
+        pause.wait(SAMPLE_SECONDS)
         rows = sum(progress["numInputRows"] for progress in running.recentProgress)
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one has just ended
             sizes = [_resident(process) for process in _source_processes()]

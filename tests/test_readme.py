@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,9 @@ def run_example(text: str, server: SharegroupServer, folder: Path) -> str:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> SharegroupServer:
+def server(tmp_path: Path) -> Iterator[SharegroupServer]:
     with SharegroupServer(tmp_path) as started:
-        yield started  # type: ignore[misc]
+        yield started
 
 
 @pytest.mark.process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -167,17 +168,12 @@ def test_a_batch_that_the_byte_limit_cut_off_is_left_for_the_next_fetch() -> Non
 def test_damage_is_an_error_or_the_same_rows_never_wrong_ones(
     at: int, flip: int, codec: int
 ) -> None:
-    good = encoded([(b"key", b"value" * n, n, [("h", b"x")]) for n in range(9)], codec=codec)
-    batch = bytearray(good)
+    batch = encoded([(b"key", b"value" * n, n, [("h", b"x")]) for n in range(9)], codec=codec)
     batch[61 + at % (len(batch) - 61)] ^= flip
     with pytest.raises(CorruptMessage):
         decoded(bytes(batch))  # the checksum tells
-    try:
-        decoded(signed(batch))  # a producer that signs nonsense: any rows, but no crash
-    except CorruptMessage:
-        pass
-    else:
-        assert len(batch) == len(good)
+    with contextlib.suppress(CorruptMessage):
+        decoded(signed(batch))  # a producer that signs nonsense: it gives valid rows, or this error
 
 
 def test_who_set_the_time_of_a_record() -> None:

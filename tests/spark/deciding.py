@@ -97,6 +97,15 @@ class Query:
         self.offset = end
         return seen
 
+    def available_now(self, decide: Decide) -> Counter[bytes]:
+        """A run over what is there now, to its end."""
+        self.reader.prepareForTriggerAvailableNow()
+        found: Counter[bytes] = Counter()
+        while (end := self.next()) is not None:
+            found.update(one.value for one in self.run(end, decide))
+            self.offset = end
+        return found
+
     def values(self, decide: Decide, count: int) -> Counter[bytes]:
         """Batches until ``count`` records were seen, all of them settled."""
         found: Counter[bytes] = Counter()

@@ -142,17 +142,11 @@ def test_a_run_over_what_is_there_does_not_wait_for_held_records(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(9))
-    query = start()
-    query.reader.prepareForTriggerAvailableNow()
-    found: list[Seen] = []
 
     def decide(record: Seen) -> Answer:
         return Answer("release", 3_600_000) if int(record.value) % 3 == 0 else ACCEPT
 
-    while (end := query.next()) is not None:
-        found += query.run(end, decide)
-        query.offset = end
-    assert Counter(one.value for one in found) == Counter(values(9))
+    assert start().available_now(decide) == Counter(values(9))
     until(lambda: lag(server, topic) == 3)
 
 
@@ -241,12 +235,7 @@ def test_what_an_earlier_process_held_comes_at_once_to_the_next_one(
     one.reader.stop()
     two = start()
     two.offset = one.offset
-    two.reader.prepareForTriggerAvailableNow()
-    seen: list[Seen] = []
-    while (end := two.next()) is not None:
-        seen += two.run(end, by_rule)
-        two.offset = end
-    assert Counter(one.value for one in seen) == Counter(values(4))
+    assert two.available_now(by_rule) == Counter(values(4))
     until(lambda: lag(server, topic) == 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 from hypothesis import given
@@ -24,8 +25,8 @@ def disjoint(draw: st.DrawFn) -> list[Acquired]:
     return ranges
 
 
-def numbers(ranges: object) -> set[int]:
-    return {n for first, last, *_ in ranges for n in range(first, last + 1)}  # type: ignore[attr-defined]
+def numbers(ranges: Iterable[tuple[int, ...]]) -> set[int]:
+    return {n for first, last, *_ in ranges for n in range(first, last + 1)}
 
 
 def counts(ranges: list[Acquired]) -> dict[int, int]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -64,9 +65,16 @@ def told(checkpoint: Checkpoint, after_s: float = 0, *queues: Queue) -> list[str
     return findings(checkpoint, checkpoint.batches[-1].planned_at + after_s, queues)
 
 
-def queue(**said: object) -> Queue:
-    known = {"exists": True, "lag": {}, "held": {}, "members": (), "locks_max": None, **said}
-    return Queue(group_id="g", **known)  # type: ignore[arg-type]
+def queue(**said: Any) -> Queue:
+    known: dict[str, Any] = {
+        "exists": True,
+        "lag": {},
+        "held": {},
+        "members": (),
+        "locks_max": None,
+        **said,
+    }
+    return Queue(group_id="g", **known)
 
 
 def test_batches_and_their_phases(tmp_path: Path) -> None:

@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sharegroup.arrow.answers import WORDS
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
-
-WORDS: Final = {kind.name.lower(): int(kind) for kind in AckType if kind is not AckType.GAP}
-"""What may stand in the column ``ack``, in any case; or the number."""
 
 Rows = NDArray[np.int64]
 """Four columns: first offset, last offset, type, delay in milliseconds. Ascending by offset,
@@ -57,7 +55,7 @@ def decisions_in(batch: pa.RecordBatch) -> Decisions:
     """The decisions that one Arrow batch of the sink's input holds.
 
     Raises:
-        DecisionError: a null where a value must be, a word that is none of :data:`WORDS`, a delay
+        DecisionError: a null where a value must be, a word that is none of ``WORDS``, a delay
             that does not go with its word, or two decisions about one record.
     """
     if not batch.num_rows:

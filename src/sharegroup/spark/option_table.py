@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sharegroup.client.addresses import parse_addresses
 from sharegroup.model.errors import ConfigError
@@ -52,13 +52,13 @@ class OptionTable:
         self._by_name = {option.name.lower(): option for option in self.options}
         self._reasons = {name.lower(): reason for name, reason in refused.items()}
 
-    def values(self, given: Mapping[str, str]) -> dict[str, object]:
+    def values(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Field → value of what was given.
 
         Raises:
             ConfigError: one is unknown, refused, missing, or has a value that cannot be.
         """
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         for key, text in given.items():
             option = self._by_name.get(key.lower())
             if option is None:

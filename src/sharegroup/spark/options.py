@@ -63,7 +63,7 @@ def parse_options(options: Mapping[str, str]) -> ShareOptions:
     values = STREAM.values(options)
     if "ack_location" in values:
         values.setdefault("ack_mode", "explicit")
-    parsed = ShareOptions(**values)  # type: ignore[arg-type]
+    parsed = ShareOptions(**values)
     _check_topics(parsed)
     _check_start(parsed)
     _check_acknowledging(parsed, values)

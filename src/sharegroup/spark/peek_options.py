@@ -61,7 +61,7 @@ def parse_peek_options(options: Mapping[str, str]) -> PeekOptions:
         ConfigError: one is missing, unknown, not available here, has a value that cannot be, or
             does not go with another.
     """
-    parsed = PeekOptions(**PEEK.values(options))  # type: ignore[arg-type]
+    parsed = PeekOptions(**PEEK.values(options))
     if bool(parsed.topics) == (parsed.topic_pattern is not None):
         raise ConfigError(
             'write either .option("subscribe", "my-topic") or a pattern in subscribePattern'

@@ -79,7 +79,7 @@ def pairs(ranges: Sequence[R], other: Sequence[S]) -> Iterator[tuple[int, int, R
 def _part(one: R, first: int, last: int) -> R:
     if first == one[0] and last == one[1]:
         return one
-    return one._replace(first=first, last=last)  # type: ignore[attr-defined, no-any-return]
+    return tuple.__new__(type(one), (first, last, *one[2:]))
 
 
 def size(ranges: Iterable[tuple[int, ...]]) -> int:

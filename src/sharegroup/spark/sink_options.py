@@ -9,8 +9,9 @@ from typing import Final
 from sharegroup.spark import option_table
 from sharegroup.spark.handover import folder
 from sharegroup.spark.option_table import INT_MAX, Option, OptionTable, count, flag, word
-from sharegroup.spark.options import SERVERS
+from sharegroup.spark.options import SERVERS, STREAM
 
+_OF_STREAM: Final = frozenset(("client_id", "request_timeout_ms"))
 _ASYNC: Final = (
     "it breaks the rule that a batch is on record before it runs, on which the answer for every "
     "record rests; leave it out"
@@ -50,7 +51,7 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     # Spark puts these two among the sink's options by itself.
     given.pop("queryname", None)
     checkpoint = given.pop("checkpointlocation", None)
-    return SinkOptions(**SINK.values(given), checkpoint=checkpoint)  # type: ignore[arg-type]
+    return SinkOptions(**SINK.values(given), checkpoint=checkpoint)
 
 
 _SECURITY: Final = "only PLAINTEXT connections are there yet; leave it out"
@@ -86,13 +87,7 @@ SINK: Final = OptionTable(
             folder,
             "The folder through which source and sink pass the decisions; the same in both.",
         ),
-        Option(
-            "kafka.client.id",
-            "client_id",
-            option_table.text,
-            "The name in the broker's log and metrics.",
-            spark="kafka.client.id",
-        ),
+        *(option for option in STREAM.options if option.field in _OF_STREAM),
         Option(
             "kafka.acks",
             "acks",
@@ -142,13 +137,6 @@ SINK: Final = OptionTable(
             count(1),
             "Bytes that may wait in one task.",
             spark="kafka.buffer.memory",
-        ),
-        Option(
-            "kafka.request.timeout.ms",
-            "request_timeout_ms",
-            count(1, INT_MAX),
-            "How long one request may take.",
-            spark="kafka.request.timeout.ms",
         ),
         Option(
             "kafka.delivery.timeout.ms",
