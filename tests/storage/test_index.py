@@ -25,8 +25,9 @@ def test_offset_index(steps: list[tuple[int, int]], ask: int) -> None:
     again = OffsetIndex.from_bytes(index.to_bytes(), position + 100)
     for each in (index, again):
         assert len(each) == len(entries)
-        assert each.position_before(ask) == max((p for o, p in entries if o <= ask), default=0)
-        assert each.boundary_before(ask) == max((p for _, p in entries if p <= ask), default=0)
+        assert each.before(ask) == max((e for e in entries if e[0] <= ask), default=None)
+        assert each.boundary_before(ask) == max((e for e in entries if e[1] <= ask), default=None)
+    assert OffsetIndex.last_entry(index.to_bytes()) == (entries[-1] if entries else None)
     assert index.to_bytes() == b"".join(struct.pack(">ii", *entry) for entry in entries)
 
 
@@ -40,8 +41,8 @@ def test_time_index(times: list[int], ask: int) -> None:
     index.mark()
     again = TimeIndex.from_bytes(index.to_bytes(), 100)
     for each in (index, again):
-        start = each.offset_before(ask)
-        assert all(time < ask for time in times[:start])
+        entry = each.before(ask)
+        assert all(time < ask for time in times[: entry.relative_offset if entry else 0])
         assert each.max_timestamp == max(times)
         assert each.max_timestamp_offset == times.index(max(times))
 
@@ -53,6 +54,9 @@ def test_time_index(times: list[int], ask: int) -> None:
         b"\0" * 8,
         struct.pack(">iiii", 5, 10, 4, 20),
         struct.pack(">iiii", 5, 20, 6, 10),
+        struct.pack(">iiii", 5, 10, 5, 20),
+        struct.pack(">iiiiii", 5, 10, 4, 20, 6, 30),
+        struct.pack(">iiiiii", 5, 10, 6, 30, 7, 30),
         struct.pack(">ii", 5, 1000),
         struct.pack(">ii", -5, 10),
     ],

@@ -7,7 +7,7 @@ Used by ShareFetch (piggybacked) and ShareAcknowledge alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from sharegroup.broker.authorization.access import Access
@@ -15,13 +15,12 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
+from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.share.acknowledge import AckBatch, checked_runs
 from sharegroup.share.changes import StateChange
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
-
-OFFSETS_END: Final = 2**63 - 1
 
 
 class AckBatchMessage(Protocol):
@@ -120,7 +119,7 @@ class AckRound:
         led = self._broker.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
             # What is malformed is refused as that, before anybody asks what it is about.
-            checked_runs(acks, start=0, end=OFFSETS_END, renew_allowed=self._renew_allowed)
+            checked_runs(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
             raise UnknownTopicOrPartition("nothing of this partition was delivered to the group")
         self._asked = True
         settings = self._broker.share_partitions.delivery_settings(self._group_id)

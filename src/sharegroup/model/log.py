@@ -43,6 +43,13 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
 
 
+class DamagedOffsets(NamedTuple):
+    """Offsets ``first`` … ``last``, both included, that the log has lost to damage."""
+
+    first: int
+    last: int
+
+
 class PartitionLog(Protocol):
     """One partition's log.
 
@@ -108,6 +115,11 @@ class PartitionLog(Protocol):
 
     def after_damage(self, offset: int) -> int:
         """``offset``, or the first one after the range that is damaged on disk and holds it."""
+        ...
+
+    def damages(self) -> list[DamagedOffsets]:
+        """What is known to be damaged between log start and end, ascending. A first read may find
+        more."""
         ...
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:

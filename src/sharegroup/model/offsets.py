@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 UNKNOWN_OFFSET = -1
+OFFSET_MAX = 2**63 - 1
+"""What an int64 holds: past every offset."""
 
 
 class OffsetRange(NamedTuple):

@@ -14,6 +14,8 @@ from sharegroup.model.ids import TopicPartition, parse_topic_id, topic_id_text
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
+CLEANED: Final = "cleaner-offset-checkpoint"
+"""How far compaction has gone in each partition: below it offsets may be missing."""
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
 PARTITION_METADATA: Final = "partition.metadata"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"

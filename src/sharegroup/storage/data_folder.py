@@ -37,8 +37,9 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.limits import CLIENT_TEXT_LENGTH_MAX
-from sharegroup.storage import checkpoints
+from sharegroup.storage import checkpoints, rewrite
 from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
+from sharegroup.storage.disk import SyncFailed
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
@@ -297,13 +298,15 @@ class DataFolder:
         self._clear_folder(names)
         points = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.RECOVERY_POINTS}")
         starts = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.LOG_STARTS}")
+        cleaned = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.CLEANED}")
         self._checkpointed = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
         await self._open_partitions(
             {
                 key: LastKnown(
                     clean=clean,
                     recovery_point=points.get(key, 0),
-                    log_start_offset=starts.get(key, 0),
+                    log_start_offset=starts.get(key),
+                    cleaned_offset=cleaned.get(key, 0),
                 )
                 for topic, facts in self.topics.items()
                 for key in (TopicPartition(topic, number) for number in range(facts.partitions))
@@ -344,19 +347,34 @@ class DataFolder:
             try:
                 log, files, sides = self._open_partition(key, known)
             except OSError as error:
-                self._offline[key] = f"{key}: {error}"
-                self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
+                self._out_of_service(key, error)
                 continue
             unsynced += files
             side_files += sides
             opened.append(log)
+        failures: Mapping[str, OSError] = {}
         if unsynced:
-            await self._disk.sync(unsynced)
+            try:
+                await self._disk.sync(unsynced)
+            except SyncFailed as error:
+                failures = error.failures
         for file in side_files:
             file.close()
         for log in opened:
+            failed = [each for path, each in failures.items() if path.startswith(f"{log.folder}/")]
+            if failed:
+                key = log.topic_partition
+                log.flush_failed(failed[0], partitions[key].recovery_point)
+                log.close()
+                self._out_of_service(key, failed[0])
+                continue
+            rewrite.done(self._disk, log.folder)
             self._logs[log.topic_partition] = log
         self.recovered.partitions = len(self._logs)
+
+    def _out_of_service(self, key: TopicPartition, error: OSError) -> None:
+        self._offline[key] = f"{key}: {error}"
+        self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
 
     def _open_partition(
         self, key: TopicPartition, known: LastKnown
@@ -384,7 +402,35 @@ class DataFolder:
             key, facts.topic_id, self._environment, self.flusher, settings, contents
         )
         log.on_start_moved = self._write_log_starts
+        if log.log_end_offset < known.recovery_point:
+            unsynced += self._skip(log, known.recovery_point, "was durable up to")
         return log, unsynced, side_files
+
+    async def give_up_offsets(self, given: Mapping[TopicPartition, int]) -> None:
+        """See to it that no offset is given to a record twice: ``given`` says up to where offsets
+        of partitions are known to have named records. To be called before anybody appends.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        files: list[DiskFile] = []
+        for key, offset in given.items():
+            log = self._logs.get(key)
+            if log is not None and log.failure is None and log.log_end_offset < offset:
+                files += self._skip(log, offset, "a share group has seen offsets up to")
+        if files:
+            await self._disk.sync(files)
+            self.checkpoint()
+
+    def _skip(self, log: LocalPartitionLog, offset: int, reason: str) -> list[DiskFile]:
+        end = log.log_end_offset
+        self.recovered.damaged_batches += 1
+        self.recovered.report(
+            logging.ERROR,
+            f"{log.topic_partition} ends at offset {end}, but {reason} {offset}: data is missing. "
+            f"Offsets {end} to {offset - 1} are given up; the next record gets offset {offset}",
+        )
+        return log.skip_to(offset)
 
     def _folder(self, key: TopicPartition) -> str:
         return f"{self.path}/{key}"
@@ -401,7 +447,10 @@ class DataFolder:
 
         To be called every ``log.retention.check.interval.ms``.
         """
-        removed = sum(log.enforce_retention(now_wall_ms) for log in self._logs.values())
+        expired = [log for log in self._logs.values() if log.expire(now_wall_ms)]
+        if expired:  # a first file behind the log start means that one was lost
+            self._write_log_starts()
+        removed = sum(log.remove_expired() for log in self._logs.values())
         self.checkpoint()
         return removed
 

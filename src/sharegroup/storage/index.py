@@ -16,11 +16,29 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import Final
+from operator import lt
+from typing import Final, NamedTuple
 
 _TIME_ENTRY = struct.Struct(">qi")
-OFFSET_ENTRY_BYTES: Final = 8
+_OFFSET_ENTRY = struct.Struct(">ii")
+OFFSET_ENTRY_BYTES: Final = _OFFSET_ENTRY.size
 TIME_ENTRY_BYTES: Final = _TIME_ENTRY.size
+
+
+class OffsetEntry(NamedTuple):
+    """The batch at ``position`` ends at ``relative_offset``. A hint: the log has the last word."""
+
+    relative_offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """The batch that ends at ``relative_offset`` has ``timestamp`` as its largest, and no batch
+    before it has a larger one. A hint, like :class:`OffsetEntry`.
+    """
+
+    timestamp: int
+    relative_offset: int
 
 
 class OffsetIndex:
@@ -38,15 +56,28 @@ class OffsetIndex:
         self._offsets.append(relative_offset)
         self._positions.append(position)
 
-    def position_before(self, relative_offset: int) -> int:
-        """Where to begin walking for an offset: a batch boundary at or before its batch."""
-        entry = bisect_right(self._offsets, relative_offset) - 1
-        return self._positions[entry] if entry >= 0 else 0
+    def before(self, relative_offset: int) -> OffsetEntry | None:
+        """Where to begin walking for an offset: the last entry at or before its batch."""
+        return self._entry(bisect_right(self._offsets, relative_offset) - 1)
 
-    def boundary_before(self, position: int) -> int:
-        """The last indexed batch boundary at or before ``position``; 0 when there is none."""
-        entry = bisect_right(self._positions, position) - 1
-        return self._positions[entry] if entry >= 0 else 0
+    def boundary_before(self, position: int) -> OffsetEntry | None:
+        """The last indexed batch boundary at or before ``position``."""
+        return self._entry(bisect_right(self._positions, position) - 1)
+
+    def drop(self, entry: OffsetEntry) -> None:
+        """Forget an entry that the log does not bear out."""
+        at = bisect_left(self._offsets, entry.relative_offset)
+        del self._offsets[at], self._positions[at]
+
+    @staticmethod
+    def last_entry(data: bytes) -> OffsetEntry | None:
+        """The last entry of a file's content, without reading the others."""
+        if not data or len(data) % OFFSET_ENTRY_BYTES:
+            return None
+        return OffsetEntry(*_OFFSET_ENTRY.unpack_from(data, len(data) - OFFSET_ENTRY_BYTES))
+
+    def _entry(self, at: int) -> OffsetEntry | None:
+        return OffsetEntry(self._offsets[at], self._positions[at]) if at >= 0 else None
 
     def to_bytes(self) -> bytes:
         """The file's content."""
@@ -62,7 +93,7 @@ class OffsetIndex:
         """Read a file of an index over ``log_bytes`` of log.
 
         Raises:
-            ValueError: it cannot be one (Kafka's sanity check: length, first and last entry).
+            ValueError: it cannot be one: its length, or entries that do not ascend.
         """
         if len(data) % OFFSET_ENTRY_BYTES:
             raise ValueError(f"an offset index of {len(data)} bytes")
@@ -73,7 +104,11 @@ class OffsetIndex:
         index._offsets = entries[0::2]
         index._positions = entries[1::2]
         if entries and not (
-            0 <= entries[0] <= entries[-2] and 0 < entries[1] <= entries[-1] < log_bytes
+            entries[0] >= 0
+            and entries[1] > 0
+            and entries[-1] < log_bytes
+            and _ascend(index._offsets)
+            and _ascend(index._positions)
         ):
             raise ValueError("an offset index whose entries do not ascend")
         return index
@@ -107,12 +142,18 @@ class TimeIndex:
             self._timestamps.append(timestamp)
             self._offsets.append(self.max_timestamp_offset)
 
-    def offset_before(self, timestamp: int) -> int:
-        """A relative offset such that no batch that ends before it has a record at or after
-        ``timestamp``.
+    def before(self, timestamp: int) -> TimeEntry | None:
+        """The last entry below ``timestamp``: no batch that ends before it has a record at or
+        after ``timestamp``.
         """
-        entry = bisect_left(self._timestamps, timestamp) - 1
-        return self._offsets[entry] if entry >= 0 else 0
+        at = bisect_left(self._timestamps, timestamp) - 1
+        return TimeEntry(self._timestamps[at], self._offsets[at]) if at >= 0 else None
+
+    def last(self) -> TimeEntry | None:
+        """The entry of the largest timestamp."""
+        if not self._timestamps:
+            return None
+        return TimeEntry(self._timestamps[-1], self._offsets[-1])
 
     def to_bytes(self) -> bytes:
         """The file's content."""
@@ -124,7 +165,7 @@ class TimeIndex:
         """Read a file of an index over ``log_bytes`` of log; only an empty log has an empty one.
 
         Raises:
-            ValueError: it cannot be one (Kafka's sanity check: length, first and last entry).
+            ValueError: it cannot be one: its length, or entries that do not ascend.
         """
         if len(data) % TIME_ENTRY_BYTES:
             raise ValueError(f"a time index of {len(data)} bytes")
@@ -135,9 +176,14 @@ class TimeIndex:
         if bool(data) != bool(log_bytes):
             raise ValueError("a time index without the last timestamp of its segment")
         if data:
-            first, last = index._timestamps[0], index._timestamps[-1]
-            if (len(index) > 1 and first >= last) or index._offsets[-1] < 0:
+            if not _ascend(index._timestamps) or not _ascend(index._offsets):
                 raise ValueError("a time index whose entries do not ascend")
-            index.max_timestamp = last
+            if index._offsets[0] < 0:
+                raise ValueError("a time index with an offset below its segment's")
+            index.max_timestamp = index._timestamps[-1]
             index.max_timestamp_offset = index._offsets[-1]
         return index
+
+
+def _ascend(numbers: array[int]) -> bool:
+    return all(map(lt, numbers, numbers[1:]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sharegroup.model.errors import CorruptMessage
 from sharegroup.storage.segment import Segment
 from sharegroup.wire.batch import LOG_APPEND_TIME, BatchHeader, decode_batch
 
@@ -20,14 +21,13 @@ def first_at_or_after(
 ) -> Found | None:
     """The first record in ``start_offset`` … ``end_offset`` at or after ``timestamp_ms``."""
     for segment in segments:
-        offsets, times = segment.indexes
         if segment.base_offset >= end_offset:
             return None
-        if segment.next_offset <= start_offset or times.max_timestamp < timestamp_ms:
+        largest = segment.indexes[1].max_timestamp
+        if segment.next_offset <= start_offset or largest < timestamp_ms:
             continue
-        start = offsets.position_before(
-            max(times.offset_before(timestamp_ms), start_offset - segment.base_offset)
-        )
+        after = segment.base_offset + segment.time_start(timestamp_ms)
+        start = segment.boundary(max(after, start_offset))
         found = _first_in_segment(segment, start, timestamp_ms, start_offset)
         if found is not None:
             return found if found[0] < end_offset else None
@@ -44,7 +44,7 @@ def latest(segments: Sequence[Segment], start_offset: int, end_offset: int) -> F
     if best is None:
         return None
     timestamp, offset, segment = best
-    return _first_in_segment(segment, segment.position_of(offset), timestamp, start_offset)
+    return _first_in_segment(segment, segment.limit_of(offset), timestamp, start_offset)
 
 
 def _largest(segment: Segment, start_offset: int, end_offset: int) -> Found:
@@ -79,9 +79,13 @@ def _first_in_segment(
 def _first_in_batch(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
 ) -> Found | None:
+    try:
+        batch = segment.read(header.base_offset, header.length, position + header.length, -1)
+    except CorruptMessage:  # it is in quarantine now: nobody can have a record of it
+        return None
     if header.attributes & LOG_APPEND_TIME:
         return max(header.base_offset, start_offset), header.max_timestamp
-    for offset, timestamp, _, _ in decode_batch(segment.file.pread(header.length, position)):
+    for offset, timestamp, _, _ in decode_batch(batch):
         if timestamp >= timestamp_ms and offset >= start_offset:
             return offset, timestamp
     return None

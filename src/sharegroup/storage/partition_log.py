@@ -14,20 +14,23 @@ from __future__ import annotations
 
 import errno
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from sharegroup.model.environment import DiskFile, Environment
 from sharegroup.model.errors import KafkaError, KafkaStorageError, OffsetOutOfRange
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import AbortedTransaction, Appended, ReadBatches
-from sharegroup.storage import lookup, producer_snapshot, producers, retention
+from sharegroup.model.log import AbortedTransaction, Appended, DamagedOffsets, ReadBatches
+from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.storage import lookup, producer_snapshot, producers, retention, rewrite, segments
+from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.contents import LogContents, LogStatistics
+from sharegroup.storage.damage import Damage
 from sharegroup.storage.flush import Flusher
-from sharegroup.storage.segment import RELATIVE_OFFSET_MAX, Segment, write_unsynced
+from sharegroup.storage.segment import Segment, write_unsynced
+from sharegroup.storage.segments import Mark
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.stamping import stamped
 from sharegroup.storage.validation import check_batches
@@ -37,14 +40,6 @@ from sharegroup.wire.batch import BatchHeader, parse_headers
 logger = logging.getLogger(__name__)
 
 DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-
-
-class _Mark(NamedTuple):
-    """A place in the log: an offset, and where it begins."""
-
-    offset: int
-    segment: Segment
-    position: int
 
 
 class LocalPartitionLog:
@@ -267,15 +262,19 @@ class LocalPartitionLog:
         if self._flushing.offset > self._visible.offset:
             self._advance(self._flushing)
 
-    def flush_failed(self, error: OSError) -> None:
-        """A sync has failed: the log is out of service for good."""
+    def flush_failed(self, error: OSError, durable_offset: int = OFFSET_MAX) -> None:
+        """A sync has failed: the log is out of service until the next start, which writes anew what
+        was not durable. ``durable_offset``: where that begins, when it is not the recovery point.
+        """
+        durable = min(self._recovery_point, durable_offset)
+        rewrite.mark(self._environment.disk, self.folder, self._segments, durable)
         self.fail(KafkaStorageError(f"{self.topic_partition}: sync failed: {error}"))
 
-    def _end_mark(self) -> _Mark:
+    def _end_mark(self) -> Mark:
         segment = self._segments[-1]
-        return _Mark(self._end, segment, segment.size)
+        return Mark(self._end, segment, segment.size)
 
-    def _advance(self, mark: _Mark) -> None:
+    def _advance(self, mark: Mark) -> None:
         self._visible = mark
         self._waiters.reached(mark.offset)
         if self.on_advance is None:
@@ -306,7 +305,9 @@ class LocalPartitionLog:
         visible = self._visible.offset
         end = visible if end_offset is None else min(end_offset, visible)
         try:
-            data = self._read(offset, max_bytes, end) if offset < end else b""
+            data = b""
+            if offset < end:
+                data = segments.read(self._segments, offset, max_bytes, end, self._visible)
         except OSError as error:
             raise self._disk_failed(error) from error
         return ReadBatches(
@@ -315,37 +316,17 @@ class LocalPartitionLog:
             log_start_offset=self._log_start,
         )
 
-    def _read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
-        for segment in self._segments[self._segment_index(offset) :]:
-            if segment is self._visible.segment:
-                limit_offset, limit = self._visible.offset, self._visible.position
-            else:
-                limit_offset, limit = segment.next_offset, segment.size
-            if end_offset < limit_offset:
-                limit_offset, limit = end_offset, segment.limit_of(end_offset)
-            data = segment.read(offset, max_bytes, limit, limit_offset)
-            if data or limit_offset >= end_offset:
-                return data
-        return b""
-
     def after_damage(self, offset: int) -> int:
         """``offset``, or the first one after the damaged range that it lies in."""
-        return self._segments[self._segment_index(offset)].after_damage(offset)
+        return self._segments[segments.index_of(self._segments, offset)].after_damage(offset)
 
-    def _segment_index(self, offset: int) -> int:
-        if offset >= self._segments[-1].base_offset:
-            return len(self._segments) - 1
-        return bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
+    def damages(self) -> list[DamagedOffsets]:
+        """What is known to be damaged. See ``PartitionLog``."""
+        return segments.damaged(self._segments, self._log_start)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with batches in the range. See ``PartitionLog``."""
-        transactions: list[AbortedTransaction] = []
-        for segment in self._segments[self._segment_index(start_offset) :]:
-            found = segment.transactions.find(start_offset, end_offset)
-            transactions += found.transactions
-            if found.complete:
-                break
-        return transactions
+        return segments.aborted(self._segments, start_offset, end_offset)
 
     async def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first visible record at or after ``timestamp_ms``, or None."""
@@ -385,48 +366,73 @@ class LocalPartitionLog:
                 self._log_start = offset
                 if self.on_start_moved is not None:
                     self.on_start_moved(self)
-                self._remove_segments(retention.below(self._segments, offset))
+                self._remove_segments()
             except OSError as error:
                 raise self._disk_failed(error) from error
         return self._log_start
 
-    def enforce_retention(self, now_ms: int) -> int:
-        """Delete what ``retention.ms`` and ``retention.bytes`` say; how many segments went.
-        ``now_ms``: wall clock.
+    def expire(self, now_ms: int) -> bool:
+        """Move the log start past what ``retention.ms`` and ``retention.bytes`` take; whether there
+        is something for :meth:`remove_expired`. ``now_ms``: wall clock.
 
         When all segments are to go, an empty one is begun first, and the last one goes at the next
         call.
         """
         if self._failure is not None:
-            return 0
+            return False
         self._producers.expire(now_ms - self.settings.producer_expiration_ms)
         try:
             count = retention.expired(self._segments, self.settings, now_ms)
             if count == len(self._segments):
                 self._roll()
-            return self._remove_segments(count)
+        except OSError as error:
+            self._write_failed(error)
+            return False
+        count = retention.removable(self._segments, count, self._durable())
+        if count:
+            self._log_start = max(self._log_start, self._segments[count].base_offset)
+        return count > 0
+
+    def remove_expired(self) -> int:
+        """Delete the segments below the log start, once that is durable; how many went."""
+        try:
+            return 0 if self._failure is not None else self._remove_segments()
         except OSError as error:
             self._write_failed(error)
             return 0
 
-    def _remove_segments(self, count: int) -> int:
-        """Remove up to ``count`` of the oldest segments.
-
-        Only where all of it is durable, since a sync may hold the file, and where the next
-        segment's file is: its name is what tells the next start that offsets do not begin at 0
-        again.
-        """
-        durable = min(self._recovery_point, self._visible.offset)
-        removed = 0
-        while (
-            removed < count
-            and self._segments[0].next_offset <= durable
-            and self._segments[1].durable
-        ):
+    def _remove_segments(self) -> int:
+        below = retention.below(self._segments, self._log_start)
+        count = retention.removable(self._segments, below, self._durable())
+        for _ in range(count):
             self._segments.pop(0).remove()
-            self._log_start = max(self._log_start, self._segments[0].base_offset)
-            removed += 1
-        return removed
+        return count
+
+    def _durable(self) -> int:
+        return min(self._recovery_point, self._visible.offset)
+
+    def skip_to(self, next_offset: int) -> list[DiskFile]:
+        """Give up the offsets up to ``next_offset``: the log has lost its tail, and offsets that
+        were given to records once must not name others. The caller must sync what is returned
+        before anything is appended.
+        """
+        last = self._segments[-1]
+        lost = Damage(last.size, last.size, self._end, next_offset - 1)
+        last.quarantine.add([lost])
+        last.next_offset = self._end = self._recovery_point = next_offset
+        files: list[DiskFile] = []
+        last.write_indexes(files)
+        self._closing += files
+        segment = Segment(
+            self._environment.disk,
+            self.folder,
+            next_offset,
+            self.settings.index_interval_bytes,
+            last.offsets.sparse_below,
+        )
+        self._segments.append(segment)
+        self._visible = self._flushing = self._end_mark()
+        return [*files, segment.file]
 
     # Ending ----------------------------------------------------------------------------------
 

@@ -1,13 +1,17 @@
 """What lies in a partition's folder after a clean end, a crash or a damage (Kafka class LogLoader).
 
-* **Clean end**: nothing is scanned; the last segment is walked from its last index entry on.
+* **Clean end**: nothing is scanned; each segment is checked from its last index entry on.
 * **Crash**: segments from the recovery point on are scanned, every CRC is checked, and their
   indexes are made again.
-* **Torn tail**: bytes at the very end that are no valid batch, with no valid batch after them, are
-  cut, and logged.
-* **Damage in the middle**: valid batches follow. Nothing is cut: the range is written down beside
-  the segment, counted and logged, reads of it raise CorruptMessage, and reads before and after it
-  go on (see ``segment``).
+* **Torn tail**: bytes at the very end that are no valid batch, with no valid batch after them, and
+  that were not durable before, are cut, and logged.
+* **Damage**: valid batches follow, or the bytes were durable. Nothing is cut: the range is written
+  down beside the segment, counted and logged, reads of it raise CorruptMessage, and reads before
+  and after it go on (see ``segment``).
+* **Missing files**: each sealed segment must reach to the next one, and the first one to the log
+  start. What is missing is damage without bytes.
+* **A sync that failed** before the end: what it left in the system's cache is written again (see
+  ``rewrite``).
 
 Producers: the newest readable ``.snapshot`` before whatever was scanned, then a replay of the
 headers after it, which also makes the transaction indexes of scanned segments again.
@@ -16,6 +20,7 @@ headers after it, which also makes the transaction indexes of scanned segments a
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -23,13 +28,16 @@ from typing import Final
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
-from sharegroup.storage import producer_snapshot
+from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.storage import producer_snapshot, rewrite
 from sharegroup.storage.contents import LogContents
+from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.producers import note
 from sharegroup.storage.scan import Scan, scan_segment
-from sharegroup.storage.segment import TRANSACTION_INDEX, Damage, Segment
+from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
 from sharegroup.storage.settings import LogSettings
 from sharegroup.transactions.producers import ProducerTable
+from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +57,13 @@ class Recovered:
     problems: list[str] = field(default_factory=list)
     """One sentence each, as logged."""
 
+    def found(self, segment: Segment, known: list[Damage]) -> None:
+        """Count the damages of a segment that were not ``known`` before; they are logged."""
+        for damage in segment.quarantine.damages:
+            if damage not in known:
+                self.damaged_batches += 1
+                self.problems.append(f"{segment.file.path} {damage}")
+
     def report(self, level: int, sentence: str) -> None:
         """Log one problem and keep it."""
         logger.log(level, "%s", sentence)
@@ -61,7 +76,9 @@ class LastKnown:
 
     clean: bool = False
     recovery_point: int = 0
-    log_start_offset: int = 0
+    log_start_offset: int | None = None
+    cleaned_offset: int = 0
+    """Compaction may have taken offsets below it (Kafka's cleaner-offset-checkpoint)."""
 
 
 def open_partition(
@@ -75,27 +92,30 @@ def open_partition(
     """
     disk.make_folder(folder)
     names = disk.list(folder)
-    bases = sorted(int(name.removesuffix(_LOG)) for name in names if _is_log(name)) or [0]
-    segments = [Segment(disk, folder, base, settings.index_interval_bytes) for base in bases]
+    bases = sorted(int(name.removesuffix(_LOG)) for name in names if _is_log(name))
+    interval, cleaned = settings.index_interval_bytes, known.cleaned_offset
+    segments = [
+        Segment(disk, folder, base, interval, cleaned)
+        for base in bases or [known.log_start_offset or 0]
+    ]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
-    for segment in segments:
-        segment.load_damages()
+    known_damages = {segment: _load_damages(segment, recovered) for segment in segments}
+    unsynced_from = rewrite.pending(disk, folder)
     scanned: list[Segment] = []
-    if not (known.clean and _resume(segments[-1])):
+    if not (known.clean and unsynced_from is None and _resume(segments[-1])):
         scanned = _recover(segments, known.recovery_point, recovered)
-    end = segments[-1].next_offset
-    if end < known.recovery_point:
-        recovered.report(
-            logging.ERROR,
-            f"{folder} ends at offset {end}, but was durable up to {known.recovery_point}: "
-            "data is missing",
-        )
+    for segment in segments[:-1]:
+        if segment not in scanned and not _reaches_its_end(segment):
+            _take_in(segment, scan_segment(segment, segment.next_offset))
+            segment.rewrite_indexes()
+    if unsynced_from is not None:
+        rewrite.rewrite(disk, segments, unsynced_from)
     contents = LogContents(
         folder=folder,
         segments=segments,
-        log_start_offset=min(max(known.log_start_offset, segments[0].base_offset), end),
-        recovery_point=end,
+        log_start_offset=_log_start(segments, known),
+        recovery_point=segments[-1].next_offset,
     )
     stale = scanned + _load_transactions(segments, scanned, names)
     _load_producers(disk, contents, names, stale)
@@ -103,6 +123,8 @@ def open_partition(
         if segment is not segments[-1]:
             segment.write_indexes(contents.side_files)
     contents.unsynced += [segment.file for segment in scanned] + contents.side_files
+    for segment in segments:
+        recovered.found(segment, known_damages[segment])
     return contents
 
 
@@ -110,25 +132,74 @@ def _is_log(name: str) -> bool:
     return name.endswith(_LOG) and name.removesuffix(_LOG).isdigit()
 
 
+def _load_damages(segment: Segment, recovered: Recovered) -> list[Damage]:
+    try:
+        segment.quarantine.load()
+    except ValueError as error:
+        recovered.report(
+            logging.ERROR,
+            f"the list of damages of {segment.file.path} is damaged itself and not used: {error}",
+        )
+    return segment.quarantine.damages
+
+
+def _log_start(segments: list[Segment], known: LastKnown) -> int:
+    """Where the log starts. What is missing before the first segment is damage.
+
+    A start is durable before a segment below it is deleted: the first one begins at or below it.
+    """
+    first, start = segments[0], known.log_start_offset
+    if start is not None and start < first.base_offset:
+        first.quarantine.add([Damage(0, 0, start, first.base_offset - 1)])
+    return min(max(start or 0, first.base_offset), segments[-1].next_offset)
+
+
 def _resume(segment: Segment) -> bool:
     """Find the end of the last segment after a clean end, from its index; False: it must be
     scanned.
     """
-    if segment.size == 0:
-        return True
     try:
-        start = segment.indexes[0].boundary_before(segment.size)
-        end = start
-        for position, header in segment.headers(start, segment.size):
-            segment.resume(header)
-            segment.next_offset = header.last_offset + 1
-            end = position + header.length
+        segment.next_offset = _walked_end(segment, segment.boundary(OFFSET_MAX), segment.resume)
         for _, header in segment.headers(0, segment.size):
             segment.first_timestamp = header.max_timestamp
             break
     except CorruptMessage:
         return False
-    return end == segment.size
+    return True
+
+
+def _reaches_its_end(segment: Segment) -> bool:
+    """Whether a sealed segment reaches to the next one: it may have been cut off or emptied, or
+    the one after it deleted. Costs one look at its last index entry.
+    """
+    try:
+        return _walked_end(segment, segment.last_boundary(), None) == segment.next_offset
+    except CorruptMessage:
+        return False
+
+
+def _walked_end(segment: Segment, position: int, note: Callable[[BatchHeader], None] | None) -> int:
+    """Check the batches from the boundary ``position`` on, up to the end of the file; the next
+    offset there.
+
+    Raises:
+        CorruptMessage: what follows is not whole, and not known as damage.
+    """
+    reader = segment.reader()
+    offset = segment.base_offset
+    if position:
+        offset = parse_header(segment.file.pread(HEADER_BYTES, position)).base_offset
+    damages = {damage.position: damage for damage in segment.quarantine.damages}
+    while position < segment.size or position in damages:
+        damage = damages.pop(position, None)
+        if damage is not None:
+            position, offset = damage.end_position, max(offset, damage.last_offset + 1)
+            continue
+        header = reader.batch(position, offset, records=False)
+        if note is not None:
+            note(header)
+        position, offset = position + header.length, header.last_offset + 1
+    return offset
 
 
 def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered) -> list[Segment]:
@@ -137,20 +208,29 @@ def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered)
         (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point),
         default=0,
     )
-    scans = [scan_segment(segment) for segment in segments[first:]]
+    given = max((d.last_offset + 1 for s in segments for d in s.quarantine.damages), default=0)
+    durable = max(recovery_point, given)
+    scans = []
+    for segment in segments[first:]:
+        end_offset = OFFSET_MAX if segment is segments[-1] else segment.next_offset
+        scans.append(scan_segment(segment, end_offset))
     # A crash may leave the next segment's file without the end of the one before: the tail is then
-    # in that one.
-    while len(scans) > 1 and not scans[-1].batches:
+    # in that one. Where offsets were given up, the next segment stays: its name says so.
+    while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > durable:
         _cut_tail(segments[-1], scans.pop(), recovered)
         segments.pop().remove()
     for segment, scan in zip(segments[first:], scans, strict=True):
-        if segment is segments[-1]:
+        if segment is not segments[-1]:
+            _take_in(segment, scan)
+            continue
+        segment.next_offset = (
+            max(durable, scan.next_offset) if scan.tail_bytes else scan.next_offset
+        )
+        if scan.next_offset < segment.next_offset:  # it was durable: no tail that a crash has torn
+            _take_in(segment, scan)
+        else:
             _cut_tail(segment, scan, recovered)
-            segment.next_offset = scan.next_offset
-        elif scan.tail_bytes or scan.next_offset < segment.next_offset:
-            end = segment.next_offset - 1
-            scan.damages.append(Damage(scan.valid_bytes, segment.size, scan.next_offset, end))
-        _report_damages(segment, scan, recovered)
+            _note_damages(segment, scan.damages)
     return segments[first:]
 
 
@@ -166,19 +246,23 @@ def _cut_tail(segment: Segment, scan: Scan, recovered: Recovered) -> None:
     segment.truncate(scan.valid_bytes)
 
 
-def _report_damages(segment: Segment, scan: Scan, recovered: Recovered) -> None:
-    if scan.damages == segment.damages:
-        return
-    for damage in scan.damages:
-        recovered.damaged_batches += 1
-        recovered.report(
-            logging.ERROR,
-            f"{segment.file.path} is damaged from byte {damage.position} to "
-            f"{damage.end_position}: offsets {damage.first_offset} to {damage.last_offset} "
-            "cannot be read; the bytes are kept",
-        )
-    segment.damages = scan.damages
-    segment.save_damages()
+def _take_in(segment: Segment, scan: Scan) -> None:
+    """Take in the scan of a segment that ends at a known offset: what is behind its last valid
+    batch is damage.
+    """
+    if scan.tail_bytes or scan.next_offset < segment.next_offset:
+        end = segment.next_offset - 1
+        scan.damages.append(Damage(scan.valid_bytes, segment.size, scan.next_offset, end))
+    _note_damages(segment, scan.damages)
+
+
+def _note_damages(segment: Segment, found: list[Damage]) -> None:
+    """Add what a scan has found; of what was known only that remains which lies in the file."""
+    quarantine = segment.quarantine
+    quarantine.damages = [d for d in quarantine.damages if d.end_position <= segment.size]
+    new = [damage for damage in merged([], found) if damage not in quarantine.damages]
+    if new:
+        quarantine.add(new)
 
 
 def _load_transactions(

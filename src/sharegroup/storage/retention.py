@@ -5,6 +5,7 @@ oldest on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.settings import LogSettings
@@ -33,3 +34,17 @@ def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> 
 def below(segments: Sequence[Segment], log_start_offset: int) -> int:
     """How many of the oldest segments lie wholly below the log start; never the last one."""
     return sum(segment.base_offset <= log_start_offset for segment in segments[1:])
+
+
+def removable(segments: Sequence[Segment], count: int, durable: int) -> int:
+    """How many of the oldest ``count`` segments may be removed now.
+
+    Those that are durable as a whole, since a sync may hold the file, and where the next segment's
+    file is: its name is what tells the next start that offsets do not begin at 0 again.
+    """
+    found = 0
+    for segment, following in pairwise(segments):
+        if found == count or segment.next_offset > durable or not following.durable:
+            break
+        found += 1
+    return found

@@ -2,25 +2,30 @@
 
 Invariants:
 
-* batches lie back to back from byte 0 to ``size``, but for the ranges listed in ``damages``;
-* their offsets ascend, from ``base_offset`` on, and stay below ``next_offset``;
+* batches lie back to back from byte 0 to ``size``, but for the ranges in ``quarantine``;
+* their offsets ascend without holes, but for damages and what compaction took, from
+  ``base_offset`` on, and stay below ``next_offset``;
 * an index may know less than the log, never something else.
 
-A damaged range stays in the file, byte for byte. A side file ``….log.damaged`` (JSON) remembers
-where it is, so that a clean start, which scans nothing, knows it too; it goes when retention
-removes the segment.
+Nothing on disk is trusted because it is old. A batch is checked when it is read for the first time
+in this process; an index entry is a hint, and the header that it leads to must bear it out. What
+fails is quarantined: the bytes stay, the range is written down, and reads go on behind it.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
-from sharegroup.model.errors import CorruptMessage
-from sharegroup.storage.index import OffsetIndex, TimeIndex
+from sharegroup.model.errors import CorruptMessage, InvalidRecord
+from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.storage.batch_reader import BatchReader, Offsets
+from sharegroup.storage.checked import CheckedRanges
+from sharegroup.storage.damage import BrokenBatch, Damage
+from sharegroup.storage.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from sharegroup.storage.quarantine import DAMAGED, Quarantine
 from sharegroup.storage.transaction_index import TransactionIndex
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 
@@ -28,32 +33,35 @@ logger = logging.getLogger(__name__)
 
 HINTS_MAX: Final = 64
 """Sequential readers remembered per segment; an older one pays one index look-up."""
+DROPS_MAX: Final = 8
+"""Wrong index entries taken out one by one; then the whole index is made again."""
 WALK_BYTES: Final = 16 * 1024
 """Bytes read at once when walking headers: four index intervals."""
-RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 TRANSACTION_INDEX: Final = ".txnindex"
-_SUFFIXES: Final = (".log", ".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", ".log.damaged")
+_SUFFIXES: Final = (".log", ".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
 
-class Damage(NamedTuple):
-    """Bytes ``position`` … ``end_position`` (exclusive) that are no valid batches, and the offsets
-    they took away.
-    """
+class _Place(NamedTuple):
+    """A batch boundary, and the next offset there."""
 
     position: int
-    end_position: int
-    first_offset: int
-    last_offset: int
+    offset: int
 
 
 class Segment:
     """One segment of one partition."""
 
     def __init__(
-        self, disk: Disk, folder: str, base_offset: int, index_interval_bytes: int
+        self,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        index_interval_bytes: int,
+        sparse_below: int = 0,
     ) -> None:
         self._disk = disk
         self.base_offset = base_offset
+        self.offsets = Offsets(base_offset, sparse_below)
         self.path = f"{folder}/{base_offset:020d}"
         self.file: DiskFile = disk.open(self.path + ".log")
         self.size = self.file.size()
@@ -61,13 +69,17 @@ class Segment:
         self.first_timestamp = -1
         self.durable = True
         """The file's name is on stable storage (its content is the log's business)."""
-        self.damages: list[Damage] = []
+        self.quarantine = Quarantine(disk, self.path)
         self.transactions = TransactionIndex()
         """Those aborted by a marker in this segment."""
         self._index_interval_bytes = index_interval_bytes
         self._unindexed_bytes = 0
         self._indexes: tuple[OffsetIndex, TimeIndex] | None = None
         self._hints: dict[int, int] = {}
+        self._checked = CheckedRanges()
+        self._dropped = 0
+        self._written_from = self.size
+        """What lies behind was written, and checked, by this process."""
         if self.size == 0:
             self.begin_indexes()
 
@@ -114,25 +126,41 @@ class Segment:
         """
         if self._indexes is None:
             try:
-                self._indexes = (
-                    OffsetIndex.from_bytes(self._disk.read_file(self.path + ".index"), self.size),
-                    TimeIndex.from_bytes(self._disk.read_file(self.path + ".timeindex"), self.size),
+                offsets = OffsetIndex.from_bytes(
+                    self._disk.read_file(self.path + ".index"), self.size
+                )
+                times = TimeIndex.from_bytes(
+                    self._disk.read_file(self.path + ".timeindex"), self.size
                 )
             except (FileNotFoundError, ValueError) as error:
-                logger.warning("indexes of %s are rebuilt: %s", self.file.path, error)
-                self.rebuild_indexes()
+                self._rebuild(str(error))
+            else:
+                self._indexes = offsets, times
+                last = times.last()
+                if last is not None and not self._has(last):
+                    self._rebuild("the largest timestamp is not where the time index says")
         assert self._indexes is not None
         return self._indexes
 
     def rebuild_indexes(self) -> None:
         """Make both indexes again from the headers of the log."""
         self.begin_indexes()
-        expected = 0
+        end = 0
         for position, header in self.headers(0, self.size):
-            if position != expected:
+            if position != end:
                 self.index_next()
             self.note(header, header.base_offset, position, header.max_timestamp)
-            expected = position + header.length
+            end = position + header.length
+
+    def time_start(self, timestamp: int) -> int:
+        """A relative offset such that no batch that ends before it has a record at or after
+        ``timestamp``.
+        """
+        entry = self.indexes[1].before(timestamp)
+        if entry is not None and not self._has(entry):
+            self._rebuild("a time index entry does not fit the log")
+            entry = self.indexes[1].before(timestamp)
+        return 0 if entry is None else entry.relative_offset
 
     def position_of(self, offset: int) -> int:
         """Where the batch begins that holds ``offset``, or the next one when none does.
@@ -140,29 +168,21 @@ class Segment:
         Raises:
             CorruptMessage: ``offset`` lies in a damaged range.
         """
-        damage = self._damage_at(offset)
-        if damage is not None:
-            raise CorruptMessage(
-                f"offsets {damage.first_offset} to {damage.last_offset} are damaged on disk"
-            )
-        position = self._hints.get(offset)
-        return self._walk(offset) if position is None else position
+        return self._find(offset).position
 
     def limit_of(self, offset: int) -> int:
         """The batch boundary before which everything is below ``offset``."""
-        damage = self._damage_at(offset)
-        return self.position_of(offset) if damage is None else damage.position
+        try:
+            return self.position_of(offset)
+        except CorruptMessage:
+            damage = self.quarantine.at(offset)
+            assert damage is not None, "position_of fails at damages only"
+            return damage.position
 
     def after_damage(self, offset: int) -> int:
         """``offset``, or the first one after the damaged range that it lies in."""
-        damage = self._damage_at(offset)
+        damage = self.quarantine.at(offset)
         return offset if damage is None else damage.last_offset + 1
-
-    def _damage_at(self, offset: int) -> Damage | None:
-        for damage in self.damages:
-            if damage.first_offset <= offset <= damage.last_offset:
-                return damage
-        return None
 
     def remember(self, offset: int, position: int) -> None:
         """The batch that begins with ``offset`` is (or will be) at ``position``: a reader goes on
@@ -174,57 +194,256 @@ class Segment:
             del hints[next(iter(hints))]
 
     def headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch from the boundary ``position`` to ``end``; damages are
-        jumped over.
+        """(position, header) of each batch from the boundary ``position`` to ``end``. Damages are
+        jumped over, also those found on the way.
         """
-        jumps = {damage.position: damage.end_position for damage in self.damages}
+        start, before = position, position - 1
+        expected = self._offset_at(position)
+        jumps = {damage.position: damage for damage in self.quarantine.damages}
         chunk, chunk_start = b"", 0
-        while (position := jumps.get(position, position)) < end:
+        while position < end:
+            damage = jumps.pop(position, None)
+            if damage is not None:
+                position, expected = damage.end_position, damage.last_offset + 1
+                continue
             if not chunk_start <= position <= chunk_start + len(chunk) - HEADER_BYTES:
                 chunk, chunk_start = self.file.pread(WALK_BYTES, position), position
-            header = parse_header(chunk, position - chunk_start)
+            try:
+                header = self._followed(chunk, position - chunk_start, position, expected)
+            except BrokenBatch as broken:
+                if not self._search(start, broken):
+                    raise
+                damages = [d for d in self.quarantine.damages if d.end_position > before]
+                jumps = {damage.position: damage for damage in damages}
+                position = damages[0].position
+                continue
             yield position, header
-            position += header.length
+            before, position = position, position + header.length
+            expected = header.last_offset + 1
 
-    def _walk(self, offset: int) -> int:
-        start = self.indexes[0].position_before(offset - self.base_offset)
-        for position, header in self.headers(start, self.size):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return position
-        return self.size
+    def _offset_at(self, position: int) -> int | None:
+        """The next offset at a batch boundary; None when its batch does not say."""
+        if position == 0:
+            return self.base_offset
+        reach = self._checked.reach(position)
+        if reach is not None and reach.end == position:
+            return reach.next_offset
+        try:
+            return parse_header(self.file.pread(HEADER_BYTES, position)).base_offset
+        except CorruptMessage:
+            return None
+
+    def _followed(self, chunk: bytes, at: int, position: int, expected: int | None) -> BatchHeader:
+        try:
+            header = parse_header(chunk, at)
+        except CorruptMessage as error:
+            raise BrokenBatch(position, error) from error
+        if expected is not None and not self.offsets.follows(header, expected):
+            raise BrokenBatch(position, f"it begins at offset {header.base_offset}")
+        return header
+
+    def _find(self, offset: int) -> _Place:
+        """Raises CorruptMessage: ``offset`` lies in a damaged range."""
+        damage = self.quarantine.at(offset)
+        if damage is None:
+            place = self._remembered(offset) or self._walk(offset)
+            damage = self.quarantine.at(offset)  # the walk may have come upon it
+            if damage is None:
+                return place
+        raise CorruptMessage(
+            f"offsets {damage.first_offset} to {damage.last_offset} are damaged on disk"
+        )
+
+    def _remembered(self, offset: int) -> _Place | None:
+        """Where an earlier read has ended, if what lies before it is checked."""
+        position = self._hints.get(offset)
+        if position is None:
+            return None
+        reach = self._checked.reach(position)
+        if position < self._written_from and reach is None:
+            return None
+        at_its_end = reach is not None and reach.end == position
+        return _Place(position, reach.next_offset if reach is not None and at_its_end else offset)
+
+    def _walk(self, offset: int) -> _Place:
+        for position, header in self.headers(self.boundary(offset), self.size):
+            if header.last_offset >= offset:
+                return _Place(position, header.base_offset)
+        return _Place(self.size, self.next_offset)
+
+    def boundary(self, offset: int) -> int:
+        """A batch boundary at or before the batch that holds ``offset``: the nearest one that the
+        index knows and the log bears out.
+        """
+        index = self.indexes[0]
+        while (entry := index.before(offset - self.base_offset)) is not None:
+            if self._bears_out(entry):
+                return entry.position
+            self._drop(entry)
+        return 0
+
+    def last_boundary(self) -> int:
+        """The last batch boundary that the index knows, without loading the index."""
+        if self._indexes is None and self._disk.exists(self.path + ".index"):
+            entry = OffsetIndex.last_entry(self._disk.read_file(self.path + ".index"))
+            if entry is not None and self._bears_out(entry):
+                return entry.position
+        return self.boundary(OFFSET_MAX)
+
+    def _bears_out(self, entry: OffsetEntry) -> bool:
+        """Whether the log has the batch that an offset index entry says."""
+        try:
+            header = parse_header(self.file.pread(HEADER_BYTES, entry.position))
+        except CorruptMessage:
+            return False
+        return header.last_offset == self.base_offset + entry.relative_offset
+
+    def _has(self, entry: TimeEntry) -> bool:
+        """Whether the log has the timestamp that a time index entry says."""
+        offset = self.base_offset + entry.relative_offset
+        for _, header in self.headers(self.boundary(offset), self.size):
+            if header.last_offset >= offset:
+                return header.last_offset == offset and header.max_timestamp == entry.timestamp
+        return False
+
+    # Healing ---------------------------------------------------------------------------------
+
+    def reader(self) -> BatchReader:
+        """Reads the file batch by batch, each one checked."""
+        return BatchReader(self.file, self.size, self.offsets)
+
+    def _search(self, start: int, broken: BrokenBatch) -> list[Damage]:
+        """Quarantine what is damaged from the boundary ``start`` to where a walk has failed; from
+        the segment's start when the offset of that boundary is not known.
+        """
+        expected = self._offset_at(start)
+        if expected is None:
+            start, expected = 0, self.base_offset
+        self._hints.clear()
+        return self.quarantine.search(self.reader(), start, expected, broken, self.next_offset)
+
+    def _drop(self, entry: OffsetEntry) -> None:
+        """Take an entry that the log does not bear out from the index, and from its file."""
+        if self._dropped >= DROPS_MAX:
+            self._rebuild("many entries do not fit the log")
+            return
+        self._dropped += 1
+        logger.warning(
+            "an entry of %s.index does not fit the log at byte %d: it is dropped",
+            self.path,
+            entry.position,
+        )
+        self.indexes[0].drop(entry)
+        self.rewrite_indexes()
+
+    def _rebuild(self, reason: str) -> None:
+        logger.warning("indexes of %s are rebuilt: %s", self.file.path, reason)
+        self._dropped = 0
+        self.rebuild_indexes()
+        self.rewrite_indexes()
+
+    def rewrite_indexes(self) -> None:
+        """Replace index files that are there: those of a segment that takes appends come later."""
+        if not self._disk.exists(self.path + ".index"):
+            return
+        offsets, times = self.indexes
+        times.mark()
+        try:
+            self._disk.write_file(self.path + ".index", offsets.to_bytes())
+            self._disk.write_file(self.path + ".timeindex", times.to_bytes())
+        except OSError as error:  # the next start finds the same and rebuilds them again
+            logger.warning("indexes of %s cannot be written: %s", self.file.path, error)
 
     # Reading ---------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, limit: int, limit_offset: int) -> bytes:
         """Whole batches from the one that holds ``offset``, about ``max_bytes`` but at least one,
-        before ``limit``.
+        before ``limit``; every one of them is checked.
 
         ``limit`` is the batch boundary where ``limit_offset`` begins. A damaged range ends the read
         early.
-        """
-        position = self.position_of(offset)
-        for damage in self.damages:
-            if position <= damage.position < limit:
-                limit, limit_offset = damage.position, damage.first_offset
-        if limit - position <= max_bytes:
-            self.remember(limit_offset, limit)
-            return self.file.pread(limit - position, position) if limit > position else b""
-        # An index entry is a batch boundary that costs no walk; only short reads find none.
-        end = self.indexes[0].boundary_before(position + max_bytes)
-        if end <= position:
-            end = self._walked_end(position, max_bytes, limit)
-        next_offset = self.file.pread(8, end)
-        if len(next_offset) == 8:
-            self.remember(int.from_bytes(next_offset, "big"), end)
-        return self.file.pread(end - position, position)
 
-    def _walked_end(self, position: int, max_bytes: int, limit: int) -> int:
+        Raises:
+            CorruptMessage: ``offset`` lies in a damaged range.
+        """
+        while True:
+            place = self._find(offset)
+            known = self.quarantine.damages
+            for damage in known:
+                if damage.first_offset > offset and place.position <= damage.position < limit:
+                    limit, limit_offset = damage.position, damage.first_offset
+                    break
+            end = limit
+            if limit - place.position > max_bytes:
+                end = self._end_of_read(place.position, max_bytes, limit)
+            if self.quarantine.damages is not known:  # found on the way to the end
+                continue
+            data = self.file.pread(end - place.position, place.position)
+            try:
+                self._check(data, place)
+            except BrokenBatch as broken:
+                if not self._search(broken.position, broken):
+                    raise
+                continue
+            self._remember_end(end, limit, limit_offset)
+            return data
+
+    def _end_of_read(self, position: int, max_bytes: int, limit: int) -> int:
+        # An index entry is a batch boundary that costs no walk; only short reads find none.
+        while (entry := self.indexes[0].boundary_before(position + max_bytes)) is not None:
+            if entry.position <= position:
+                break
+            if self._bears_out(entry):
+                return entry.position
+            self._drop(entry)
         end = position
         for start, header in self.headers(position, limit):
             if end > position and start + header.length > position + max_bytes:
                 break
             end = start + header.length
         return end
+
+    def _remember_end(self, end: int, limit: int, limit_offset: int) -> None:
+        """The next read goes on at ``end``: where its offset is known for certain."""
+        if end == limit:
+            self.remember(limit_offset, limit)
+        elif end >= self._written_from or self._checked.reach(end) is not None:
+            next_offset = self._offset_at(end)
+            if next_offset is not None:
+                self.remember(next_offset, end)
+
+    def _check(self, data: bytes, place: _Place) -> None:
+        """Check the batches of ``data``, which lies at ``place``, that were not checked yet.
+
+        Raises:
+            BrokenBatch: one is not valid; those before it are checked.
+        """
+        position, expected = place
+        view, start = memoryview(data), position
+        end = min(start + len(data), self._written_from)
+        while position < end:
+            reach = self._checked.reach(position)
+            if reach is not None:
+                if reach.end > position:
+                    position = reach.end
+                    continue
+                expected = reach.next_offset
+            header = self._checked_batch(view[position - start :], position, expected)
+            after, expected = position + header.length, header.last_offset + 1
+            self._checked.add(position, after, expected)
+            position = after
+
+    def _checked_batch(self, view: memoryview, position: int, expected: int) -> BatchHeader:
+        try:
+            header = parse_header(view)
+            if header.length > len(view):
+                raise CorruptMessage(f"{header.length} bytes are not there")
+            if not self.offsets.follows(header, expected) or header.last_offset >= self.next_offset:
+                raise CorruptMessage(f"it begins at offset {header.base_offset}, not {expected}")
+            self.offsets.check(header, view[: header.length])
+        except (CorruptMessage, InvalidRecord) as error:
+            raise BrokenBatch(position, error) from error
+        return header
 
     # Files -----------------------------------------------------------------------------------
 
@@ -256,21 +475,13 @@ class Segment:
         self.transactions = TransactionIndex()
         self._disk.remove(self.path + TRANSACTION_INDEX)
 
-    def load_damages(self) -> None:
-        """Read what an earlier recovery found."""
-        path = self.path + ".log.damaged"
-        if self._disk.exists(path):
-            self.damages = [Damage(*entry) for entry in json.loads(self._disk.read_file(path))]
-
-    def save_damages(self) -> None:
-        """Remember :attr:`damages` durably."""
-        self._disk.write_file(self.path + ".log.damaged", json.dumps(self.damages).encode())
-
     def truncate(self, size: int) -> None:
         """Cut the log file; the caller has the indexes right already."""
         self.file.truncate(size)
         self.size = size
         self._hints.clear()
+        self._checked.cut(size)
+        self._written_from = size
 
     def close(self) -> None:
         """Close the log file."""

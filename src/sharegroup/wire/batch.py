@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
+from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.wire.compression import decompress
 
 Buffer = bytes | bytearray | memoryview
@@ -40,7 +41,6 @@ TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 
 _LENGTH_END: Final = 12
-_OFFSET_MAX: Final = 2**63 - 1
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -124,8 +124,8 @@ class Walk(NamedTuple):
 
     def between(self, data: bytes, first: int, last: int) -> bytes | memoryview:
         """The part of ``data`` with the whole batches that hold ``first`` … ``last``."""
-        begin = max(0, bisect_right(self.bounds, (first, _OFFSET_MAX)) - 1)
-        end = bisect_right(self.bounds, (last, _OFFSET_MAX))
+        begin = max(0, bisect_right(self.bounds, (first, OFFSET_MAX)) - 1)
+        end = bisect_right(self.bounds, (last, OFFSET_MAX))
         start = self.positions[begin]
         stop = self.positions[end] if end < len(self.positions) else len(data)
         return data if stop - start == len(data) else memoryview(data)[start:stop]

@@ -1,0 +1,140 @@
+"""Read a segment file batch by batch, each one checked; find the next valid one after a damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
+from sharegroup.model.environment import DiskFile
+from sharegroup.model.errors import CorruptMessage, InvalidRecord
+from sharegroup.storage.damage import BrokenBatch
+from sharegroup.wire.batch import HEADER_BYTES, MAGIC, BatchHeader, Buffer, check_crc, parse_header
+
+CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Read at once; a longer batch is read again whole."""
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+
+_MAGIC_POSITION: Final = 16
+_MAGIC: Final = bytes((MAGIC,))
+_EPOCH_HIGH: Final = b"\0\0"
+"""The first two bytes of a leader epoch below 65,536, four bytes before the magic."""
+
+
+class Offsets:
+    """Which base offset may follow which.
+
+    Args:
+        base_offset: the segment's.
+        sparse_below: offsets below it may be missing, since compaction went so far (Kafka's
+            cleaner-offset-checkpoint). At or after it every offset stands in the log.
+    """
+
+    def __init__(self, base_offset: int, sparse_below: int = 0) -> None:
+        self.base_offset = base_offset
+        self.sparse_below = sparse_below
+
+    def follows(self, header: BatchHeader, expected: int) -> bool:
+        """Whether a batch may stand where ``expected`` is the next offset."""
+        base = header.base_offset
+        if header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return False
+        return base == expected or expected < base <= self.sparse_below
+
+    def check(self, header: BatchHeader, batch: Buffer) -> None:
+        """Check a whole batch: its CRC, then the records in it.
+
+        Raises:
+            CorruptMessage, InvalidRecord: it cannot be read as what it claims to be.
+        """
+        check_crc(batch)
+
+
+class BatchReader:
+    """Chunks of one segment file up to ``size``, and what is valid in them."""
+
+    def __init__(self, file: DiskFile, size: int, offsets: Offsets) -> None:
+        self._file = file
+        self.size = size
+        self._offsets = offsets
+        self._chunk = b""
+        self._start = 0
+
+    def batch(self, position: int, expected: int, *, records: bool = True) -> BatchHeader:
+        """The header of the valid batch at ``position``, where ``expected`` is the next offset.
+
+        ``records``: check the records in it too, not only its CRC.
+
+        Raises:
+            BrokenBatch: there is none.
+        """
+        header = self._whole(position, records=records)
+        if not self._offsets.follows(header, expected):
+            reason = f"it begins at offset {header.base_offset}"
+            raise BrokenBatch(position, reason)
+        return header
+
+    def _whole(self, position: int, *, records: bool) -> BatchHeader:
+        try:
+            header = parse_header(self._bytes(position, HEADER_BYTES))
+            if position + header.length > self.size:
+                raise CorruptMessage(f"{header.length} bytes are not there")
+            batch = self._bytes(position, header.length)
+            if records:
+                self._offsets.check(header, batch)
+            else:
+                check_crc(batch)
+        except (CorruptMessage, InvalidRecord) as error:
+            raise BrokenBatch(position, error) from error
+        return header
+
+    def next_valid(self, position: int, expected: int, end_offset: int) -> tuple[int, int] | None:
+        """(position, base offset) of the first valid batch after a broken one at ``position``,
+        with offsets from ``expected`` + 1 on and below ``end_offset``.
+
+        The batch at ``position`` is it where only offsets are missing before it. Then the broken
+        batch's own length is tried: its records may hold what looks like a batch.
+        """
+        if self._after_hole(position, expected, end_offset):
+            return position, self._whole(position, records=False).base_offset
+        for candidate in self._candidates(position):
+            with suppress(BrokenBatch):
+                header = self._whole(candidate, records=False)
+                if expected < header.base_offset and header.last_offset < end_offset:
+                    return candidate, header.base_offset
+        return None
+
+    def _after_hole(self, position: int, expected: int, end_offset: int) -> bool:
+        """Whether the batch at ``position`` is whole and its offset right, judged by what follows:
+        no CRC covers the base offset.
+        """
+        try:
+            header = self._whole(position, records=True)
+            following = position + header.length
+            if not expected < header.base_offset <= header.last_offset < end_offset:
+                return False
+            if following == self.size:
+                return header.last_offset + 1 == end_offset
+            return self._whole(following, records=False).base_offset == (header.last_offset + 1)
+        except BrokenBatch:
+            return False
+
+    def _candidates(self, position: int) -> Iterator[int]:
+        with suppress(CorruptMessage):
+            yield position + parse_header(self._bytes(position, HEADER_BYTES)).length
+        start = position + 1
+        while start + HEADER_BYTES <= self.size:
+            data = self._file.pread(CHUNK_BYTES, start)
+            found = data.find(_MAGIC, _MAGIC_POSITION)
+            while found >= 0:
+                if data[found - 4 : found - 2] == _EPOCH_HIGH:
+                    yield start + found - _MAGIC_POSITION
+                found = data.find(_MAGIC, found + 1)
+            start += max(len(data) - _MAGIC_POSITION, 1)
+
+    def _bytes(self, position: int, size: int) -> memoryview:
+        first = position - self._start
+        if first < 0 or first + size > len(self._chunk):
+            self._chunk = self._file.pread(max(CHUNK_BYTES, size), position)
+            self._start, first = position, 0
+        return memoryview(self._chunk)[first : first + size]

@@ -1,0 +1,91 @@
+"""What is damaged in one segment: found, said, written down, and asked for by offset."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from sharegroup.model.environment import Disk
+from sharegroup.storage import damage as damaged
+from sharegroup.storage.batch_reader import BatchReader
+from sharegroup.storage.damage import BrokenBatch, Damage
+
+logger = logging.getLogger(__name__)
+
+DAMAGED: Final = ".log.damaged"
+
+
+class Quarantine:
+    """The damages of one segment, ascending. ``path``: the segment's files without their ending."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self.damages: list[Damage] = []
+
+    def at(self, offset: int) -> Damage | None:
+        """The damage that took ``offset`` away."""
+        for damage in self.damages:
+            if damage.first_offset <= offset <= damage.last_offset:
+                return damage
+        return None
+
+    def search(
+        self, reader: BatchReader, start: int, expected: int, broken: BrokenBatch, end_offset: int
+    ) -> list[Damage]:
+        """Check every batch from the boundary ``start``, where ``expected`` is the next offset, to
+        where a walk or a read has found it ``broken``; the damages that are new, ascending.
+
+        ``end_offset``: the segment has no batch at or after it.
+        """
+        known = {damage.position: damage for damage in self.damages}
+        found: list[Damage] = []
+        position = start
+        while position <= broken.position and position < reader.size:
+            damage = known.pop(position, None)
+            if damage is None:
+                try:
+                    header = reader.batch(position, expected)
+                except BrokenBatch:
+                    damage = self._damage(reader, position, expected, end_offset)
+                    found.append(damage)
+                else:
+                    position, expected = position + header.length, header.last_offset + 1
+                    continue
+            position, expected = damage.end_position, damage.last_offset + 1
+        if found:
+            self.add(found)
+        return found
+
+    def add(self, found: list[Damage]) -> None:
+        """Say new damages, and write them down."""
+        for damage in found:
+            logger.error("%s.log %s", self._path, damage)
+        self.damages = damaged.merged(self.damages, found)
+        try:
+            self.save()
+        except OSError as error:  # it is found, and said, again after the next start
+            logger.warning("%s cannot be written: %s", self._path + DAMAGED, error)
+
+    def load(self) -> None:
+        """Read what was found before.
+
+        Raises:
+            ValueError: the side file is damaged itself.
+        """
+        path = self._path + DAMAGED
+        if self._disk.exists(path):
+            self.damages = damaged.from_json(self._disk.read_file(path))
+
+    def save(self) -> None:
+        """Remember the damages durably; without any there is no file. Raises OSError."""
+        if self.damages:
+            self._disk.write_file(self._path + DAMAGED, damaged.to_json(self.damages))
+        else:
+            self._disk.remove(self._path + DAMAGED)
+
+    @staticmethod
+    def _damage(reader: BatchReader, position: int, expected: int, end_offset: int) -> Damage:
+        valid = reader.next_valid(position, expected, end_offset)
+        end, next_offset = valid or (reader.size, end_offset)
+        return Damage(position, end, expected, next_offset - 1)
