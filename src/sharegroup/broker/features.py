@@ -6,7 +6,8 @@ highest, but ``share.version`` at the level of the setting of that name; level 0
 field 9000 of its request).
 ``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
 ``share.record.states`` as well: DescribeShareGroupOffsets can tell the state of each record in
-flight (tagged fields 9000 of its request, 9001 and 9002 of its response).
+flight (tagged fields 9000 of its request, 9001 and 9002 of its response). Tagged field 9003 of that
+response, what is damaged in the log, needs no feature: it is there when something is.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.model.errors import CorruptMessage
-from sharegroup.wire.batch import check_crc, decode_batch, encode_batch, parse_headers
+from sharegroup.wire.batch import decode_batch, encode_batch, end_offset_of
 
 if TYPE_CHECKING:
     from sharegroup.broker.configs.broker import BrokerConfig
@@ -142,20 +142,18 @@ class InternalTopic:
                 self._report_lost(partition, offset, readable)
                 offset = readable
                 continue
-            view = memoryview((await log.read(offset, READ_BYTES)).data)
-            position = 0
-            for header in parse_headers(view):
-                batch = view[position : position + header.length]
-                position += header.length
-                if _whole(batch):
-                    for at, _, key, value in decode_batch(batch):
-                        if at >= offset and key is not None:
-                            yield at, key, value
-                else:
-                    self._report_lost(partition, offset, header.last_offset + 1)
-                offset = header.last_offset + 1
-            if not position:
+            try:
+                data = (await log.read(offset, READ_BYTES)).data
+            except CorruptMessage:
+                if log.after_damage(offset) == offset:
+                    raise
+                continue  # this read has found the damage
+            for at, _, key, value in decode_batch(data):
+                if at >= offset and key is not None:
+                    yield at, key, value
+            if not data:
                 return
+            offset = end_offset_of(data)
 
     def _report_lost(self, partition: int, first: int, end: int) -> None:
         logger.error(
@@ -165,12 +163,3 @@ class InternalTopic:
             first,
             end - 1,
         )
-
-
-def _whole(batch: memoryview) -> bool:
-    """Whether the checksum is right: after a clean end nobody has looked yet."""
-    try:
-        check_crc(batch)
-    except CorruptMessage:
-        return False
-    return True

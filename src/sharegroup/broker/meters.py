@@ -72,11 +72,20 @@ class GroupMeter:
 class SharePartitionMeter:
     """One share partition's deliveries since it was loaded; it goes with it."""
 
-    __slots__ = ("acquired_batches", "acquired_records", "expired", "lock_seconds", "locks")
+    __slots__ = (
+        "acquired_batches",
+        "acquired_records",
+        "damaged",
+        "expired",
+        "lock_seconds",
+        "locks",
+    )
 
     def __init__(self) -> None:
         self.acquired_batches = 0
         self.acquired_records = 0
+        self.damaged = 0
+        """Offsets archived because the log cannot be read there."""
         self.expired = 0
         """Records whose acquisition lock ran out."""
         self.locks = 0

@@ -28,6 +28,7 @@ from sharegroup.broker.internal_topic import (
     internal_settings,
 )
 from sharegroup.broker.live_configs import LiveConfigs
+from sharegroup.broker.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.meters import Meters
 from sharegroup.broker.share_fetching import ShareFetching
 from sharegroup.broker.share_group_coordinator import ShareGroupCoordinator
@@ -136,6 +137,8 @@ class Broker:
         opened = True
         await broker.state.load()
         await broker.groups.load()
+        await give_up_seen_offsets(folder, broker.topics, broker.state)
+        await say_lost_state(broker.groups.groups, broker.state)
         return broker
 
     @property

@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.share_partitions import LedSharePartition
-from sharegroup.model.errors import KafkaError, OffsetOutOfRange, TopicAuthorizationFailed
+from sharegroup.model.errors import (
+    CorruptMessage,
+    KafkaError,
+    OffsetOutOfRange,
+    TopicAuthorizationFailed,
+)
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.acquire import Acquisition
 from sharegroup.share.ranges import AcquiredRange
@@ -104,8 +109,6 @@ class ShareFetching:
     async def fetch(self, wish: FetchWish) -> Fetched:
         """Records for ``wish``; waits up to its time for at least ``bytes_min`` bytes, an error
         that the member does not know, or the end.
-
-        When every partition has an error there is nothing to wait for.
         """
         if wish.records_max <= 0 or wish.bytes_max <= 0 or not wish.partitions:
             return {}
@@ -266,7 +269,7 @@ class ShareFetching:
         now_s = asyncio.get_running_loop().time
         locked = now_s()
         try:
-            data = await self._read(ready, share)
+            ready, data = await self._read(ready, share)
             if not data or not self._may_acquire(wish, led):
                 return None
             batches = walk(data)
@@ -313,31 +316,53 @@ class ShareFetching:
             settings=partitions.delivery_settings(wish.group_id),
         )
 
-    async def _read(self, ready: _Ready, share: _Share) -> bytes:
-        """Read about as much as the records wanted take, by the size of those read last.
-
-        What is damaged on disk is left out, and so archived as if it were not there: as with Kafka,
-        whose consumers reject what fails its checksum, it must not hold back what follows.
+    async def _read(self, ready: _Ready, share: _Share) -> tuple[_Ready, bytes]:
+        """Read about as much as the records wanted take, by the size of those read last; with where
+        the read has begun, which is behind what is damaged.
         """
         per_offset = ready.led.bytes_per_offset
         enough = READ_BYTES_UNKNOWN
         if per_offset is not None:
             enough = int(per_offset * share.records_max * 1.25)
         bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
-        log, offset = ready.led.log, ready.offset
-        while (readable := log.after_damage(offset)) > offset:
-            offset = readable
-        if offset > ready.offset:
-            damaged = f"offsets {ready.offset} to {offset - 1} are damaged"
-            logger.error("%s: %s, its group passes over them", ready.led.key, damaged)
-        if offset >= ready.end_offset:
-            return b""
-        read = await log.read(offset, bytes_max, end_offset=ready.end_offset)
-        return read.data if share.first or len(read.data) <= share.bytes_max else b""
+        log = ready.led.log
+        while True:
+            ready = self._behind_damage(ready)
+            if ready.offset >= ready.end_offset:
+                return ready, b""
+            try:
+                read = await log.read(ready.offset, bytes_max, end_offset=ready.end_offset)
+            except CorruptMessage:
+                if log.after_damage(ready.offset) == ready.offset:
+                    raise
+                continue  # this read has found the damage
+            fits = share.first or len(read.data) <= share.bytes_max
+            return ready, read.data if fits else b""
+
+    def _behind_damage(self, ready: _Ready) -> _Ready:
+        """Archive what is damaged at the next offset: it must not hold back what follows. (Kafka's
+        consumers reject what fails its checksum.)
+        """
+        led, partitions = ready.led, self._broker.share_partitions
+        while ready.offset < ready.end_offset:
+            last = min(led.log.after_damage(ready.offset), ready.end_offset) - 1
+            if last < ready.offset:
+                break
+            led.meter.damaged += last - ready.offset + 1
+            logger.error(
+                "%s: offsets %d to %d are damaged, its group passes over them",
+                led.key,
+                ready.offset,
+                last,
+            )
+            partitions.persist_soon(led, led.core.damaged(ready.offset, last))
+            ready = ready._replace(offset=led.core.next_fetch_offset())
+        return ready
 
 
 def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
+    """Records end a wait, and an error that the member does not know. One that it knows waits, so
+    that it does not ask again at once.
+    """
     errors = [key for key, part in fetched.items() if part.error is not None]
-    if len(errors) < len(fetched) or len(errors) == len(wish.partitions):
-        return bool(fetched)
-    return not all(map(wish.session.knows_error, errors))
+    return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))

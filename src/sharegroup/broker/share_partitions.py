@@ -40,6 +40,7 @@ from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.changes import StateChange
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.settings import DeliverySettings
+from sharegroup.share_state.state import NO_EPOCH
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -154,7 +155,7 @@ class SharePartitions:
 
     async def _load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
         try:
-            state = await self._state.read(key, log.leader_epoch)
+            state = await self._state.read(key, await self._reading_epoch(key, log))
             start_offset = state.start_offset
             if start_offset == UNKNOWN_OFFSET:
                 # Kafka writes the choice with the first acknowledgement only: a crash before it
@@ -184,6 +185,14 @@ class SharePartitions:
         if change is not None:
             await self.persist([(led, change)])
         return led
+
+    async def _reading_epoch(self, key: SharePartitionKey, log: PartitionLog) -> int:
+        """The leader epoch to read the state with. None is left in a state that begins past the end
+        of the log, as an administrator may want: it is no proof that such offsets were seen
+        (:mod:`sharegroup.broker.lost_state`).
+        """
+        summary = await self._state.read_summary(key)
+        return log.leader_epoch if summary.start_offset <= log.log_end_offset else NO_EPOCH
 
     async def _reset_offset(self, key: SharePartitionKey, log: PartitionLog) -> int:
         """The start offset that ``share.auto.offset.reset`` says for a partition without one."""
@@ -268,8 +277,7 @@ class SharePartitions:
         self.schedule(led)
         if change is not None:
             led.meter.expired += change.expired
-            self.wake(led)
-            self._spawn(self._persist_quietly(led, change))
+        self.persist_soon(led, change)
 
     async def release_member(self, group_id: str, member_id: str) -> None:
         """A share session ended: what its member holds is available again, durably."""
@@ -287,20 +295,23 @@ class SharePartitions:
         except KafkaError as error:
             logger.warning("released records of %s/%s: %s", group_id, member_id, error)
 
+    def persist_soon(self, led: LedSharePartition, change: StateChange | None) -> None:
+        """Let waiting fetches see a change that nobody waits for, and make it durable."""
+        if change is not None:
+            self.wake(led)
+            self._spawn(self._persist_quietly(led, change))
+
     async def _persist_quietly(self, led: LedSharePartition, change: StateChange) -> None:
         """Nobody waits for this answer; a failure has fenced the share partition already."""
         try:
             await self.persist([(led, change)])
         except KafkaError as error:
-            logger.warning("the change at a deadline of %s is not durable: %s", led.key, error)
+            logger.warning("a change of %s is not durable: %s", led.key, error)
 
     def log_start_moved(self, topic_id: UUID, partition: int, log_start: int) -> None:
         """Retention or DeleteRecords moved the log start: records below are gone."""
         for led in self._of_partition(topic_id, partition):
-            change = led.core.log_start_moved(log_start)
-            if change is not None:
-                self.wake(led)
-                self._spawn(self._persist_quietly(led, change))
+            self.persist_soon(led, led.core.log_start_moved(log_start))
 
     async def follow_log_start(self, led: LedSharePartition) -> None:
         """A read found that the log begins later than the window does."""
@@ -317,6 +328,7 @@ class SharePartitions:
         """
         wanted = SharePartitionKey(group_id, topic_id, partition)
         self._drop(wanted.__eq__, "its durable state was changed")
+        self._waiters.wake(TopicIdPartition(topic_id, partition))  # also who waits with an error
 
     def close(self) -> None:
         """Stop all timers."""

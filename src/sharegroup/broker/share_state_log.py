@@ -17,7 +17,7 @@ from sharegroup.broker.internal_topic import InternalTopic
 from sharegroup.broker.share_state_shard import Decide, StateSettings, StateShard
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
-from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator, StateSummary
 from sharegroup.share_state.partitioning import partition_for
@@ -69,6 +69,18 @@ class ShareStateLog:
         if self._topic.exists:
             for partition in range(self._topic.partition_count):
                 await self._shard(partition).machine()
+
+    async def offsets_seen(self) -> dict[TopicIdPartition, int]:
+        """Up to where leaders have seen the offsets of each partition.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        seen: dict[TopicIdPartition, int] = {}
+        for shard in self.shards:
+            for where, end in (await shard.machine()).offsets_seen().items():
+                seen[where] = max(seen.get(where, 0), end)
+        return seen
 
     # -- the persister ------------------------------------------------------------------------
 

@@ -70,8 +70,9 @@ def describe(
     """Show share groups: members, settings, and how far each is in each partition.
 
     Start offset: everything before it is done. In flight: records that members hold now (Apache
-    Kafka does not tell). Lag: records that are not done yet. With --json, one group is an object,
-    several are a list.
+    Kafka does not tell). Lag: records that are not done yet. Damaged, where there are any: records
+    that the log has lost on disk (`groups records` says which). With --json, one group is an
+    object, several are a list.
     """
 
     async def command() -> ExitCode:
@@ -158,6 +159,7 @@ def _partition(where: TopicPartition, offset: ShareGroupOffset) -> dict[str, Any
         "start_offset": offset.start_offset,
         "in_flight": offset.in_flight,
         "lag": offset.lag,
+        "damaged": sum(each.size for each in offset.damaged),
         "error": None if offset.error is None else offset.error.name,
     }
 
@@ -173,11 +175,13 @@ def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
             _show_all(group, verbose=verbose)
     elif groups:
         rows = [row for group in groups for row in _rows(group, view)]
-        print_rows(rows, _columns(view, verbose=verbose))
+        print_rows(rows, _columns(view, rows, verbose=verbose))
 
 
-def _columns(view: View, *, verbose: bool) -> tuple[str, ...]:
-    return COLUMNS[view] + (VERBOSE_COLUMNS[view] if verbose else ())
+def _columns(view: View, rows: list[dict[str, Any]], *, verbose: bool) -> tuple[str, ...]:
+    """Offsets lost to damage have a column where there are any."""
+    damaged = ("damaged",) if any(row.get("damaged") for row in rows) else ()
+    return COLUMNS[view] + damaged + (VERBOSE_COLUMNS[view] if verbose else ())
 
 
 def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
@@ -206,6 +210,6 @@ def _show_all(group: dict[str, Any], *, verbose: bool) -> None:
     for view in (View.MEMBERS, View.OFFSETS):
         rows = _rows(group, view)
         if rows:
-            print_rows(rows, _columns(view, verbose=verbose)[1:])
+            print_rows(rows, _columns(view, rows, verbose=verbose)[1:])
     if group["configs"]:
         print_table(("setting", "value"), group["configs"].items())

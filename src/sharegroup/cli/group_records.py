@@ -14,6 +14,7 @@ from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import PartitionRecords, RecordRange
 from sharegroup.model.errors import UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.record_state import RecordState
 
 COLUMNS: Final = (
@@ -27,7 +28,9 @@ COLUMNS: Final = (
     "member",
     "lock_ms",
 )
-STATES: Final = tuple(state.name.lower() for state in RecordState)
+DAMAGED: Final = "damaged"
+"""Not a state of the queue: the log has lost the record, so nobody gets it."""
+STATES: Final = (*(state.name.lower() for state in RecordState), DAMAGED)
 
 
 def records(
@@ -50,8 +53,9 @@ def records(
 
     A line is a run of records in one state: who holds them, and for how long yet (lock ms). Before
     the first line of a partition all is finished; the last one ends with the log. Nothing is taken
-    from the queue. Apache Kafka does not tell which records are acquired: there they show as
-    available.
+    from the queue. Damaged: the log has lost these records on disk, and the group passes over them;
+    those that it has passed show too. Apache Kafka does not tell which records are acquired: there
+    they show as available.
     """
 
     async def command() -> ExitCode:
@@ -65,7 +69,7 @@ def records(
         rows = [
             row
             for at in readable
-            for row in _rows(at, _to_end(found[at], ends[at].offset))
+            for row in _rows(at, found[at], ends[at].offset)
             if not wanted or row["state"] in wanted
         ]
         print_rows(rows[:limit], COLUMNS, as_json=as_json)
@@ -107,16 +111,39 @@ def _to_end(records: PartitionRecords, log_end: int) -> list[RecordRange]:
     return ranges
 
 
-def _rows(at: TopicPartition, ranges: Sequence[RecordRange]) -> Iterator[dict[str, Any]]:
-    for one in ranges:
-        yield {
-            "topic": at.topic,
-            "partition": at.partition,
-            "first": one.first,
-            "last": one.last,
-            "records": one.last - one.first + 1,
-            "state": one.state.name.lower(),
-            "delivery_count": one.delivery_count,
-            "member": one.member_id,
-            "lock_ms": one.lock_ms,
-        }
+def _rows(at: TopicPartition, records: PartitionRecords, log_end: int) -> list[dict[str, Any]]:
+    ranges = _to_end(records, log_end)
+    rows = [
+        _row(at, first, last, one)
+        for one in ranges
+        for first, last in _without((one.first, one.last), records.damaged)
+    ]
+    rows += [_row(at, first, last, None) for first, last in records.damaged]
+    return sorted(rows, key=lambda row: int(row["first"]))
+
+
+def _without(whole: tuple[int, int], damaged: Sequence[OffsetRange]) -> Iterator[tuple[int, int]]:
+    """The parts of a range that are not ``damaged``, which is ascending."""
+    first, last = whole
+    for hole in damaged:
+        if hole.last >= first and hole.first <= last:
+            if hole.first > first:
+                yield first, hole.first - 1
+            first = hole.last + 1
+    if first <= last:
+        yield first, last
+
+
+def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> dict[str, Any]:
+    """A line of the table; without a range the records are damaged."""
+    return {
+        "topic": at.topic,
+        "partition": at.partition,
+        "first": first,
+        "last": last,
+        "records": last - first + 1,
+        "state": DAMAGED if one is None else one.state.name.lower(),
+        "delivery_count": 0 if one is None else one.delivery_count,
+        "member": None if one is None else one.member_id,
+        "lock_ms": None if one is None else one.lock_ms,
+    }

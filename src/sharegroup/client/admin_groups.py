@@ -21,6 +21,7 @@ from sharegroup.model.errors import (
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.wire import apis
 from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -141,7 +142,13 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
         lag=_known(partition.lag),
         in_flight=_known(partition.in_flight_count),
         error=answer_error(partition),
+        damaged=damaged_of(partition),
     )
+
+
+def damaged_of(partition: DescribeShareGroupOffsetsResponsePartition) -> tuple[OffsetRange, ...]:
+    """What is damaged in the partition's log, where the broker tells it."""
+    return tuple(OffsetRange(each.first_offset, each.last_offset) for each in partition.damaged)
 
 
 def _known(number: int) -> int | None:

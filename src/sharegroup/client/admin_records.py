@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.client.admin_groups import answer_error, check_group
+from sharegroup.client.admin_groups import answer_error, check_group, damaged_of
 from sharegroup.client.admin_topics import by_topic
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.descriptions import PartitionRecords, RecordRange
@@ -108,6 +108,7 @@ def _told(partition: DescribeShareGroupOffsetsResponsePartition) -> PartitionRec
         ranges=ranges,
         locks_known=True,
         error=answer_error(partition),
+        damaged=damaged_of(partition),
     )
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from sharegroup.client.metadata import Node
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
 from sharegroup.share.record_state import RecordState
 
 
@@ -128,6 +129,7 @@ class ShareGroupOffset:
         lag: records not done yet; None: not known.
         in_flight: records between start and end of the in-flight window that somebody holds; None:
             the broker does not tell (ours does).
+        damaged: what the log has lost to damage, before and after the start offset.
     """
 
     start_offset: int | None
@@ -135,6 +137,7 @@ class ShareGroupOffset:
     lag: int | None
     in_flight: int | None
     error: KafkaError | None
+    damaged: tuple[OffsetRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +169,7 @@ class PartitionRecords:
         ranges: what is between both, ascending and without holes.
         locks_known: whether the broker tells which records are acquired. Apache Kafka does not:
             there they show in the state they had before.
+        damaged: offsets from the log's start to its end that are damaged on disk: nobody gets them.
     """
 
     start_offset: int | None
@@ -173,6 +177,7 @@ class PartitionRecords:
     ranges: tuple[RecordRange, ...]
     locks_known: bool
     error: KafkaError | None = None
+    damaged: tuple[OffsetRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

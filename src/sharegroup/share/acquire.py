@@ -62,7 +62,7 @@ def acquired(
 ) -> Acquisition:
     """Take what ``request`` asks for out of ``fetched`` records into its member's lock."""
     if fetched.missing:
-        _discard(window, fetched.missing)
+        discard(window, fetched.missing)
     again = _redelivery(window, fetched, request, settings.delivery_count_limit)
     wanted = 0 if again.alone else request.records_max - again.size
     wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
@@ -79,7 +79,7 @@ def acquired(
     return Acquisition(tuple(fetched.answer(given, None if request.strict else request.batch_size)))
 
 
-def _discard(window: Window, missing: list[tuple[int, int]]) -> None:
+def discard(window: Window, missing: list[tuple[int, int]]) -> None:
     """Archive available offsets that are not in the log any more, or of aborted transactions.
 
     Not written by itself: after a reload the next read finds the same.
@@ -94,6 +94,18 @@ def _discard(window: Window, missing: list[tuple[int, int]]) -> None:
         ]
         window.replace(first, last, new)
     window.pass_terminal()
+
+
+def lose(window: Window, first: int, last: int) -> None:
+    """Archive offsets ``first`` … ``last``, which the log has lost, as if they were never there.
+    What is acquired of them stays so: its holder has read it.
+    """
+    discard(window, [(first, last)])
+    end = window.end
+    if end <= last:
+        window.extend([Span(end, last, _GONE, ABSENT, None)])
+        window.batches.add(end, last)
+        window.pass_terminal()
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share.acknowledge import AckBatch, AckRun, checked_runs, neighbouring
-from sharegroup.share.acquire import NOTHING, Acquisition, Request, acquired
+from sharegroup.share.acquire import NOTHING, Acquisition, Request, acquired, lose
 from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import Fetched
@@ -271,6 +271,15 @@ class SharePartition:
             return None
         self._window.move_start(log_start)
         return Changes(0).settled(self._window, moved=True)
+
+    def damaged(self, first: int, last: int) -> StateChange | None:
+        """Finish offsets ``first`` … ``last``, which the log has lost to damage, as Archived. They
+        are at or after the start and adjoin the window. None when the start does not move: then
+        nothing need be durable, since a later read finds the same damage.
+        """
+        before = self._window.start
+        lose(self._window, first, last)
+        return Changes(0).settled(self._window, moved=self._window.start > before)
 
     # -- look -------------------------------------------------------------------------------
 

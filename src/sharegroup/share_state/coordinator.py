@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
-from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
 from sharegroup.share_state.state import (
@@ -153,6 +153,20 @@ class ShareCoordinator:
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
         """Forget a share partition; a key that is not known is no error."""
         return [] if self._states.pop(key, None) is None else [KeyedRecord(key, None)]
+
+    def offsets_seen(self) -> dict[TopicIdPartition, int]:
+        """Up to where leaders have seen the offsets of each partition (exclusive): records with
+        lower ones were delivered or passed over.
+        """
+        seen: dict[TopicIdPartition, int] = {}
+        for key, state in self._states.items():
+            if state.leader_epoch == NO_EPOCH:
+                continue  # no leader has loaded it: its start offset is a wish
+            state.merge()
+            end = state.batches[-1].last + 1 if state.batches else 0
+            where = TopicIdPartition(key.topic_id, key.partition)
+            seen[where] = max(seen.get(where, 0), state.start_offset, end)
+        return seen
 
     def keys_of_other_topics(self, exists: Callable[[UUID], bool]) -> list[SharePartitionKey]:
         """Keys whose topic does not exist (any more)."""

@@ -40,10 +40,10 @@ from sharegroup.model.limits import CLIENT_TEXT_LENGTH_MAX
 from sharegroup.storage import checkpoints, rewrite
 from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
 from sharegroup.storage.disk import SyncFailed
+from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
-from sharegroup.storage.segment import write_unsynced
 from sharegroup.storage.settings import LogSettings
 from sharegroup.transactions.producer_ids import ProducerIdAllocator
 
@@ -155,6 +155,10 @@ class DataFolder:
                 raise KafkaStorageError(self._offline[key])
             raise UnknownTopicOrPartition
         return log
+
+    def find_log(self, key: TopicPartition) -> LocalPartitionLog | None:
+        """The log of one partition, if it is there and was opened."""
+        return self._logs.get(key)
 
     def set_group_configs(self, group_id: str, configs: Configs) -> None:
         """Replace a group's configs durably; empty ones forget the group."""

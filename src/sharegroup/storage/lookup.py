@@ -23,11 +23,11 @@ def first_at_or_after(
     for segment in segments:
         if segment.base_offset >= end_offset:
             return None
-        largest = segment.indexes[1].max_timestamp
+        largest = segment.indexes.max_timestamp
         if segment.next_offset <= start_offset or largest < timestamp_ms:
             continue
-        after = segment.base_offset + segment.time_start(timestamp_ms)
-        start = segment.boundary(max(after, start_offset))
+        after = segment.indexes.time_start(timestamp_ms)
+        start = segment.indexes.boundary(max(after, start_offset))
         found = _first_in_segment(segment, start, timestamp_ms, start_offset)
         if found is not None:
             return found if found[0] < end_offset else None
@@ -51,10 +51,9 @@ def _largest(segment: Segment, start_offset: int, end_offset: int) -> Found:
     """(timestamp, last offset of its batch) within the bounds; from the index alone in all but the
     edge segments.
     """
-    times = segment.indexes[1]
-    offset = segment.base_offset + times.max_timestamp_offset
-    if times.max_timestamp_offset < 0 or start_offset <= offset < end_offset:
-        return times.max_timestamp, offset if times.max_timestamp_offset >= 0 else -1
+    offset = segment.indexes.max_timestamp_offset
+    if offset < 0 or start_offset <= offset < end_offset:
+        return segment.indexes.max_timestamp, offset
     timestamp, offset = -1, -1
     for _, header in segment.headers(0, segment.size):
         if header.base_offset >= end_offset:

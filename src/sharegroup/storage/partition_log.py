@@ -28,8 +28,9 @@ from sharegroup.storage import lookup, producer_snapshot, producers, retention, 
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.damage import Damage
+from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
-from sharegroup.storage.segment import Segment, write_unsynced
+from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.stamping import stamped

@@ -102,13 +102,7 @@ def open_partition(
         segment.next_offset = following.base_offset
     known_damages = {segment: _load_damages(segment, recovered) for segment in segments}
     unsynced_from = rewrite.pending(disk, folder)
-    scanned: list[Segment] = []
-    if not (known.clean and unsynced_from is None and _resume(segments[-1])):
-        scanned = _recover(segments, known.recovery_point, recovered)
-    for segment in segments[:-1]:
-        if segment not in scanned and not _reaches_its_end(segment):
-            _take_in(segment, scan_segment(segment, segment.next_offset))
-            segment.rewrite_indexes()
+    scanned = _find_ends(segments, known, recovered, trusted=unsynced_from is None)
     if unsynced_from is not None:
         rewrite.rewrite(disk, segments, unsynced_from)
     contents = LogContents(
@@ -126,6 +120,26 @@ def open_partition(
     for segment in segments:
         recovered.found(segment, known_damages[segment])
     return contents
+
+
+def _find_ends(
+    segments: list[Segment], known: LastKnown, recovered: Recovered, *, trusted: bool
+) -> list[Segment]:
+    """Find out where each segment ends, by a look at its last batches or by a scan; those that were
+    scanned. ``trusted``: no sync has failed before the end.
+    """
+    for segment in segments:
+        segment.end_known = False
+    scanned: list[Segment] = []
+    if not (known.clean and trusted and _resume(segments[-1])):
+        scanned = _recover(segments, known.recovery_point, recovered)
+    for segment in segments[:-1]:
+        if segment not in scanned and not _reaches_its_end(segment):
+            _take_in(segment, scan_segment(segment, segment.next_offset))
+            segment.indexes.replace_files()
+    for segment in segments:
+        segment.end_known = True
+    return scanned
 
 
 def _is_log(name: str) -> bool:
@@ -159,7 +173,9 @@ def _resume(segment: Segment) -> bool:
     scanned.
     """
     try:
-        segment.next_offset = _walked_end(segment, segment.boundary(OFFSET_MAX), segment.resume)
+        segment.next_offset = _walked_end(
+            segment, segment.indexes.boundary(OFFSET_MAX), segment.indexes.resume
+        )
         for _, header in segment.headers(0, segment.size):
             segment.first_timestamp = header.max_timestamp
             break
@@ -173,7 +189,7 @@ def _reaches_its_end(segment: Segment) -> bool:
     the one after it deleted. Costs one look at its last index entry.
     """
     try:
-        return _walked_end(segment, segment.last_boundary(), None) == segment.next_offset
+        return _walked_end(segment, segment.indexes.last_boundary(), None) == segment.next_offset
     except CorruptMessage:
         return False
 

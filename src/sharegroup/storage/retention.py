@@ -22,7 +22,7 @@ def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> 
     for segment in segments:
         if segment.size == 0:
             break
-        too_old = 0 <= settings.retention_ms < now_ms - segment.indexes[1].max_timestamp
+        too_old = 0 <= settings.retention_ms < now_ms - segment.indexes.max_timestamp
         too_much = settings.retention_bytes >= 0 and spare_bytes >= segment.size
         if not (too_old or too_much):
             break

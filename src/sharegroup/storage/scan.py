@@ -27,7 +27,7 @@ def scan_segment(segment: Segment, end_offset: int) -> Scan:
     ``end_offset``: no batch reaches it. An offset that does not follow the one before is as wrong
     as a CRC, except where compaction went. The records of a batch are left to its first read.
     """
-    segment.begin_indexes()
+    segment.indexes.begin()
     segment.first_timestamp = -1
     scan = Scan(next_offset=segment.base_offset)
     reader = segment.reader()
@@ -43,7 +43,7 @@ def scan_segment(segment: Segment, end_offset: int) -> Scan:
                 break
             end, base_offset = found
             scan.damages.append(Damage(position, end, scan.next_offset, base_offset - 1))
-            segment.index_next()
+            segment.indexes.index_next()
             position, scan.next_offset = end, base_offset
             continue
         segment.note(header, header.base_offset, position, header.max_timestamp)

@@ -20,12 +20,12 @@ from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage, InvalidRecord
-from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage.batch_reader import BatchReader, Offsets
 from sharegroup.storage.checked import CheckedRanges
 from sharegroup.storage.damage import BrokenBatch, Damage
-from sharegroup.storage.index import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
+from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.quarantine import DAMAGED, Quarantine
+from sharegroup.storage.segment_indexes import SegmentIndexes
 from sharegroup.storage.transaction_index import TransactionIndex
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 
@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 HINTS_MAX: Final = 64
 """Sequential readers remembered per segment; an older one pays one index look-up."""
-DROPS_MAX: Final = 8
-"""Wrong index entries taken out one by one; then the whole index is made again."""
 WALK_BYTES: Final = 16 * 1024
 """Bytes read at once when walking headers: four index intervals."""
 TRANSACTION_INDEX: Final = ".txnindex"
@@ -72,95 +70,28 @@ class Segment:
         self.quarantine = Quarantine(disk, self.path)
         self.transactions = TransactionIndex()
         """Those aborted by a marker in this segment."""
-        self._index_interval_bytes = index_interval_bytes
-        self._unindexed_bytes = 0
-        self._indexes: tuple[OffsetIndex, TimeIndex] | None = None
+        self.indexes = SegmentIndexes(disk, self, index_interval_bytes)
         self._hints: dict[int, int] = {}
         self._checked = CheckedRanges()
-        self._dropped = 0
+        self.end_known = True
+        """Whether ``next_offset`` is: without it nothing can be put into quarantine."""
         self._written_from = self.size
         """What lies behind was written, and checked, by this process."""
         if self.size == 0:
-            self.begin_indexes()
+            self.indexes.begin()
 
     # Appending -------------------------------------------------------------------------------
 
     def note(
         self, header: BatchHeader, base_offset: int, position: int, max_timestamp: int
     ) -> None:
-        """Take a batch that stands at ``position`` into the indexes; batches come in order."""
-        offsets, times = self.indexes
-        relative = base_offset + header.last_offset_delta - self.base_offset
-        times.saw(max_timestamp, relative)
-        if self._unindexed_bytes > self._index_interval_bytes:
-            offsets.append(relative, position)
-            times.mark()
-            self._unindexed_bytes = 0
-        self._unindexed_bytes += header.length
+        """Take in a batch that stands at ``position``; batches come in order."""
+        last_offset = base_offset + header.last_offset_delta
+        self.indexes.note(header, last_offset, position, max_timestamp)
         if self.first_timestamp < 0:
             self.first_timestamp = max_timestamp
 
-    def resume(self, header: BatchHeader) -> None:
-        """Count a batch after the last index entry, when the log is opened and its indexes are
-        right.
-        """
-        relative = header.last_offset - self.base_offset
-        self.indexes[1].saw(header.max_timestamp, relative)
-        self._unindexed_bytes += header.length
-
-    def begin_indexes(self) -> None:
-        """Forget the indexes: they are built again from the batches by :meth:`note`."""
-        self._indexes = OffsetIndex(), TimeIndex()
-        self._unindexed_bytes = 0
-
-    def index_next(self) -> None:
-        """Index the next batch whatever the interval (the first one after a damage)."""
-        self._unindexed_bytes = self._index_interval_bytes + 1
-
     # Looking up ------------------------------------------------------------------------------
-
-    @property
-    def indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Both indexes, read from their files on first use and rebuilt when they are missing or
-        wrong.
-        """
-        if self._indexes is None:
-            try:
-                offsets = OffsetIndex.from_bytes(
-                    self._disk.read_file(self.path + ".index"), self.size
-                )
-                times = TimeIndex.from_bytes(
-                    self._disk.read_file(self.path + ".timeindex"), self.size
-                )
-            except (FileNotFoundError, ValueError) as error:
-                self._rebuild(str(error))
-            else:
-                self._indexes = offsets, times
-                last = times.last()
-                if last is not None and not self._has(last):
-                    self._rebuild("the largest timestamp is not where the time index says")
-        assert self._indexes is not None
-        return self._indexes
-
-    def rebuild_indexes(self) -> None:
-        """Make both indexes again from the headers of the log."""
-        self.begin_indexes()
-        end = 0
-        for position, header in self.headers(0, self.size):
-            if position != end:
-                self.index_next()
-            self.note(header, header.base_offset, position, header.max_timestamp)
-            end = position + header.length
-
-    def time_start(self, timestamp: int) -> int:
-        """A relative offset such that no batch that ends before it has a record at or after
-        ``timestamp``.
-        """
-        entry = self.indexes[1].before(timestamp)
-        if entry is not None and not self._has(entry):
-            self._rebuild("a time index entry does not fit the log")
-            entry = self.indexes[1].before(timestamp)
-        return 0 if entry is None else entry.relative_offset
 
     def position_of(self, offset: int) -> int:
         """Where the batch begins that holds ``offset``, or the next one when none does.
@@ -196,6 +127,9 @@ class Segment:
     def headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of each batch from the boundary ``position`` to ``end``. Damages are
         jumped over, also those found on the way.
+
+        Raises:
+            CorruptMessage: there is damage, and the end of the segment is not known yet.
         """
         start, before = position, position - 1
         expected = self._offset_at(position)
@@ -211,7 +145,7 @@ class Segment:
             try:
                 header = self._followed(chunk, position - chunk_start, position, expected)
             except BrokenBatch as broken:
-                if not self._search(start, broken):
+                if not self.end_known or not self._search(start, broken):
                     raise
                 damages = [d for d in self.quarantine.damages if d.end_position > before]
                 jumps = {damage.position: damage for damage in damages}
@@ -266,45 +200,10 @@ class Segment:
         return _Place(position, reach.next_offset if reach is not None and at_its_end else offset)
 
     def _walk(self, offset: int) -> _Place:
-        for position, header in self.headers(self.boundary(offset), self.size):
+        for position, header in self.headers(self.indexes.boundary(offset), self.size):
             if header.last_offset >= offset:
                 return _Place(position, header.base_offset)
         return _Place(self.size, self.next_offset)
-
-    def boundary(self, offset: int) -> int:
-        """A batch boundary at or before the batch that holds ``offset``: the nearest one that the
-        index knows and the log bears out.
-        """
-        index = self.indexes[0]
-        while (entry := index.before(offset - self.base_offset)) is not None:
-            if self._bears_out(entry):
-                return entry.position
-            self._drop(entry)
-        return 0
-
-    def last_boundary(self) -> int:
-        """The last batch boundary that the index knows, without loading the index."""
-        if self._indexes is None and self._disk.exists(self.path + ".index"):
-            entry = OffsetIndex.last_entry(self._disk.read_file(self.path + ".index"))
-            if entry is not None and self._bears_out(entry):
-                return entry.position
-        return self.boundary(OFFSET_MAX)
-
-    def _bears_out(self, entry: OffsetEntry) -> bool:
-        """Whether the log has the batch that an offset index entry says."""
-        try:
-            header = parse_header(self.file.pread(HEADER_BYTES, entry.position))
-        except CorruptMessage:
-            return False
-        return header.last_offset == self.base_offset + entry.relative_offset
-
-    def _has(self, entry: TimeEntry) -> bool:
-        """Whether the log has the timestamp that a time index entry says."""
-        offset = self.base_offset + entry.relative_offset
-        for _, header in self.headers(self.boundary(offset), self.size):
-            if header.last_offset >= offset:
-                return header.last_offset == offset and header.max_timestamp == entry.timestamp
-        return False
 
     # Healing ---------------------------------------------------------------------------------
 
@@ -321,38 +220,6 @@ class Segment:
             start, expected = 0, self.base_offset
         self._hints.clear()
         return self.quarantine.search(self.reader(), start, expected, broken, self.next_offset)
-
-    def _drop(self, entry: OffsetEntry) -> None:
-        """Take an entry that the log does not bear out from the index, and from its file."""
-        if self._dropped >= DROPS_MAX:
-            self._rebuild("many entries do not fit the log")
-            return
-        self._dropped += 1
-        logger.warning(
-            "an entry of %s.index does not fit the log at byte %d: it is dropped",
-            self.path,
-            entry.position,
-        )
-        self.indexes[0].drop(entry)
-        self.rewrite_indexes()
-
-    def _rebuild(self, reason: str) -> None:
-        logger.warning("indexes of %s are rebuilt: %s", self.file.path, reason)
-        self._dropped = 0
-        self.rebuild_indexes()
-        self.rewrite_indexes()
-
-    def rewrite_indexes(self) -> None:
-        """Replace index files that are there: those of a segment that takes appends come later."""
-        if not self._disk.exists(self.path + ".index"):
-            return
-        offsets, times = self.indexes
-        times.mark()
-        try:
-            self._disk.write_file(self.path + ".index", offsets.to_bytes())
-            self._disk.write_file(self.path + ".timeindex", times.to_bytes())
-        except OSError as error:  # the next start finds the same and rebuilds them again
-            logger.warning("indexes of %s cannot be written: %s", self.file.path, error)
 
     # Reading ---------------------------------------------------------------------------------
 
@@ -390,12 +257,9 @@ class Segment:
 
     def _end_of_read(self, position: int, max_bytes: int, limit: int) -> int:
         # An index entry is a batch boundary that costs no walk; only short reads find none.
-        while (entry := self.indexes[0].boundary_before(position + max_bytes)) is not None:
-            if entry.position <= position:
-                break
-            if self._bears_out(entry):
-                return entry.position
-            self._drop(entry)
+        boundary = self.indexes.boundary_before(position + max_bytes)
+        if boundary > position:
+            return boundary
         end = position
         for start, header in self.headers(position, limit):
             if end > position and start + header.length > position + max_bytes:
@@ -454,12 +318,7 @@ class Segment:
         if self.transactions.entries:
             data = self.transactions.to_bytes()
             write_unsynced(self._disk, self.path + TRANSACTION_INDEX, data, files)
-        if self._indexes is None:
-            return
-        offsets, times = self._indexes
-        times.mark()
-        write_unsynced(self._disk, self.path + ".index", offsets.to_bytes(), files)
-        write_unsynced(self._disk, self.path + ".timeindex", times.to_bytes(), files)
+        self.indexes.write(files)
 
     def load_transactions(self) -> None:
         """Read the transaction index, which is there.
@@ -492,13 +351,3 @@ class Segment:
         self.close()
         for suffix in _SUFFIXES:
             self._disk.remove(self.path + suffix)
-
-
-def write_unsynced(disk: Disk, path: str, data: bytes, files: list[DiskFile]) -> None:
-    """Replace a file's content and add the open file to ``files``; it is durable once the caller
-    has synced it.
-    """
-    file = disk.open(path)
-    files.append(file)
-    file.truncate(0)
-    file.append(data)

@@ -7,7 +7,7 @@ and, when asked, the state of each record in flight, in tagged fields.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
@@ -17,6 +17,7 @@ from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.messages.describe_share_group_offsets import (
+    DamagedOffsets,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
@@ -27,6 +28,9 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
+
+DAMAGES_MAX: Final = 1_000
+"""Damaged ranges told of one partition."""
 
 
 async def describe_share_group_offsets(
@@ -140,11 +144,13 @@ async def _partition(
     described.leader_epoch = max(0, summary.leader_epoch)
     if summary.start_offset != UNKNOWN_OFFSET and summary.delivery_complete_count >= 0:
         try:
-            end = broker.topics.log(topic.name, partition).high_watermark
+            log = broker.topics.log(topic.name, partition)
         except KafkaError as error:
             described.error_code, described.error_message = error.code, error.message
             return described
+        end = log.high_watermark
         described.lag = end - summary.start_offset - summary.delivery_complete_count
+        described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGES_MAX]]
     led = broker.share_partitions.find(key)
     described.in_flight_count = 0 if led is None else led.core.statistics().acquired
     return described

@@ -80,6 +80,11 @@ EXPIRED: Final = counter(
     unit="records",
     kafka=_PARTITION.format("AcquisitionLockTimeoutPerSec"),
 )
+DAMAGED: Final = counter(
+    "sharegroup_share_offsets_damaged",
+    "Offsets archived for a group because its log is damaged there.",
+    labels=("group", "topic", "partition"),
+)
 FETCH_LOCK: Final = summary(
     "sharegroup_share_partition_fetch_lock_seconds",
     "How often the fetch lock was taken, and for how long in all; rate() of the sum is the share "
@@ -124,6 +129,7 @@ METRICS: Final = (
     PIECES,
     ACQUIRED_BATCH,
     EXPIRED,
+    DAMAGED,
     FETCH_LOCK,
     SESSIONS,
     SESSION_PARTITIONS,
@@ -162,4 +168,5 @@ def read_partition(broker: Broker, led: LedSharePartition) -> Iterator[Sample]:
     yield PIECES.of(window.spans, *labels)
     yield ACQUIRED_BATCH.of(Summed(meter.acquired_batches, meter.acquired_records), *labels)
     yield EXPIRED.of(meter.expired, *labels)
+    yield DAMAGED.of(meter.damaged, *labels)
     yield FETCH_LOCK.of(Summed(meter.locks, meter.lock_seconds), *labels)

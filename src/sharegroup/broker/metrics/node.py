@@ -39,7 +39,13 @@ LOG_END: Final = gauge(
     kafka="kafka.log:type=Log,name=LogEndOffset,topic=…,partition=…",
 )
 
-METRICS: Final = (FLUSH_SECONDS, LOOP_LAG, LOGS, FAILED_LOGS, LOG_END)
+LOG_DAMAGED: Final = gauge(
+    "sharegroup_log_damaged_offsets",
+    "Offsets of each partition that are damaged or missing on disk, as far as they are known.",
+    labels=("topic", "partition"),
+)
+
+METRICS: Final = (FLUSH_SECONDS, LOOP_LAG, LOGS, FAILED_LOGS, LOG_END, LOG_DAMAGED)
 
 SAMPLE_EVERY_S: Final = 0.1
 
@@ -81,3 +87,5 @@ def read(broker: Broker, lag: LoopLag) -> Iterator[Sample]:
     for log in logs:
         topic, partition = log.topic_partition
         yield LOG_END.of(log.log_end_offset, topic, str(partition))
+        damaged = sum(damage.last - damage.first + 1 for damage in log.damages())
+        yield LOG_DAMAGED.of(damaged, topic, str(partition))

@@ -61,6 +61,15 @@ class RecordStates(Message):
 
 
 @dataclass(slots=True)
+class DamagedOffsets(Message):
+    """Ours, in DescribeShareGroupOffsetsResponse: offsets ``first_offset`` … ``last_offset``, both
+    included, that the log has lost to damage."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+
+
+@dataclass(slots=True)
 class DescribeShareGroupOffsetsResponsePartition(Message):
     """In DescribeShareGroupOffsetsResponse."""
 
@@ -78,6 +87,8 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     end_offset: int = i64(tag=9002, default=-1)
     """Ours: nothing at or after this offset was ever given to anybody; -1 unless states were asked
     for."""
+    damaged: Sequence[DamagedOffsets] = array(DamagedOffsets, tag=9003)
+    """Ours: what is damaged between the log's start and end, ascending, as far as it is known."""
 
 
 @dataclass(slots=True)

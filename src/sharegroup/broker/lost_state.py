@@ -1,0 +1,74 @@
+"""What a start finds lost between the logs and the delivery state of share groups, said once."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from sharegroup.broker.share_state_log import ShareStateLog
+from sharegroup.broker.topics import Topics
+from sharegroup.groups.share import ShareGroups
+from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.storage.data_folder import DataFolder
+
+logger = logging.getLogger("sharegroup.broker")
+
+OFFSETS_BELIEVED_MAX: Final = 2**31 - 1
+"""By how much a log may be behind what a share group has seen: it cannot have lost more in one
+segment. More is a state that nobody can believe, and the log is left as it is.
+"""
+
+
+async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareStateLog) -> None:
+    """Where a log has lost its tail, let it go on behind what share groups have seen of it: an
+    offset names one record for ever. Otherwise a group would take new records for finished ones.
+
+    Raises:
+        KafkaStorageError: the state cannot be read.
+        OSError: the disk failed.
+    """
+    seen: dict[TopicPartition, int] = {}
+    for where, end in (await state.offsets_seen()).items():
+        name = topics.name_of(where.topic_id)
+        if name is None:
+            continue
+        key = TopicPartition(name, where.partition)
+        log = folder.find_log(key)
+        if log is None or log.failure is not None or end <= log.log_end_offset:
+            continue
+        if end - log.log_end_offset > OFFSETS_BELIEVED_MAX:
+            logger.error(
+                "%s ends at offset %d, but a share group has its start at %d: nobody can have seen "
+                "that; reset the group's offsets (sharegroup groups reset-offsets)",
+                key,
+                log.log_end_offset,
+                end,
+            )
+            continue
+        seen[key] = end
+    await folder.give_up_offsets(seen)
+
+
+async def say_lost_state(groups: ShareGroups, state: ShareStateLog) -> None:
+    """Say which groups have begun in partitions whose delivery state is lost, and what heals them.
+
+    Raises:
+        KafkaStorageError: the state cannot be read.
+    """
+    for group_id in groups.group_ids():
+        lost = [
+            str(TopicPartition(topic.name, partition))
+            for topic in groups.state_partitions(group_id)
+            for partition in topic.partitions
+            if not await state.knows(SharePartitionKey(group_id, topic.topic_id, partition))
+        ]
+        if lost:
+            logger.error(
+                "the delivery state of share group %s is lost in %s: nothing of it is delivered. "
+                "Stop its members, then let it begin again with `sharegroup groups reset-offsets "
+                "%s --all-topics --to-earliest --execute` (every record comes again), or with "
+                "--to-latest (none of the old ones does)",
+                group_id,
+                ", ".join(lost),
+                group_id,
+            )
