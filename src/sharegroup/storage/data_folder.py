@@ -300,9 +300,9 @@ class DataFolder:
             checkpoints.meta_properties(self.facts.cluster_id, self._settings.node_id),
         )
         self._clear_folder(names)
-        points = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.RECOVERY_POINTS}")
-        starts = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.LOG_STARTS}")
-        cleaned = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.CLEANED}")
+        points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
+        starts = self._read_checkpoint(checkpoints.LOG_STARTS)
+        cleaned = self._read_checkpoint(checkpoints.CLEANED)
         self._checkpointed = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
         await self._open_partitions(
             {
@@ -318,6 +318,14 @@ class DataFolder:
         )
         self.checkpoint()
 
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """None of the offsets of a damaged file: recovery then looks at everything."""
+        try:
+            return checkpoints.read_offsets(self._disk, f"{self.path}/{name}")
+        except checkpoints.DamagedCheckpoint as error:
+            self.recovered.report(logging.ERROR, f"{error}. It is not used; the logs are looked at")
+            return {}
+
     def _clear_folder(self, names: list[str]) -> None:
         """Remove what a deletion has left, and set aside what no topic owns."""
         for name in names:
@@ -332,11 +340,7 @@ class DataFolder:
             if (
                 topic is None
                 or key.partition >= topic.partitions
-                or found
-                not in (
-                    None,
-                    topic.topic_id,
-                )
+                or (found is not None and not checkpoints.is_same_id(found, topic.topic_id))
             ):
                 aside = self._set_aside(key, found or self._environment.new_id(), "stray")
                 self.recovered.report(
@@ -388,7 +392,7 @@ class DataFolder:
         folder = self._folder(key)
         contents = open_partition(self._disk, folder, settings, known, self.recovered)
         unsynced, side_files = contents.unsynced, contents.side_files
-        if checkpoints.read_topic_id(self._disk, folder) is None:
+        if checkpoints.read_topic_id(self._disk, folder) != facts.topic_id:
             metadata: list[DiskFile] = []
             content = checkpoints.partition_metadata(facts.topic_id)
             write_unsynced(
