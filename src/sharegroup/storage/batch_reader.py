@@ -36,8 +36,8 @@ class Offsets:
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
         """Whether a batch may stand where ``expected`` is the next offset."""
-        base = header.base_offset
-        if header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+        base = header[0]
+        if base + header[6] - self.base_offset > RELATIVE_OFFSET_MAX:  # base + last offset delta
             return False
         return base == expected or expected < base <= self.sparse_below
 

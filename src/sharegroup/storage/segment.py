@@ -292,22 +292,32 @@ class Segment:
                     position = reach.end
                     continue
                 expected = reach.next_offset
-            header = self._checked_batch(view[position - start :], position, expected)
-            after, expected = position + header.length, header.last_offset + 1
-            self._checked.add(position, after, expected)
-            position = after
+            limit = min(end, self._checked.next_start(position))
+            position = self._check_run(view, start, _Place(position, expected), limit)
 
-    def _checked_batch(self, view: memoryview, position: int, expected: int) -> BatchHeader:
+    def _check_run(self, view: memoryview, start: int, place: _Place, limit: int) -> int:
+        """Check batches, none of which is checked, up to ``limit`` or past it; where they end."""
+        first, expected = place
+        position, end_offset = first, self.next_offset
+        check, follows = self.offsets.check, self.offsets.follows
         try:
-            header = parse_header(view)
-            if header.length > len(view):
-                raise CorruptMessage(f"{header.length} bytes are not there")
-            if not self.offsets.follows(header, expected) or header.last_offset >= self.next_offset:
-                raise CorruptMessage(f"it begins at offset {header.base_offset}, not {expected}")
-            self.offsets.check(header, view[: header.length])
+            while position < limit:
+                at = position - start
+                header = parse_header(view, at)
+                batch = view[at : at + header.length]
+                if len(batch) < header.length:
+                    raise CorruptMessage(f"{header.length} bytes are not there")
+                if not follows(header, expected) or header.last_offset >= end_offset:
+                    raise CorruptMessage(f"it begins at {header.base_offset}, not at {expected}")
+                check(header, batch)
+                position += header.length
+                expected = header.last_offset + 1
         except (CorruptMessage, InvalidRecord) as error:
             raise BrokenBatch(position, error) from error
-        return header
+        finally:
+            if position > first:
+                self._checked.add(first, position, expected)
+        return position
 
     # Files -----------------------------------------------------------------------------------
 
