@@ -145,6 +145,8 @@ class SegmentIndexes:
 
     def _bears_out(self, entry: OffsetEntry) -> bool:
         """Whether the log has the batch that an offset index entry says."""
+        if not 0 <= entry.position < self._log.size:
+            return False
         try:
             header = parse_header(self._log.file.pread(HEADER_BYTES, entry.position))
         except CorruptMessage:
