@@ -12,12 +12,11 @@ failed, or whose topic is deleted, answers every call with the same error from t
 
 from __future__ import annotations
 
-import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from sharegroup.model.environment import DiskFile, Environment
@@ -26,6 +25,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction, Appended, ReadBatches
 from sharegroup.storage import lookup, producer_snapshot, producers, retention
 from sharegroup.storage.contents import LogContents, LogStatistics
+from sharegroup.storage.failures import Failures, remove_half_made
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import RELATIVE_OFFSET_MAX, Segment, write_unsynced
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
@@ -35,8 +35,6 @@ from sharegroup.storage.waiters import Waiters
 from sharegroup.wire.batch import BatchHeader, parse_headers
 
 logger = logging.getLogger(__name__)
-
-DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Mark(NamedTuple):
@@ -60,6 +58,7 @@ class LocalPartitionLog:
         flusher: Flusher,
         settings: LogSettings,
         contents: LogContents,
+        failures: Failures,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -68,9 +67,7 @@ class LocalPartitionLog:
         self.on_advance: Callable[[LocalPartitionLog], None] | None = None
         """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
-        """Called when :meth:`delete_records` has moved the log start, before it answers: to make
-        that durable.
-        """
+        """Makes durable that :meth:`delete_records` has moved the log start; raises OSError."""
         self._environment = environment
         self._flusher = flusher
         self._segments = contents.segments
@@ -84,6 +81,7 @@ class LocalPartitionLog:
         self._closing: list[DiskFile] = []
         self._waiters = Waiters()
         self._visible_by_system = 0
+        self._failures = failures
         self._failure: KafkaError | None = None
 
     # Offsets ---------------------------------------------------------------------------------
@@ -165,7 +163,7 @@ class LocalPartitionLog:
                 stamped(batches, headers, self._end, self.leader_epoch, append_time)
             )
         except OSError as error:
-            raise self._write_failed(error) from error
+            raise self._disk_failed(error) from error
         base_offset = self._end
         for header in headers:
             max_timestamp = header.max_timestamp if append_time < 0 else append_time
@@ -217,8 +215,7 @@ class LocalPartitionLog:
             write_unsynced(disk, path, snapshot, files)
             segment = Segment(disk, self.folder, self._end, self.settings.index_interval_bytes)
         except OSError:
-            for file in files:
-                file.close()
+            remove_half_made(disk, files)
             raise
         segment.durable = False
         if self._recovery_point < self._end:
@@ -270,6 +267,10 @@ class LocalPartitionLog:
     def flush_failed(self, error: OSError) -> None:
         """A sync has failed: the log is out of service for good."""
         self.fail(KafkaStorageError(f"{self.topic_partition}: sync failed: {error}"))
+
+    def flush_postponed(self, files: Sequence[DiskFile]) -> None:
+        """The sync has not begun: the next round has these files again."""
+        self._unsynced = [*files[:-1], *self._unsynced]
 
     def _end_mark(self) -> _Mark:
         segment = self._segments[-1]
@@ -382,13 +383,20 @@ class LocalPartitionLog:
             raise OffsetOutOfRange(f"records up to {offset} cannot be deleted, {self}")
         if offset > self._log_start:
             try:
-                self._log_start = offset
-                if self.on_start_moved is not None:
-                    self.on_start_moved(self)
+                self._move_start(offset)
                 self._remove_segments(retention.below(self._segments, offset))
             except OSError as error:
                 raise self._disk_failed(error) from error
         return self._log_start
+
+    def _move_start(self, offset: int) -> None:
+        old, self._log_start = self._log_start, offset
+        try:
+            if self.on_start_moved is not None:
+                self.on_start_moved(self)
+        except OSError:
+            self._log_start = old
+            raise
 
     def enforce_retention(self, now_ms: int) -> int:
         """Delete what ``retention.ms`` and ``retention.bytes`` say; how many segments went.
@@ -406,7 +414,7 @@ class LocalPartitionLog:
                 self._roll()
             return self._remove_segments(count)
         except OSError as error:
-            self._write_failed(error)
+            self._disk_failed(error)
             return 0
 
     def _remove_segments(self, count: int) -> int:
@@ -423,7 +431,8 @@ class LocalPartitionLog:
             and self._segments[0].next_offset <= durable
             and self._segments[1].durable
         ):
-            self._segments.pop(0).remove()
+            self._segments[0].remove()
+            self._segments.pop(0)
             self._log_start = max(self._log_start, self._segments[0].base_offset)
             removed += 1
         return removed
@@ -479,22 +488,12 @@ class LocalPartitionLog:
         self._producers.check_invariants()
 
     def __repr__(self) -> str:
-        offsets = f"{self._log_start} ≤ {self._visible.offset} ≤ {self._end}"
-        return f"<log {self.topic_partition}: {offsets}>"
+        start, visible, end = self._log_start, self._visible.offset, self._end
+        return f"<log {self.topic_partition}: {start} ≤ {visible} ≤ {end}>"
 
     def _check_in_service(self) -> None:
         if self._failure is not None:
             raise type(self._failure)(self._failure.message)
 
-    def _write_failed(self, error: OSError) -> KafkaStorageError:
-        """A full disk refuses this write; anything else ends the log's service."""
-        segment = self._segments[-1]
-        if error.errno in DISK_FULL and segment.file.size() == segment.size:
-            logger.error("%s: the disk is full, the append is refused", self.topic_partition)
-            return KafkaStorageError(f"{self.topic_partition}: {error.strerror}")
-        return self._disk_failed(error)
-
     def _disk_failed(self, error: OSError) -> KafkaStorageError:
-        failure = KafkaStorageError(f"{self.topic_partition}: {error}")
-        self.fail(failure)
-        return failure
+        return self._failures.of_log(self, error)

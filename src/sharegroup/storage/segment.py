@@ -32,7 +32,7 @@ WALK_BYTES: Final = 16 * 1024
 """Bytes read at once when walking headers: four index intervals."""
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 TRANSACTION_INDEX: Final = ".txnindex"
-_SUFFIXES: Final = (".log", ".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", ".log.damaged")
+_SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", ".log.damaged")
 
 
 class Damage(NamedTuple):
@@ -277,10 +277,18 @@ class Segment:
         self.file.close()
 
     def remove(self) -> None:
-        """Close and delete all files of the segment."""
+        """Close and delete all files of the segment.
+
+        Raises:
+            OSError: the log file cannot be removed; then nothing has changed.
+        """
+        self._disk.remove(self.path + ".log")
         self.close()
-        for suffix in _SUFFIXES:
-            self._disk.remove(self.path + suffix)
+        for suffix in _SIDE_SUFFIXES:
+            try:
+                self._disk.remove(self.path + suffix)
+            except OSError as error:
+                logger.warning("%s stays: %s", self.path + suffix, error)
 
 
 def write_unsynced(disk: Disk, path: str, data: bytes, files: list[DiskFile]) -> None:
