@@ -77,6 +77,7 @@ class Catalog:
         self._path = f"{folder}/{FILE_NAME}"
         self._lines: dict[str, _Line] = {}
         self.facts = facts
+        self._counted = Facts(cluster_id=""), 0
         self.stale = False
         """The file says something else than :attr:`facts`."""
         self.size = 0
@@ -96,6 +97,15 @@ class Catalog:
         else:
             catalog._write(catalog.facts)
         return catalog
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all topics together."""
+        facts, count = self._counted
+        if facts is not self.facts:
+            count = sum(topic.partitions for topic in self.facts.topics.values())
+            self._counted = self.facts, count
+        return count
 
     def put_topic(self, name: str, topic: TopicFacts) -> None:
         """Add or replace a topic."""

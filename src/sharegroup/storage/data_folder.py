@@ -147,14 +147,29 @@ class DataFolder:
         return self._changes.topics
 
     @property
+    def on_topic_changed(self) -> Callable[[str], None]:
+        """Called with its name when a topic is there, has grown, or is gone, for everybody."""
+        return self._changes.on_change
+
+    @on_topic_changed.setter
+    def on_topic_changed(self, call: Callable[[str], None]) -> None:
+        self._changes.on_change = call
+
+    @property
     def partition_count(self) -> int:
         """All partitions, those that are being made as well."""
-        return sum(topic.partitions for topic in self._catalog.facts.topics.values())
+        return self._catalog.partition_count
 
     @property
     def logs(self) -> Iterable[LocalPartitionLog]:
         """The logs of all partitions that are there."""
         return self._logs.values()
+
+    def logs_of(self, topic: str) -> list[LocalPartitionLog]:
+        """The logs of the partitions of a topic that are there."""
+        numbers = range(self.topics[topic].partitions)
+        logs = [self._logs.get(TopicPartition(topic, number)) for number in numbers]
+        return [log for log in logs if log is not None]
 
     def log(self, topic: str, partition: int) -> LocalPartitionLog:
         """The log of one partition.

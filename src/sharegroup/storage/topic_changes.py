@@ -62,6 +62,7 @@ class TopicChanges:
         """Those that are there for everybody: with all their partitions open, or being opened at
         the start.
         """
+        self.on_change: Callable[[str], None] = lambda _name: None
 
     def find(self, name: str) -> TopicFacts:
         """The topic of that name; raises UnknownTopicOrPartition."""
@@ -99,7 +100,7 @@ class TopicChanges:
             self._check_open()
             with self._failures.answered(f"deleting {name}"):
                 self._reserve.spend(lambda: self._catalog.remove_topic(name))
-            self._show()
+            self._show(name)
             keys = [TopicPartition(name, number) for number in range(facts.partitions)]
             logs = [self._partitions.logs.pop(key, None) for key in keys]
             gone = [log for log in logs if log is not None]
@@ -118,7 +119,7 @@ class TopicChanges:
         facts = replace(self._catalog.facts.topics[name], configs=dict(configs))
         with self._failures.answered(f"configs of {name}"):
             self._catalog.put_topic(name, facts)
-        self._show()
+        self._show(name)
         self._partitions.configure(name)
 
     async def close(self) -> None:
@@ -139,7 +140,7 @@ class TopicChanges:
         if self._closing:
             raise NotLeaderOrFollower("the broker is shutting down")
 
-    def _show(self) -> None:
+    def _show(self, changed: str) -> None:
         """Let others see what the catalog says, but of unfinished topics what they were."""
         topics = dict(self._catalog.facts.topics)
         for name, partitions in self._unfinished.items():
@@ -148,6 +149,7 @@ class TopicChanges:
             else:
                 topics.pop(name, None)
         self.topics = topics
+        self.on_change(changed)
 
     async def _grow(self, name: str, facts: TopicFacts, first: int) -> None:
         """Write a topic down and open its partitions from ``first`` on; all of them, or none."""
@@ -159,14 +161,14 @@ class TopicChanges:
                 self._forget_offsets(keys)
                 self._catalog.put_topic(name, facts)
                 logs = await self._open(keys, facts.topic_id)
+            settings = self._partitions.settings(name)
+            for log in logs:
+                log.settings = settings  # they may have changed meanwhile
+                self._partitions.logs[log.topic_partition] = log
         finally:
-            if not self._closing:
+            if not self._closing:  # else it stays unfinished, for the next start to finish
                 del self._unfinished[name]
-                self._show()
-        settings = self._partitions.settings(name)
-        for log in logs:
-            log.settings = settings  # they may have changed meanwhile
-            self._partitions.logs[log.topic_partition] = log
+                self._show(name)
 
     async def _open(
         self, keys: Sequence[TopicPartition], topic_id: UUID
