@@ -43,7 +43,7 @@ class QuietAccepting:
     before it accepts again, or closes what it cannot keep.
     """
 
-    def __init__(self, refused: Callable[[str], None]) -> None:
+    def __init__(self, refused: Callable[[], None]) -> None:
         self._refused = refused
         self._last_s: float | None = None
 
@@ -53,7 +53,7 @@ class QuietAccepting:
         if not isinstance(error, OSError) or error.errno not in _NONE_LEFT:
             loop.default_exception_handler(context)
             return
-        self._refused(error.strerror or str(error))
+        self._refused()
         now_s = loop.time()
         if self._last_s is None or now_s - self._last_s >= SILENCE_S:
             logger.warning("connections cannot be accepted for now: %s", error.strerror)

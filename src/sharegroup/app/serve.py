@@ -82,7 +82,7 @@ async def serve(
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(
-            QuietAccepting(partial(broker.counters.add, "connections_refused"))
+            QuietAccepting(partial(broker.counters.add, "connections_refused", "descriptors"))
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)

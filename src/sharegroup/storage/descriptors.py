@@ -77,6 +77,13 @@ class Descriptors:
         with self._lock:
             self._held.pop(file, None)
 
+    def trim(self, synced: int) -> None:
+        """So many files have been synced: those over the number that is kept give theirs back."""
+        with self._lock:
+            looks = 2 * max(LOOKS_MAX, synced)
+            while len(self._held) > self._files_max and self._give_back(looks, by_force=False):
+                looks = 2 * LOOKS_MAX
+
     def spare(self) -> bool:
         """Get one descriptor back, from whichever file can give it; False when none can."""
         with self._lock:

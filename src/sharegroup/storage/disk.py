@@ -89,6 +89,7 @@ class LocalDisk:
                     self._take_in(await hop, failures)
                 except SyncNotStarted as error:
                     failures.update((file.path, error) for file in share)
+        self.home.descriptors.trim(len(files))
         if failures:
             raise SyncFailed(failures)
 
@@ -198,7 +199,7 @@ class LocalDisk:
     def _facts(self, path: str) -> os.stat_result | None:
         name, root = self.home.at(path)
         try:
-            return os.stat("." if path in self.home.roots else name, dir_fd=root)
+            return os.stat(name, dir_fd=root)
         except (FileNotFoundError, NotADirectoryError):
             return None
 

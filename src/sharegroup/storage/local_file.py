@@ -40,13 +40,13 @@ class Home:
         """(path, descriptor of the folder that it begins in)."""
         for root, fd in self.roots.items():
             if path.startswith(root) and path[len(root) : len(root) + 1] == "/":
-                return path[len(root) :].lstrip("/"), fd
-        return path, self.roots.get(path)
+                return path[len(root) :].lstrip("/") or ".", fd
+        root_fd = self.roots.get(path)
+        return (path, None) if root_fd is None else (".", root_fd)
 
     def open(self, path: str, flags: int) -> int:
         """A descriptor of a file or folder; raises OSError."""
         name, root = self.at(path)
-        name = "." if path in self.roots else name
         opening = lambda: os.open(name, flags, 0o644, dir_fd=root)  # noqa: E731
         return self.descriptors.with_spare(opening)
 
