@@ -298,6 +298,28 @@ def test_a_topic_that_could_not_be_made_is_not_there(where: str, tmp_path: Path)
     run(main())
 
 
+@pytest.mark.parametrize("crash", [True, False])
+def test_what_is_taken_back_is_written_when_there_is_room(crash: bool, tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = FullDisk()
+        folder = await open_folder(tmp_path, disk=disk)
+        await one_log(folder)
+        disk.remove(f"{tmp_path}/.reserve")
+        disk.room_for, disk.full = 1, True  # for the catalog with the topic, and no more
+        with pytest.raises(KafkaStorageError):
+            await folder.create_topic("u", OTHER_ID, 3, {})
+        assert list(folder.topics) == list(folder.facts.topics) == ["t"]
+        disk.full = False
+        if not crash:
+            await folder.remove_leftovers()
+        await abandon(folder)
+        async with opened(tmp_path) as folder:
+            assert folder.recovered.problems == []
+            assert sorted(folder.topics) == (["t", "u"] if crash else ["t"])
+
+    run(main())
+
+
 def test_partitions_that_could_not_be_made_are_not_there(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FullDisk()

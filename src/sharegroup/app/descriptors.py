@@ -17,6 +17,8 @@ logger = logging.getLogger("sharegroup.broker")
 SILENCE_S: Final = 60.0
 """Connections that could not be accepted are news again after so long without one."""
 
+_ACCEPTING: Final = "socket.accept() out of system resource"
+"""What asyncio's own loop says; uvloop says nothing."""
 _NONE_LEFT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -50,7 +52,8 @@ class QuietAccepting:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """See ``loop.set_exception_handler``."""
         error = context.get("exception")
-        if not isinstance(error, OSError) or error.errno not in _NONE_LEFT:
+        accepting = context.get("message") == _ACCEPTING
+        if not accepting or not isinstance(error, OSError) or error.errno not in _NONE_LEFT:
             loop.default_exception_handler(context)
             return
         self._refused()

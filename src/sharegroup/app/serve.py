@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sharegroup import __version__
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
+from sharegroup.broker.api_table import load_all
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker
@@ -91,6 +92,7 @@ async def serve(
         for listener, address in zip(listeners[1:], addresses[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
         print(ready_line(broker, *addresses[0], folder), flush=True)
+        broker.spawn(load_all())
         await stop.wait()
         logger.info("stopping: open requests may end")
         if endpoint is not None:

@@ -118,11 +118,10 @@ class Catalog:
 
     def take_back(self, name: str, partitions: int) -> None:
         """Let a topic have only so many partitions, 0 for none of it, as before a change that
-        failed. That holds at once, and is written now or with the next change.
+        failed. That holds at once, and is written with the next change.
         """
         self.facts = self._without(name, partitions)
         self.stale = True
-        self.write_if_stale()
 
     def write_if_stale(self) -> None:
         """Write what was not written when it was taken back or forgotten."""

@@ -20,6 +20,11 @@ CACHED_MIN: Final = 8
 LOOKS_MAX: Final = 16
 """Files looked at for one that can give its descriptor back."""
 
+SPARED_MAX: Final = 2
+"""Descriptors given back for one that is wanted: who has less than before gains nothing by giving
+up all the others.
+"""
+
 _T = TypeVar("_T")
 _NONE_LEFT: Final = (errno.EMFILE, errno.ENFILE)
 
@@ -58,12 +63,13 @@ class Descriptors:
         Raises:
             OSError: as ``work``.
         """
-        while True:
+        for _ in range(SPARED_MAX):
             try:
                 return work()
             except OSError as error:
                 if error.errno not in _NONE_LEFT or not self.spare():
                     raise
+        return work()
 
     def hold(self, file: Holder) -> None:
         """``file`` has a descriptor now."""

@@ -194,8 +194,9 @@ class TopicChanges:
     async def _take_back(self, keys: Sequence[TopicPartition], topic_id: UUID) -> None:
         """Let a creation that failed not have been."""
         name, first = keys[0]
+        self._catalog.take_back(name, first)
         try:
-            self._reserve.spend(lambda: self._catalog.take_back(name, first))
+            self._reserve.spend(self._catalog.write_if_stale)
         except OSError as error:
             logger.warning("%s is taken back, which is written later: %s", name, error)
         await self._remove_folders(keys, topic_id)
