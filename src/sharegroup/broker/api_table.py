@@ -2,11 +2,13 @@
 docs.
 
 ApiVersions, dispatch and ``docs/apis.md`` read it. A handler is named, and imported on first use,
-so that starting a broker does not pay for what nobody asks.
+so that starting a broker does not pay for what nobody asks; :func:`load_all` brings in the rest
+when there is time.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -209,3 +211,12 @@ CARRIES_RECORDS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
 )
 """Keys, as they begin a frame, of the APIs whose answers carry records and can be large."""
+
+
+async def load_all() -> None:
+    """Load what each API needs, one at a time in between requests: a module that is first asked for
+    when the process has no file descriptor left could not be loaded.
+    """
+    for served in API_TABLE.values():
+        served.api.request, served.api.response, served.handler  # noqa: B018
+        await asyncio.sleep(0)

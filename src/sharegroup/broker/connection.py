@@ -11,6 +11,7 @@ answer, not a hundred.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from sharegroup.broker.connections import Connections
     from sharegroup.broker.dispatch import Dispatcher
     from sharegroup.broker.endpoint import Endpoint
+
+logger = logging.getLogger("sharegroup.broker")
 
 OPEN_REQUESTS_PAUSE = 100
 """Above this many open requests the socket is not read until half of them are answered (Kafka reads
@@ -172,6 +175,10 @@ class BrokerConnection(asyncio.Protocol):
         except MalformedMessage as error:
             self._dispatcher.malformed(self, error)
             self.close()
+            return
+        except (OSError, MemoryError) as error:  # else all answers behind this one would wait
+            logger.error("closing the connection from %s: %s", self.client_host, error)
+            self.abort()
             return
         self._send_ready()
 

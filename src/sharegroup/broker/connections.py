@@ -32,6 +32,7 @@ class Connections:
     Args:
         config: the settings in force.
         lost: called with each connection that is gone.
+        room: how many connections there are file descriptors for.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class Connections:
         config: Callable[[], BrokerConfig],
         counters: Counters,
         lost: Callable[[BrokerConnection], None],
+        room: Callable[[], int],
     ) -> None:
         self._config = config
         self._counters = counters
         self._lost = lost
+        self._room = room
         self._open: set[BrokerConnection] = set()
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
@@ -90,7 +93,7 @@ class Connections:
 
     def _too_many(self, host: str) -> str | None:
         config = self._config()
-        if len(self._open) >= config.integer("max.connections"):
+        if len(self._open) >= min(config.integer("max.connections"), self._room()):
             return "max.connections"
         most = config.connections_per_ip.get(host, config.integer("max.connections.per.ip"))
         return "max.connections.per.ip" if self._by_host[host] >= most else None

@@ -46,6 +46,7 @@ class Topics:
     Args:
         new_id: makes topic ids.
         partitions_default: ``num.partitions``, asked at each use.
+        check_more: raises PolicyViolation when so many more partitions cannot be had.
     """
 
     def __init__(
@@ -54,14 +55,20 @@ class Topics:
         waiters: Waiters,
         new_id: Callable[[], UUID],
         partitions_default: Callable[[], int],
+        check_more: Callable[[int], None],
     ) -> None:
         self._folder = folder
         self._waiters = waiters
         self._new_id = new_id
         self._partitions_default = partitions_default
+        self._check_more = check_more
         self._names: dict[UUID, str] = {}
+        self._infos: dict[str, TopicInfo] = {}
         self._image = TopicsImage({})
-        self._refresh()
+        for name in folder.topics:
+            self._take_in(name)
+        self._image = TopicsImage(dict(self._infos))
+        folder.on_topic_changed = self._refresh
 
     @property
     def cluster_id(self) -> str:
@@ -147,7 +154,8 @@ class Topics:
         """Make a topic; -1 partitions is ``num.partitions``.
 
         Raises:
-            InvalidTopic, InvalidPartitions, TopicAlreadyExists, KafkaStorageError.
+            InvalidTopic, InvalidPartitions, TopicAlreadyExists, PolicyViolation,
+            KafkaStorageError.
         """
         count = self._partitions_default() if partitions == -1 else partitions
         check_topic_name(name)
@@ -161,6 +169,7 @@ class Topics:
         if name in self._folder.topics:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")
         self._check_collision(name)
+        self._check_more(count)
         if validate_only:
             return Topic(name, UUID(int=0), count, configs)
         return await self._create(name, count, configs)
@@ -190,7 +199,7 @@ class Topics:
         """Let a topic have ``partitions`` in all.
 
         Raises:
-            UnknownTopicOrPartition, InvalidPartitions, KafkaStorageError.
+            UnknownTopicOrPartition, InvalidPartitions, PolicyViolation, KafkaStorageError.
         """
         topic = self.find(name)
         if topic is None:
@@ -200,9 +209,9 @@ class Topics:
                 f"The topic {name} currently has {topic.partition_count} partition(s); "
                 f"{partitions} would not be an increase, or is over {PARTITIONS_MAX}."
             )
+        self._check_more(partitions - topic.partition_count)
         if not validate_only:
             await self._folder.add_partitions(name, partitions)
-            self._refresh()
 
     async def delete(self, topic: Topic) -> None:
         """Remove a topic and its records; waiting fetches of it learn at once.
@@ -211,9 +220,6 @@ class Topics:
             UnknownTopicOrPartition, KafkaStorageError.
         """
         await self._folder.delete_topic(topic.name)
-        self._refresh()
-        for partition in range(topic.partition_count):
-            self._waiters.wake(TopicIdPartition(topic.topic_id, partition))
 
     def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace a topic's configs."""
@@ -221,26 +227,35 @@ class Topics:
 
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         await self._folder.create_topic(name, self._new_id(), partitions, configs)
-        self._refresh()
         return _topic(name, self._folder.topics[name])
 
     def _check_collision(self, name: str) -> None:
         """Kafka's rule: names that differ in '.' and '_' only would share metric names."""
         folded = name.replace(".", "_")
-        for other in self._folder.topics:
+        for other in self._folder.facts.topics:  # also those that are being made
             if other.replace(".", "_") == folded:
                 raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
-    def _refresh(self) -> None:
-        """After any change of topics: names by id, the image for groups, the logs' callbacks."""
-        topics = self._folder.topics
-        self._names = {facts.topic_id: name for name, facts in topics.items()}
-        self._image = TopicsImage(
-            {name: TopicInfo(facts.topic_id, facts.partitions) for name, facts in topics.items()}
-        )
-        for log in self._folder.logs:
-            if log.on_advance is None:
-                log.on_advance = self._advanced
+    def _refresh(self, name: str) -> None:
+        """After a change of one topic: names by id, the image for groups, the logs' callbacks.
+        Fetches that wait for a topic that is gone learn it.
+        """
+        old = self._infos.pop(name, None)
+        if old is not None:
+            del self._names[old.topic_id]
+        if name in self._folder.topics:
+            self._take_in(name)
+        elif old is not None:
+            for partition in range(old.partition_count):
+                self._waiters.wake(TopicIdPartition(old.topic_id, partition))
+        self._image = TopicsImage(dict(self._infos))
+
+    def _take_in(self, name: str) -> None:
+        facts = self._folder.topics[name]
+        self._names[facts.topic_id] = name
+        self._infos[name] = TopicInfo(facts.topic_id, facts.partitions)
+        for log in self._folder.logs_of(name):
+            log.on_advance = self._advanced
 
     def _advanced(self, log: LocalPartitionLog) -> None:
         self._waiters.wake(TopicIdPartition(log.topic_id, log.topic_partition.partition))

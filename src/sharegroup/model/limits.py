@@ -26,3 +26,12 @@ CLIENT_TEXT_LENGTH_MAX: Final = 249
 
 GROUP_ID_LENGTH_MAX: Final = 32_767
 """Characters in a group id: what an int16 string length can say."""
+
+DESCRIPTORS_RESERVED: Final = 48
+"""File descriptors for what is neither a connection nor a log: standard streams, the event loop's
+own, listeners, locks, small files while they are written, and connections that are closed as soon
+as they are made."""
+
+CONNECTIONS_RESERVED: Final = 16
+"""Connections that there are descriptors for however many partitions there are; a broker that could
+not have as many does not start, and partitions that would take them are not made."""

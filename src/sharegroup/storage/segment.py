@@ -36,7 +36,7 @@ HINTS_MAX: Final = 64
 WALK_BYTES: Final = 16 * 1024
 """Bytes read at once when walking headers: four index intervals."""
 TRANSACTION_INDEX: Final = ".txnindex"
-_SUFFIXES: Final = (".log", ".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
+_SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
 
 class _Place(NamedTuple):
@@ -79,6 +79,12 @@ class Segment:
         """What lies behind was written, and checked, by this process."""
         if self.size == 0:
             self.indexes.begin()
+
+    def following(self, disk: Disk, base_offset: int) -> Segment:
+        """The next segment of the log, with the same settings; its file is made."""
+        folder = self.path.rpartition("/")[0]
+        interval = self.indexes.interval_bytes
+        return Segment(disk, folder, base_offset, interval, self.offsets.sparse_below)
 
     # Appending -------------------------------------------------------------------------------
 
@@ -357,7 +363,15 @@ class Segment:
         self.file.close()
 
     def remove(self) -> None:
-        """Close and delete all files of the segment."""
+        """Close and delete all files of the segment.
+
+        Raises:
+            OSError: the log file cannot be removed; then nothing has changed.
+        """
+        self._disk.remove(self.path + ".log")
         self.close()
-        for suffix in _SUFFIXES:
-            self._disk.remove(self.path + suffix)
+        for suffix in _SIDE_SUFFIXES:
+            try:
+                self._disk.remove(self.path + suffix)
+            except OSError as error:
+                logger.warning("%s stays: %s", self.path + suffix, error)

@@ -109,7 +109,8 @@ NODE_CONFIGS: Final = (
         "max.connections",
         2**31 - 1,
         0,
-        "Connections open at once; one more is closed as soon as it is made.",
+        "Connections open at once; one more is closed as soon as it is made. There are never "
+        "more than the process has file descriptors for, beside those for its partitions.",
         dynamic=True,
     ),
     integer(
