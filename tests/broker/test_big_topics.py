@@ -17,7 +17,7 @@ from tests.broker.by_hand import Member, connect, produce, topic_with_records
 from tests.broker.running import run
 from tests.broker.test_full_disk import Client
 
-PARTITIONS = 3_000
+PARTITIONS = 1_500
 
 
 def test_others_are_answered_while_it_is_made_and_deleted(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_others_are_answered_while_it_is_made_and_deleted(tmp_path: Path) -> Non
             seen = set()
             while not task.done():
                 seen.add(len(broker.folder._disk.list(broker.folder.path)))
-                names = await other.topics()
-                if "big" in names:
+                assert set(await other.topics()) <= {"big", "jobs"}
+                if broker.topics.find("big") is not None:  # then all of it can be used
                     for partition in (0, PARTITIONS - 1):
                         assert broker.topics.log("big", partition).failure is None
                 assert await produce(connection, topic_id, batch) == 0

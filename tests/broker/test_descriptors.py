@@ -218,7 +218,8 @@ def test_a_process_without_descriptors_is_in_service_when_it_has_some_again(
         batch = encode_batch([(b"k", bytes(400_000))], timestamp_ms=0)
         for partition in range(4):
             assert await produce(producer, topic_id, batch, partition) == 0
-        client, other = Client(producer), Client(await connect(server.port))
+        beside = await connect(server.port)
+        client, other = Client(producer), Client(beside)
         for _ in range(2 * len(API_TABLE)):  # a module is loaded with each turn of its loop
             assert await other.topics() == ["jobs"]
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -244,6 +245,7 @@ def test_a_process_without_descriptors_is_in_service_when_it_has_some_again(
         assert await client.producer_id() == 0
         assert await client.heartbeat("m1") == 0
         producer.close()
+        beside.close()
 
     with SharegroupServer(tmp_path) as server:
         asyncio.run(asyncio.wait_for(main(server.process.pid), 50))

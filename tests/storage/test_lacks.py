@@ -392,3 +392,26 @@ def test_a_start_without_descriptors_is_refused_and_harms_nothing(tmp_path: Path
             assert await read_values(await one_log(folder)) == [(0, b"a")]
 
     run(main())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_start_on_a_full_disk_lets_topics_be_deleted(clean: bool, tmp_path: Path) -> None:
+    async def main() -> None:
+        folder = await open_folder(tmp_path)
+        await folder.create_topic("u", OTHER_ID, 2, {})
+        await append_durably(await one_log(folder), batch(b"kept"))
+        await (folder.close() if clean else abandon(folder))
+        disk = FullDisk()
+        disk.full = True
+        async with opened(tmp_path, disk=disk) as folder:
+            disk.full = False
+            folder._fill_reserve()  # what the start has spent was there all the time, say
+            disk.full = True
+            await folder.delete_topic("u")
+            assert list(folder.topics) == ["t"]
+            disk.full = False
+            assert await append_durably(await one_log(folder), batch(b"more")) == 2
+        async with opened(tmp_path) as folder:
+            assert await read_values(await one_log(folder)) == [(0, b"kept"), (1, b"more")]
+
+    run(main())

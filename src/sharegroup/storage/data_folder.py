@@ -39,7 +39,7 @@ from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.limits import CLIENT_TEXT_LENGTH_MAX
 from sharegroup.storage import checkpoints, skipping
 from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
-from sharegroup.storage.failures import lack_of
+from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.partition_folders import PartitionFolders, slices
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.partitions import Partitions
@@ -334,7 +334,7 @@ class DataFolder:
                 key, error = opened.wanted.key, opened.error
                 if error is None:
                     self._logs[key] = self._partitions.log_of(opened)
-                elif lack_of(error) is None:
+                elif lack_of(error) in (None, Lack.ROOM):  # others can make room
                     self._offline[key] = f"{key}: {error}"
                     self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
                 else:  # when there is enough of it, nothing is wrong with the partition

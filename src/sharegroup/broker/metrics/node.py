@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
 from sharegroup.model.histogram import Histogram
+from sharegroup.storage.failures import Lack
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
@@ -98,8 +99,8 @@ def read(broker: Broker, lag: LoopLag) -> Iterator[Sample]:
     logs = list(broker.folder.logs)
     yield LOGS.of(len(logs))
     yield FAILED_LOGS.of(sum(log.failure is not None for log in logs))
-    for lack, count in broker.folder.failures.refused.items():
-        yield DISK_REFUSALS.of(count, lack)
+    for lack in Lack:
+        yield DISK_REFUSALS.of(broker.folder.failures.refused[lack], lack)
     for log in logs:
         topic, partition = log.topic_partition
         yield LOG_END.of(log.log_end_offset, topic, str(partition))
