@@ -24,7 +24,7 @@ from sharegroup.client.node_session import FetchedPartition
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.records.batches import end_offset, place
+from sharegroup.records.batches import Bounds, end_offset, place
 
 log = logging.getLogger("sharegroup.client")
 
@@ -135,19 +135,22 @@ def _one_by_one(
 ) -> tuple[list[_Piece], int]:
     """Something is damaged: each batch by itself."""
     where = TopicPartition(fetched.topic, fetched.partition)
-    placed = place(data, int(ranges[-1, 1]))
+    last_wanted = int(ranges[-1, 1])
+
+    def read(one: Bounds) -> list[_Piece]:
+        return list(_rows(builder, one.batch, decoding))
+
+    placed = place(data, last_wanted, read)
     pieces: list[_Piece] = []
-    for first, last, batch in placed.batches:
-        ours = ranges[(ranges[:, 0] <= last) & (ranges[:, 1] >= first)]
-        if not len(ours):
+    for one in placed.pieces:
+        pieces += one.value or []
+        ours = ranges[(ranges[:, 0] <= one.last) & (ranges[:, 1] >= one.first)]
+        if one.damage is None or not len(ours):
             continue
-        try:
-            pieces += list(_rows(builder, batch, decoding))
-        except CorruptMessage as error:
-            damage = note_damage(where, OffsetRange(first, last), error)
-            begin, end = max(first, int(ours[0, 0])), min(last, int(ours[-1, 1]))
-            pieces.append(_Piece(begin, None, damage, end))
-    note_astray(where, placed)
+        damage = note_damage(where, OffsetRange(one.first, min(one.last, last_wanted)), one.damage)
+        begin, end = max(one.first, int(ours[0, 0])), min(one.last, int(ours[-1, 1]))
+        pieces.append(_Piece(begin, None, damage, end))
+    note_astray(where, placed.astray, placed.cut)
     return pieces, placed.end
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from sharegroup.client.errors import CorruptRecordBatch
+from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.records.batches import Placed
+from sharegroup.records.batches import Bounds
 
 log = logging.getLogger("sharegroup.client")
 
@@ -21,14 +23,16 @@ def note_damage(
     return CorruptRecordBatch(where, offsets.first, text)
 
 
-def note_astray(where: TopicPartition, placed: Placed) -> None:
+def note_astray(
+    where: TopicPartition, astray: Sequence[Bounds], cut: CorruptMessage | None
+) -> None:
     """Batches that are not where their offsets say, and what follows a length that cannot be."""
-    for one in placed.astray:
+    for one in astray:
         log.warning(
             "left out: a batch that says it is %d-%d of %s, out of its order",
             one.first,
             one.last,
             where,
         )
-    if placed.damage is not None:
-        log.warning("after offset %d of %s: %s", placed.end - 1, where, placed.damage)
+    if cut is not None:
+        log.warning("what follows in this fetch of %s is left out: %s", where, cut)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple
@@ -25,7 +26,7 @@ from sharegroup.client.record import Fields, PlainFields, Record
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.records.batches import place
+from sharegroup.records.batches import Bounds, place
 
 log = logging.getLogger("sharegroup.client")
 
@@ -78,29 +79,32 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
     if not deliveries:
         return deliveries
     where = deliveries[0].topic_partition
+    lasts = [delivery.last for delivery in deliveries]
+    last_wanted = lasts[-1]
+
+    def read(one: Bounds) -> list[Any] | None:
+        at = bisect_left(lasts, one.first)  # the first delivery that does not end before it
+        ours = at < len(lasts) and deliveries[at].first <= max(one.first, one.last)
+        return records_of(one.batch, decoding.check_crcs) if ours else None
+
+    placed = place(memoryview(fetched.records), last_wanted, read)
     unreadable: list[_Unreadable] = []
     at = 0  # deliveries and batches ascend: what ends before this batch needs no second look
-    placed = place(memoryview(fetched.records), deliveries[-1].last)
-    for first, last, batch in placed.batches:
-        while at < len(deliveries) and deliveries[at].last < first:
-            at += 1
-        ours = _beginning_before(deliveries, at, last + 1)
-        if not ours:
-            continue
-        try:
-            raw = records_of(batch, decoding.check_crcs)
-        except Exception as error:  # noqa: BLE001  # a reader that is not ours may raise anything
-            damage = note_damage(where, OffsetRange(first, last), error)
+    for piece in placed.pieces:
+        first, last, raw = piece.first, piece.last, piece.value
+        if piece.damage is not None:
+            damage = note_damage(where, OffsetRange(first, min(last, last_wanted)), piece.damage)
             unreadable.append(_Unreadable(first, last, AckType.REJECT, damage))
-            continue
         if raw is None:
             continue
-        for delivery in ours:
+        while at < len(deliveries) and deliveries[at].last < first:
+            at += 1
+        for delivery in _beginning_before(deliveries, at, last + 1):
             mine = _within(delivery, raw, first, last + 1)
             if not decoding.plain:
                 mine = _deserialized(mine, where, decoding, unreadable)
             _fill(delivery, mine, max(first, delivery.first), min(last, delivery.last))
-    note_astray(where, placed)
+    note_astray(where, placed.astray, placed.cut)
     _release_missing(deliveries, placed.end)
     if unreadable:
         return [part for one in deliveries for part in _parts(one, unreadable)]

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.wire.batch import HEADER_BYTES
 
 _BOUNDS = struct.Struct(">qi11xi")
 _LENGTH_END: Final = 12
-_OFFSET_MAX: Final = 2**63 - 1
+
+T = TypeVar("T")
 
 
 class Bounds(NamedTuple):
-    """The offsets of one batch, both included, and its bytes."""
+    """The offsets that one batch says it has, both included, and its bytes."""
 
     first: int
     last: int
     batch: memoryview
-
-    @property
-    def are_possible(self) -> bool:
-        """There can be such offsets."""
-        return 0 <= self.first <= self.last <= _OFFSET_MAX
 
 
 def bounds_of(data: memoryview) -> Iterator[Bounds]:
@@ -57,43 +54,66 @@ def end_offset(data: memoryview) -> int | None:
     return end
 
 
-class Placed(NamedTuple):
-    """The batches of a run that stand in the order of their offsets, and those that do not."""
+@dataclass(slots=True)
+class Piece(Generic[T]):
+    """One batch in its place: what was read from it, or why it could not be."""
 
-    batches: list[Bounds]
+    first: int
+    last: int
+    """Of a damaged batch: at most up to the next one, for what it says itself may be wrong."""
+    value: T | None
+    damage: Exception | None
+
+
+class Placed(NamedTuple, Generic[T]):
+    """The batches of a run, as far as they stand in the order of their offsets."""
+
+    pieces: list[Piece[T]]
+    """They ascend, and no two have an offset in common."""
     astray: list[Bounds]
-    damage: CorruptMessage | None
-    """Why nothing behind them could be told apart."""
+    """Those that do not stand in their order."""
+    cut: CorruptMessage | None
+    """Why nothing behind the pieces could be told apart."""
 
     @property
     def end(self) -> int:
-        """The offset after the last one in its place; -1 when there is none."""
-        return self.batches[-1].last + 1 if self.batches else -1
+        """The offset after the last piece; -1 when there is none."""
+        return self.pieces[-1].last + 1 if self.pieces else -1
 
 
-def place(data: memoryview, last_wanted: int) -> Placed:
-    """The whole batches of a Fetch response that hold offsets up to ``last_wanted``, as far as
-    their offsets ascend.
+def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Placed[T]:
+    """Read the whole batches of a Fetch response that hold offsets up to ``last_wanted``, each by
+    itself: what ``read`` raises is the damage of that one.
 
     No checksum covers a batch's base offset. One that goes back, or far ahead although others
-    follow that do not, is astray, and does not take the place of those behind it.
+    follow that do not, is astray, and does not take the place of those behind it; nor does a
+    damaged one with the last offset that it claims.
     """
-    batches: list[Bounds] = []
+    pieces: list[Piece[T]] = []
     astray: list[Bounds] = []
     ahead: list[Bounds] = []
-    damage = None
     end = 0
     try:
         for one in bounds_of(data):
             if one.first > last_wanted:
                 ahead.append(one)
-            elif one.are_possible and one.first >= end:
-                batches.append(one)
+            elif one.first < end:
+                astray.append(one)
+            else:
                 astray += ahead
                 ahead.clear()
-                end = one.last + 1
-            else:
-                astray.append(one)
+                if pieces:
+                    pieces[-1].last = min(pieces[-1].last, one.first - 1)
+                pieces.append(_piece(one, read))
+                end = one.first + 1 if pieces[-1].damage else pieces[-1].last + 1
     except CorruptMessage as error:
-        damage = error
-    return Placed(batches, astray, damage)
+        return Placed(pieces, astray, error)
+    return Placed(pieces, astray, None)
+
+
+def _piece(one: Bounds, read: Callable[[Bounds], T]) -> Piece[T]:
+    last = max(one.first, one.last)
+    try:
+        return Piece(one.first, last, read(one), None)
+    except Exception as error:  # noqa: BLE001  # a reader that is not ours may raise anything
+        return Piece(one.first, last, None, error)

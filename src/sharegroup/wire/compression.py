@@ -102,6 +102,8 @@ def _unsnappy(data: bytes, bytes_max: int) -> bytes:
         position += length
         size += len(block)
         blocks.append(block)
+    if position != len(data):
+        raise CorruptMessage("a snappy stream is cut off")
     return b"".join(blocks)
 
 
