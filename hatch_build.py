@@ -45,8 +45,8 @@ class CompiledWalk(BuildHookInterface):  # type: ignore[type-arg]
         place = Path(self.root, "src", LIBRARY)
         if version != "editable":
             place = Path(tempfile.mkdtemp(prefix="sharegroup-walk-"), "libwalk.so")
-        elif place.exists():
-            place.unlink()  # what the last installation left is not this one's
+        else:
+            place.unlink(missing_ok=True)  # what the last installation left is not this one's
         reason = compiled(Path(self.root, SOURCE), place)
         if reason:
             self.app.display_warning(f"sharegroup: the walk over records stays Python's: {reason}")
@@ -71,7 +71,8 @@ def compiled(source: Path, library: Path) -> str | None:
     compiler = machine_compiler() or zig_compiler()
     if compiler is None:
         return "there is no C compiler here, and no ziglang"
-    command = [*compiler, *FLAGS, "-o", str(library), str(source)]
+    made = library.with_suffix(".new")  # whoever loads meanwhile finds a whole one, or none
+    command = [*compiler, *FLAGS, "-o", str(made), str(source)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX, check=False
@@ -79,9 +80,10 @@ def compiled(source: Path, library: Path) -> str | None:
     except (OSError, subprocess.SubprocessError) as error:
         return f"{compiler[0]} does not run: {error}"
     if done.returncode:
-        library.unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
         said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
         return f"{' '.join(compiler)} failed: {said}"
+    made.replace(library)
     return None
 
 

@@ -195,9 +195,11 @@ def _compiled(library: Any, view: Bytes, batches: list[Batch], counts: Ints) -> 
     last_deltas = np.array([batch.header.last_offset_delta for batch in batches], np.int64)
     arrays = [begin, end, counts, last_deltas, starts]
     addresses = [array.ctypes.data for array in arrays]
-    verdict = library.sharegroup_walk_batches(view.ctypes.data, len(batches), *addresses)
-    if verdict:
-        raise CorruptMessage(f"a record of a batch: {Verdict(verdict).words}")
+    found = library.sharegroup_walk_batches(view.ctypes.data, len(batches), *addresses)
+    if found:
+        at, verdict = divmod(found, 8)
+        offset = batches[at].header.base_offset
+        raise CorruptMessage(f"a record of the batch at offset {offset}: {Verdict(verdict).words}")
     return starts
 
 

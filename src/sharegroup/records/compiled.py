@@ -49,6 +49,7 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
         _POINTER, *numbers, ctypes.c_int32, _INT64, _POINTER, _POINTER, _POINTER, _POINTER
     ]  # fmt: skip
     library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]
+    library.sharegroup_walk_batches.restype = _INT64
     return library
 
 

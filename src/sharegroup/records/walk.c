@@ -192,8 +192,9 @@ EXPORT int32_t sharegroup_walk(
 }
 
 /* Walk many batches in one buffer, in order, as sharegroup_walk with starts and nothing else; their
- * records' starts stand one after the other. Returns the first verdict that is not GOOD. */
-EXPORT int32_t sharegroup_walk_batches(
+ * records' starts stand one after the other. Returns the first verdict that is not GOOD, plus eight
+ * times the index of its batch. */
+EXPORT int64_t sharegroup_walk_batches(
     const uint8_t *data, int64_t batches, const int64_t *batch_starts, const int64_t *batch_ends,
     const int64_t *counts, const int64_t *last_deltas, int64_t *starts)
 {
@@ -203,7 +204,7 @@ EXPORT int32_t sharegroup_walk_batches(
             data, batch_starts[i], batch_ends[i], counts[i], last_deltas[i], 0, 0, facts, starts,
             0, 0);
         if (verdict)
-            return verdict;
+            return i * 8 + verdict;
         starts += counts[i];
     }
     return GOOD;
