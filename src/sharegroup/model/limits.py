@@ -38,6 +38,10 @@ frame of 100 MiB of bytes that do not compress fits as well. It is what a bomb c
 as long as one batch is looked at.
 """
 
+UNPACKED_ON_LOOP_BYTES_MAX: Final = 1024 * 1024
+"""What the compressed batches of one partition in one request may unpack to on the broker's own
+thread, a millisecond or two; more is unpacked in another, so that nobody else waits for it."""
+
 COMPRESSED_BLOCKS_MAX: Final = 262_144
 """Blocks in one snappy or lz4 stream, which are stepped over one by one: the bound above in blocks
 of 1 KiB, the smallest that xerial's writer makes (Java's are 32 and 64 KiB)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from sharegroup.model.errors import CorruptMessage, InvalidRecord
-from sharegroup.model.limits import RECORD_BYTES_MIN
+from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, RECORD_BYTES_MIN
 from sharegroup.records import walk as walking
 from sharegroup.records.verdict import Verdict, Walked
 from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
@@ -34,26 +34,35 @@ def check_records(header: BatchHeader, batch: Buffer, *, dense: bool = True) -> 
     walk_records(header, batch, dense=dense)
 
 
-def walk_records(header: BatchHeader, batch: Buffer, *, dense: bool = True) -> Walked:
-    """As :func:`check_records`; what the walk found of good records, positions excepted."""
+def walk_records(
+    header: BatchHeader,
+    batch: Buffer,
+    *,
+    dense: bool = True,
+    bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
+) -> Walked:
+    """As :func:`check_records`, and what the walk found; compressed records may unpack to
+    ``bytes_max``, and their ``position`` is how many bytes they are then."""
     check_counts(header, dense=dense)
     if header.attributes & COMPRESSION_MASK:
-        return walk_plain(header, plain_records(header, batch), dense=dense)
+        return walk_plain(header, plain_records(header, batch, bytes_max), dense=dense)
     return walk_plain(header, batch, HEADER_BYTES, dense=dense)
 
 
-def plain_records(header: BatchHeader, batch: Buffer) -> bytes | memoryview:
+def plain_records(
+    header: BatchHeader, batch: Buffer, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+) -> bytes | memoryview:
     """The records of one batch, unpacked where they are compressed.
 
     Raises:
-        CorruptMessage: they cannot be unpacked, or are more than DECOMPRESSED_BATCH_BYTES_MAX.
+        CorruptMessage: they cannot be unpacked, or are more than ``bytes_max``.
         UnsupportedCompressionType: there is no such codec.
     """
     body = memoryview(batch)[HEADER_BYTES:]
     codec = header.attributes & COMPRESSION_MASK
     if not codec or not header.record_count:
         return body
-    return decompress(codec, body)
+    return decompress(codec, body, bytes_max)
 
 
 def walk_plain(header: BatchHeader, data: Buffer, start: int = 0, *, dense: bool) -> Walked:

@@ -18,6 +18,7 @@ from sharegroup.model.errors import (
     RecordListTooLarge,
     UnsupportedCompressionType,
 )
+from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX
 from sharegroup.records.check import walk_records
 from sharegroup.records.verdict import TIMELESS, Walked
 from sharegroup.storage.settings import LogSettings, TimestampType
@@ -34,6 +35,34 @@ from sharegroup.wire.batch import (
 
 COMPRESSION_TYPE_MAX: Final = 4
 NO_TIMESTAMP: Final = -1
+
+
+class WalkedBatches(bytes):
+    """Batches whose records were walked before (:func:`walk_batches`), so that
+    :func:`check_batches` does not do it."""
+
+    walks: list[Walked]
+
+
+def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) -> WalkedBatches:
+    """Walk the records of all batches, whatever else is wrong with these; all compressed ones
+    together may unpack to ``bytes_max``.
+
+    Raises:
+        CorruptMessage, InvalidRecord, UnsupportedCompressionType: as
+            :func:`sharegroup.records.check.check_records`.
+    """
+    walked = WalkedBatches(batches)
+    walked.walks = []
+    view = memoryview(batches)
+    start, room = 0, bytes_max
+    for header in parse_headers(batches):
+        one = walk_records(header, view[start : start + header.length], bytes_max=room)
+        walked.walks.append(one)
+        start += header.length
+        if header.attributes & COMPRESSION_MASK:
+            room -= one.position
+    return walked
 
 
 def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[BatchHeader]:
@@ -55,24 +84,31 @@ def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[Ba
             f"which exceeds the maximum configured segment size of {settings.segment_bytes}."
         )
     if len(headers) == 1:
-        return [_checked(headers[0], batches, settings, now_ms)]
+        return [_checked(headers[0], batches, settings, now_ms, _walk(batches, 0))]
     view = memoryview(batches)
     checked = []
     start = 0
-    for header in headers:
+    for at, header in enumerate(headers):
         if header.producer_id >= 0:
             raise InvalidRecord("an idempotent producer sends one batch per partition and request")
         batch = view[start : start + header.length]
-        checked.append(_checked(header, batch, settings, now_ms))
+        checked.append(_checked(header, batch, settings, now_ms, _walk(batches, at)))
         start += header.length
     return checked
 
 
-def _checked(header: BatchHeader, batch: Buffer, settings: LogSettings, now_ms: int) -> BatchHeader:
+def _walk(batches: bytes, at: int) -> Walked | None:
+    return batches.walks[at] if isinstance(batches, WalkedBatches) else None
+
+
+def _checked(
+    header: BatchHeader, batch: Buffer, settings: LogSettings, now_ms: int, walked: Walked | None
+) -> BatchHeader:
     """What costs least is looked at first."""
     _check_header(header, settings)
     check_crc(batch)
-    walked = walk_records(header, batch)
+    if walked is None:
+        walked = walk_records(header, batch)
     if walked.keyless and settings.compacted:
         raise InvalidRecord(
             f"Compacted topic cannot accept message without key: {walked.keyless} records have none"
