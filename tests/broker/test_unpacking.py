@@ -15,7 +15,6 @@ import pytest
 from sharegroup.broker import unpacking
 from sharegroup.broker.server import Broker
 from sharegroup.broker.unpacking import Unpacking
-from sharegroup.client.connection import Connection
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import UNPACKED_ON_LOOP_BYTES_MAX
@@ -23,6 +22,11 @@ from sharegroup.storage.validation import walk_batches
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tests.broker.by_hand import TIMEOUT_MS, connect, produce, topic_with_records
 from tests.broker.running import run
 from tests.records.bad import ZSTD, of, packed
@@ -37,13 +41,6 @@ def unpacking_to(size: int) -> bytes:
     body = record(0, value=bytes(size - 100 + size - len(body)))
     assert len(body) == size
     return of(ZSTD, packed(ZSTD, body), 1)
-
-
-async def topic_named(connection: Connection, name: str) -> UUID:
-    request = CreateTopicsRequest([CreatableTopic(name, 1, -1)])
-    response = await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
-    topic_id: UUID = response.topics[0].topic_id
-    return topic_id
 
 
 class Gate:
@@ -114,11 +111,21 @@ def test_others_go_on_and_the_order_stays(tmp_path: Path, monkeypatch: pytest.Mo
             asyncio.create_task(broker.unpacking.walked(OTHER, unpacking_to(2_000_000)))
             for _ in range(5)
         ]
-        other = await topic_named(third, "others")
-        assert await produce(third, other, small) == 0  # nothing has moved meanwhile
-        assert not large.done()
-        assert not behind.done()
-        gate.open.set()
+        try:
+            request = CreateTopicsRequest([CreatableTopic("others", 1, -1)])
+            created = await third.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
+            assert created.topics[0].error_code == 0
+            data = TopicProduceData(
+                "others", created.topics[0].topic_id, [PartitionProduceData(0, small)]
+            )
+            answer = await third.send(
+                apis.PRODUCE, ProduceRequest(None, -1, 1000, [data]), timeout_ms=TIMEOUT_MS
+            )
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            assert not large.done()
+            assert not behind.done()
+        finally:
+            gate.open.set()
         assert (await large, await behind) == (0, 0)
         await asyncio.gather(*bombs)
         assert gate.at_once_max == 1
