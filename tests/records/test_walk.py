@@ -12,8 +12,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sharegroup.records import compiled, pure
+from sharegroup.records import walk as walk_in_use
 from sharegroup.records.verdict import TIMELESS, Verdict, Walked
-from tests.records.making import TIME_MS, Record, record, records, sized, written, zigzag
+from tests.records.bad import ZSTD, lies, of, packed
+from tests.records.making import (
+    TIME_MS,
+    Record,
+    batch_of,
+    record,
+    records,
+    sized,
+    written,
+    zigzag,
+)
 
 LIBRARY = compiled.load()
 Walk = Callable[..., Walked]
@@ -253,3 +264,43 @@ def test_any_buffer_is_walked(kind: Callable[[bytes], bytes]) -> None:
     found = WALKS["compiled"](kind(body), 0, len(body), 3, 2, dense=True, base_timestamp=0)
     assert (found.verdict, found.records) == (Verdict.GOOD, 3)
     assert WALKS["compiled"](kind(b""), 0, 0, 0, 0, dense=False, base_timestamp=0).records == 0
+
+
+@needs_library
+def test_a_run_is_plain_only_when_every_batch_is_good() -> None:
+    """What is called plain goes to a reader that believes everything."""
+    good, after = batch_of(records(3), 3), batch_of(records(3), 3, base_offset=3)
+    for run in (b"", good, good + after, good + after[:-1], good + after[:70], good[:60]):
+        assert walk_in_use.run_is_plain(run)
+    for name, (bad, _) in lies().items():
+        assert not walk_in_use.run_is_plain(bad), name
+        assert not walk_in_use.run_is_plain(good + bad + after), name
+    for run in (
+        after + good,
+        good + good,
+        of(ZSTD, packed(ZSTD, records(3)), 3),
+        batch_of(records(1), 1, base_offset=-1),
+        batch_of(records(1), 1, base_offset=2**63 - 1),
+        batch_of(b"", -1, last_delta=3),
+        batch_of(b"", 0, last_delta=-1),
+        good[:16] + b"\1" + good[17:],
+        good[:8] + b"\xff\xff\xff\xff" + good[12:],
+        good[:8] + b"\0\0\0\x30" + good[12:],
+    ):
+        assert not walk_in_use.run_is_plain(run)
+
+
+@needs_library
+@given(damaged(), st.integers(0, 200), st.binary(max_size=3))
+def test_no_byte_behind_a_run_is_read(
+    body_and_count: tuple[bytes, int], cut: int, change: bytes
+) -> None:
+    body, count = body_and_count
+    run = bytearray(batch_of(records(2), 2) + batch_of(body, count, base_offset=2))
+    for at in change:
+        run[at % len(run)] ^= 0x81
+    run = run[: len(run) - cut]
+    with guarded(bytes(run)) as (address, start, end):
+        assert LIBRARY is not None
+        found = LIBRARY.sharegroup_run_is_plain(address + start, end - start)
+    assert found == walk_in_use.run_is_plain(bytes(run))

@@ -21,12 +21,12 @@ from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.damage import note_astray, note_damage
 from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.node_session import FetchedPartition
-from sharegroup.client.reading import records_of
+from sharegroup.client.reading import pieces_of, records_of
 from sharegroup.client.record import Fields, PlainFields, Record
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.records.batches import Bounds, place
+from sharegroup.records.batches import Bounds, Placed, place
 
 log = logging.getLogger("sharegroup.client")
 
@@ -79,15 +79,8 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
     if not deliveries:
         return deliveries
     where = deliveries[0].topic_partition
-    lasts = [delivery.last for delivery in deliveries]
-    last_wanted = lasts[-1]
-
-    def read(one: Bounds) -> list[Any] | None:
-        at = bisect_left(lasts, one.first)  # the first delivery that does not end before it
-        ours = at < len(lasts) and deliveries[at].first <= max(one.first, one.last)
-        return records_of(one.batch, decoding.check_crcs) if ours else None
-
-    placed = place(memoryview(fetched.records), last_wanted, read)
+    last_wanted = deliveries[-1].last
+    placed = _read(fetched.records, deliveries, decoding)
     unreadable: list[_Unreadable] = []
     at = 0  # deliveries and batches ascend: what ends before this batch needs no second look
     for piece in placed.pieces:
@@ -109,6 +102,25 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
     if unreadable:
         return [part for one in deliveries for part in _parts(one, unreadable)]
     return deliveries
+
+
+def _read(
+    records: bytes, deliveries: Sequence[Delivery], decoding: Decoding
+) -> Placed[list[Any] | None]:
+    """The batches; only those are read that hold something of ``deliveries``."""
+    lasts = [delivery.last for delivery in deliveries]
+
+    def wanted(first: int, last: int) -> bool:
+        at = bisect_left(lasts, first)  # the first delivery that does not end before it
+        return at < len(lasts) and deliveries[at].first <= max(first, last)
+
+    def read(one: Bounds) -> list[Any] | None:
+        return records_of(one.batch, decoding.check_crcs) if wanted(*one[:2]) else None
+
+    pieces = pieces_of(records, decoding.check_crcs, wanted)
+    if pieces is None:
+        return place(memoryview(records), lasts[-1], read)
+    return Placed(pieces, [], None)
 
 
 def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:

@@ -7,12 +7,15 @@ reader gets are plain records that are known to be good.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.memory_records import MemoryRecords
 
 from sharegroup.client.record import Headers, PlainFields
+from sharegroup.records import walk
+from sharegroup.records.batches import Piece
 from sharegroup.records.check import check_counts, plain_records, walk_plain
 from sharegroup.records.pure import LONG, field, number
 from sharegroup.wire.batch import (
@@ -27,6 +30,35 @@ from sharegroup.wire.batch import (
 
 _ATTRIBUTES_AT: Final = 22
 """The low byte of the batch's attributes."""
+
+
+def pieces_of(
+    data: bytes, check_crcs: bool, wanted: Callable[[int, int], bool]
+) -> list[Piece[list[Any] | None]] | None:
+    """All batches of a fetch, where nothing is wrong with any and none is compressed, as mostly:
+    the quick way, for the reader may be let loose on all of them. None: look at each by itself.
+
+    Args:
+        wanted: whether something between two offsets, both included, is; else a piece is empty.
+    """
+    if not walk.run_is_plain(data):
+        return None
+    pieces: list[Piece[list[Any] | None]] = []
+    batches = MemoryRecords(data)
+    try:
+        while (batch := batches.next_batch()) is not None:
+            first, last = batch.base_offset, batch.next_offset - 1
+            piece: Piece[list[Any] | None] = Piece(first, last, None, None)
+            pieces.append(piece)
+            if not wanted(first, last):
+                continue
+            if check_crcs and not batch.validate_crc():
+                return None
+            if not batch.is_control_batch:
+                piece.value = list(batch)
+    except UnicodeDecodeError:  # a header's key
+        return None
+    return pieces
 
 
 def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:

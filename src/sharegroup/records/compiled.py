@@ -50,6 +50,7 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     ]  # fmt: skip
     library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]
     library.sharegroup_walk_batches.restype = _INT64
+    library.sharegroup_run_is_plain.argtypes = [_POINTER, _INT64]
     return library
 
 

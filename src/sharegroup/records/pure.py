@@ -8,7 +8,7 @@ from typing import Final
 
 from sharegroup.records.verdict import TIMELESS, Verdict, Walked
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the walk; ``walk.c`` has the same."""
 
 INT: Final = 5

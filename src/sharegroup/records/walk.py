@@ -16,3 +16,11 @@ NAME: Final = "compiled" if IS_COMPILED else "pure Python"
 
 walk: Callable[..., Walked] = pure.walk if LIBRARY is None else compiled.walk_with(LIBRARY)
 """See :func:`sharegroup.records.pure.walk`."""
+
+
+def run_is_plain(data: bytes) -> bool:
+    """``data`` is a run of good batches without compression, in the order of their offsets, as far
+    as was looked: the compiled walk sees it in one go, without it the answer is no. Checksums are
+    not looked at, and a batch that is cut off at the end is let be.
+    """
+    return LIBRARY is not None and bool(LIBRARY.sharegroup_run_is_plain(data, len(data)))
