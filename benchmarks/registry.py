@@ -27,6 +27,7 @@ from benchmarks import (
     spark_source,
     spark_tasks,
     start,
+    walk,
 )
 from benchmarks.benchmark import Benchmark
 
@@ -48,6 +49,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     lock_expiry.BENCHMARK,
     groups_at_rest.BENCHMARK,
     assignor.BENCHMARK,
+    walk.BENCHMARK,
     spark_source.ONE_CORE,
     spark_source.TWO_CORES,
     spark_many_partitions.BENCHMARK,

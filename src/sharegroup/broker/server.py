@@ -37,6 +37,7 @@ from sharegroup.broker.share_partitions import SharePartitions
 from sharegroup.broker.share_state_log import ShareStateLog
 from sharegroup.broker.share_state_shard import StateSettings
 from sharegroup.broker.topics import Topics
+from sharegroup.broker.unpacking import Unpacking
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
@@ -114,6 +115,7 @@ class Broker:
         )
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
         self.share_fetching = ShareFetching(self)
+        self.unpacking = Unpacking()
         self.authorizer: Authorizer = AllowAll()
         self.connections = Connections(
             lambda: self.configs.broker,

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
-from sharegroup.model.errors import CorruptMessage, InvalidRecord
-from sharegroup.storage.batch_reader import BatchReader, Offsets
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.storage.batch_reader import UNREADABLE, BatchReader, Offsets
 from sharegroup.storage.checked import CheckedRanges
 from sharegroup.storage.damage import BrokenBatch, Damage
 from sharegroup.storage.files import write_unsynced
@@ -318,7 +318,7 @@ class Segment:
                 check(header, batch)
                 position += header.length
                 expected = header.last_offset + 1
-        except (CorruptMessage, InvalidRecord) as error:
+        except UNREADABLE as error:
             raise BrokenBatch(position, error) from error
         finally:
             if position > first:
