@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharegroup.broker.record_states import RECORD_STATES_MAX
+from sharegroup.model.limits import RECORD_STATES_MAX
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
 from sharegroup.client.descriptions import PartitionRecords

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from sharegroup.broker.api_table import API_TABLE, NEEDS_SHARE_VERSION, ServedApi
+from sharegroup.broker.api_table import API_TABLE, NEEDS_SHARE_VERSION, ServedApi, check_length
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.counters import Counters
@@ -61,11 +61,7 @@ class Dispatcher:
         served = API_TABLE.get(header.api_key)
         if served is None or header.version not in served.versions:
             return self._unsupported(header, served)
-        if len(frame) > served.request_bytes_max:
-            raise MalformedMessage(
-                f"a {served.api.name} request of {len(frame)} bytes; "
-                f"{served.request_bytes_max} is the most"
-            )
+        check_length(header.api_key, header.version, len(frame))
         started = self._now_s()
         request = decode(served.api.request, header.version, frame, header.body)
         context = RequestContext(
@@ -75,6 +71,7 @@ class Dispatcher:
             connection=connection,
             access=connection.access,
             advertised=connection.endpoint.advertised,
+            answer_bytes_max=connection.answer_bytes_max,
         )
         response = await self._handle(served, request, context)
         frames: list[bytes] = []

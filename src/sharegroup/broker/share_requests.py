@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.model.errors import InvalidRequest
-
-MEMBER_ID_LENGTH_MAX: Final = 36
-"""A UUID in text."""
+from sharegroup.model.limits import MEMBER_ID_LENGTH_MAX
 
 
 def checked_ids(group_id: str | None, member_id: str | None, access: Access) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
 from sharegroup.broker.authorization.resources import (
@@ -16,12 +15,9 @@ from sharegroup.broker.authorization.resources import (
     group,
     topic,
 )
+from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 logger = logging.getLogger("sharegroup.authorizer")
-
-KEPT_MAX: Final = 10_000
-"""Answers kept for one connection; beyond it we ask anew, so that a client that names ever new
-topics costs time and not memory."""
 
 
 class Access:
@@ -55,7 +51,7 @@ class Access:
         answer = self._kept.get((operation, resource))
         if answer is None:
             answer = self._authorizer.authorize(self.principal, self.host, operation, resource)
-            if len(self._kept) >= KEPT_MAX:
+            if len(self._kept) >= AUTHORIZER_ANSWERS_MAX:
                 self._kept.clear()
             self._kept[operation, resource] = answer
         return answer
@@ -81,7 +77,7 @@ class Access:
         """Log a refusal in the words of Kafka's authorizer, each once for a connection."""
         if (operation, resource) in self._told:
             return
-        if len(self._told) >= KEPT_MAX:
+        if len(self._told) >= AUTHORIZER_ANSWERS_MAX:
             self._told.clear()
         self._told.add((operation, resource))
         logger.info(

@@ -119,7 +119,8 @@ def _session(
 def _wish(
     broker: Broker, request: ShareFetchRequest, session: ShareSession, context: RequestContext
 ) -> FetchWish:
-    bytes_max = min(request.max_bytes, broker.configs.broker.integer("fetch.max.bytes"))
+    most = min(broker.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
+    bytes_max = min(request.max_bytes, most)
     return FetchWish(
         group_id=session.group_id,
         member_id=session.member_id,

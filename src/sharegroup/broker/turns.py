@@ -1,0 +1,75 @@
+"""Whose requests are started next: connections that have requests waiting take turns.
+
+A request costs its time when it is started; what waits for a disk or for records afterwards costs
+nothing. So in each step of the event loop a few requests are started, of as many connections as
+have some, and a connection that has sent thousands waits in line with one that has sent one. A
+lone request on an idle broker is started at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+from sharegroup.model.limits import STEP_REQUESTS, TURN_REQUESTS
+
+
+class Player(Protocol):
+    """Who takes turns."""
+
+    @property
+    def wants_turn(self) -> bool:
+        """Whether it would start something now."""
+        ...
+
+    def take_turn(self) -> int:
+        """Start the next request, if there is one; how many it counts for."""
+        ...
+
+
+class Turns:
+    """The line of all connections of one broker that have requests to start."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._line: deque[Player] = deque()
+        self._resting: deque[Player] = deque()  # they had all they may have in this step
+        self._in_line: set[Player] = set()
+        self._left = STEP_REQUESTS
+        self._started: dict[Player, int] = {}
+        self._next_step: asyncio.Handle | None = None
+
+    def enter(self, player: Player) -> None:
+        """Get in line, unless it is in it; start at once what may be."""
+        if player not in self._in_line:
+            self._in_line.add(player)
+            full = self._started.get(player, 0) >= TURN_REQUESTS
+            (self._resting if full else self._line).append(player)
+            self._play()
+
+    def _play(self) -> None:
+        """Let those in line start requests until this step of the loop has had its share."""
+        while self._line and self._left > 0:
+            player = self._line.popleft()
+            if player.wants_turn:
+                count = player.take_turn()
+                self._left -= count
+                self._started[player] = self._started.get(player, 0) + count
+            if not player.wants_turn:
+                self._in_line.discard(player)
+            elif self._started.get(player, 0) < TURN_REQUESTS:
+                self._line.append(player)
+            else:
+                self._resting.append(player)
+        if self._next_step is None:
+            self._next_step = self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._next_step = None
+        self._left = STEP_REQUESTS
+        self._started.clear()
+        if self._line or self._resting:
+            self._line += self._resting
+            self._resting.clear()
+            self._play()
