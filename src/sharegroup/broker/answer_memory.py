@@ -11,14 +11,12 @@ closed.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
+from logging import WARNING
 from typing import Protocol
 
 from sharegroup.broker.counters import Counters
 from sharegroup.model.limits import ANSWER_BYTES_MIN
-
-logger = logging.getLogger("sharegroup.broker")
 
 
 class Reader(Protocol):
@@ -84,8 +82,10 @@ class AnswerMemory:
         while 0 < bound < self.used:
             now_s = asyncio.get_running_loop().time()
             slowest = min(self._behind, key=lambda one: _pace(one, now_s))
-            detail = f"{slowest.host} left {slowest.unread_bytes} bytes of answers unread"
-            self._counters.trouble("connections_dropped", "response memory", detail)
+            detail = (
+                f"dropping {slowest.host}: it left {slowest.unread_bytes} bytes of answers unread"
+            )
+            self._counters.say(WARNING, "connections_dropped", detail, "response memory")
             self.caught_up(slowest)
             slowest.abort()
 

@@ -225,6 +225,11 @@ NEEDS_SHARE_VERSION: Final = frozenset(
 )
 """Keys of the APIs that ``share.version`` 0 switches off, as in Kafka."""
 
+CARRIES_ACKNOWLEDGEMENTS: Final = frozenset(
+    api.key for api in (apis.SHARE_FETCH, apis.SHARE_ACKNOWLEDGE)
+)
+"""Keys of the APIs whose requests are bounded by what there is to acknowledge."""
+
 CARRIES_RECORDS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
 )

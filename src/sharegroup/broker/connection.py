@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from sharegroup.broker.api_table import CARRIES_RECORDS, check_length
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,
     FIRST_REQUEST_BYTES_MAX,
+    OPEN_BYTES_MAX,
     OPEN_REQUESTS_MAX,
     TURN_BYTES,
+    TURN_RECORD_BYTES,
 )
+from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
 
 if TYPE_CHECKING:
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
     from sharegroup.broker.dispatch import Dispatcher
     from sharegroup.broker.endpoint import Endpoint
 
-LENGTH_BYTES = 4
+LENGTH_BYTES: Final = 4
 """In front of a frame."""
+
+_PRODUCE: Final = apis.PRODUCE.key.to_bytes(2, "big")
 
 
 class _Slot:
@@ -196,7 +201,7 @@ class BrokerConnection(asyncio.Protocol):
         self.claimed = False
         self._take(frame)
         self._claim_room()
-        return 1 + len(frame) // TURN_BYTES
+        return 1 + len(frame) // (TURN_RECORD_BYTES if frame[:2] == _PRODUCE else TURN_BYTES)
 
     def idle_since(self, before: float) -> bool:
         """Whether nothing has happened since the loop time ``before``: no request came and none is
@@ -239,8 +244,6 @@ class BrokerConnection(asyncio.Protocol):
         """Give a frame its place in the order of answers, and start it when it may."""
         slot = _Slot()
         self._slots.append(slot)
-        if len(self._slots) >= OPEN_REQUESTS_MAX:
-            self._full = True
         if frame[:2] not in CARRIES_RECORDS:
             self._start(frame, slot)
         elif self._records_slot is None:
@@ -248,6 +251,8 @@ class BrokerConnection(asyncio.Protocol):
             self._start(frame, slot)
         else:
             self._held.append((frame, slot))
+        if len(self._slots) >= OPEN_REQUESTS_MAX or self._running_bytes >= OPEN_BYTES_MAX:
+            self._full = True
 
     def _start_held(self) -> None:
         if self._held and self._records_slot is None and not self._peer_slow:
@@ -300,7 +305,8 @@ class BrokerConnection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Some answer has left, or the peer reads again: start what was held back."""
-        if len(self._slots) < OPEN_REQUESTS_MAX // 2:
+        few, small = len(self._slots) < OPEN_REQUESTS_MAX // 2, OPEN_BYTES_MAX // 2
+        if few and self._running_bytes < small:
             self._full = False
         self._start_held()
         if self.wants_turn:

@@ -22,8 +22,6 @@ from sharegroup.broker.turns import Turns
 if TYPE_CHECKING:
     from sharegroup.broker.connection import BrokerConnection
 
-logger = logging.getLogger("sharegroup.broker")
-
 LOOKS_PER_IDLE_TIME: Final = 8
 """How often we look for idle connections within their time: one is closed at most an eighth late.
 """
@@ -140,7 +138,7 @@ class Connections:
         before = asyncio.get_running_loop().time() - idle_s
         for connection in self.all():
             if connection.idle_since(before):
-                self._counters.add("connections_idle_closed")
-                logger.info("closing the idle connection from %s", connection.host)
+                sentence = f"closing the idle connection from {connection.host}"
+                self._counters.say(logging.INFO, "connections_idle_closed", sentence)
                 connection.abort()
         self._watch()

@@ -14,14 +14,12 @@ are closed, as Kafka would only do after ``connections.max.idle.ms``.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
+from logging import WARNING
 from typing import Final, Protocol
 
 from sharegroup.broker.counters import Counters
 from sharegroup.model.limits import UNCLAIMED_BYTES
-
-logger = logging.getLogger("sharegroup.broker")
 
 LOOK_S: Final = 1.0
 """How often we look for connections that do not move, while others wait for room."""
@@ -172,7 +170,9 @@ class RequestMemory:
             still = still + 1 if holder.moved_bytes - moved < MOVES_BYTES else 0
             self._seen[holder] = (holder.moved_bytes, still)
             if still >= (STALLED_LOOKS if holder.claimed else STUCK_LOOKS):
-                detail = f"{holder.host} held {holder.held_bytes} bytes and did not move"
-                self._counters.trouble("connections_dropped", "request memory", detail)
+                detail = (
+                    f"dropping {holder.host}: it held {holder.held_bytes} bytes and did not move"
+                )
+                self._counters.say(WARNING, "connections_dropped", detail, "request memory")
                 holder.abort()
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)

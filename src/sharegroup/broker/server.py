@@ -56,7 +56,7 @@ class Broker:
 
     def __init__(self, config: BrokerConfig, environment: Environment, folder: DataFolder) -> None:
         self.clock: Clock = environment.clock
-        self.counters = Counters()
+        self.counters = Counters(environment.clock.monotonic_ms)
         self.meters = Meters()
         self.folder = folder
         self.configs = LiveConfigs(config, folder)

@@ -33,6 +33,10 @@ ACKNOWLEDGING_BYTES_PER_RECORD: Final = 24
 partition of one record 5 more. A request longer than ACKNOWLEDGING_BYTES_FREE and so many bytes for
 each record in flight in its group says more than can be said."""
 
+SESSION_BYTES_PER_PARTITION: Final = 64
+"""What a share fetch says at most of a partition besides acknowledgements: 24 bytes to add it to
+its session, 22 to forget it."""
+
 ACKNOWLEDGE_TYPES_MAX: Final = 10_000_000
 """Types in one acknowledgement range: one for each record of the widest window
 (share.partition.wide.record.locks)."""
@@ -60,12 +64,19 @@ TURN_REQUESTS: Final = 4
 """Requests of one connection started in one step of the event loop: a producer that waits for
 nothing is not slowed down by it, and its neighbour waits for no more than these."""
 
-STEP_REQUESTS: Final = 16
+STEP_REQUESTS: Final = 32
 """Requests started in one step of the event loop, over all connections; then sockets are read,
 timers fire, and the next connections have their turn."""
 
-TURN_BYTES: Final = 64 << 10
-"""A request of so many bytes counts as another one in its turn: decoding it takes as long."""
+TURN_BYTES: Final = 4 << 10
+"""Each so many bytes of a request count as another one in its turn: decoding them takes as long."""
+
+TURN_RECORD_BYTES: Final = 64 << 10
+"""The same for requests that carry records, which are not decoded."""
+
+OPEN_BYTES_MAX: Final = 2 << 20
+"""Bytes of the requests of one connection that are started and not answered; at so many no further
+one is started until half of them are answered: a disk that is slow is not handed more."""
 
 UNCLAIMED_BYTES: Final = 64 << 10
 """An unfinished request up to this length is read without a place in queued.max.request.bytes being

@@ -15,6 +15,7 @@ from sharegroup.broker.authorization.resources import (
     group,
     topic,
 )
+from sharegroup.broker.counters import NowAndThen
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 logger = logging.getLogger("sharegroup.authorizer")
@@ -27,11 +28,16 @@ class Access:
     all under :class:`AllowAll`.
     """
 
-    __slots__ = ("_authorizer", "_free", "_kept", "_told", "host", "principal")
+    __slots__ = ("_authorizer", "_free", "_kept", "_now_and_then", "_told", "host", "principal")
 
     def __init__(
-        self, authorizer: Authorizer | None = None, principal: str = ANONYMOUS, host: str = ""
+        self,
+        authorizer: Authorizer | None = None,
+        principal: str = ANONYMOUS,
+        host: str = "",
+        now_and_then: NowAndThen | None = None,
     ) -> None:
+        self._now_and_then = now_and_then
         self._authorizer = authorizer or AllowAll()
         self._free = isinstance(self._authorizer, AllowAll)
         self._kept: dict[tuple[Operation, Resource], bool] = {}
@@ -74,19 +80,25 @@ class Access:
             raise REFUSALS[resource.type]
 
     def _tell(self, operation: Operation, resource: Resource) -> None:
-        """Log a refusal in the words of Kafka's authorizer, each once for a connection."""
+        """Log a refusal in the words of Kafka's authorizer: each once for a connection, and of all
+        that are alike one now and then."""
         if (operation, resource) in self._told:
             return
         if len(self._told) >= AUTHORIZER_ANSWERS_MAX:
             self._told.clear()
         self._told.add((operation, resource))
+        kind = f"{self.principal} {operation.name} {resource.type.name}"
+        left_out = self._now_and_then.due(kind) if self._now_and_then else ""
+        if left_out is None:
+            return
         logger.info(
-            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s",
+            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s%s",
             self.principal,
             operation.name,
             self.host,
             resource.type.name,
             resource.name,
+            left_out,
         )
 
     def require_topic(self, operation: Operation, name: str) -> None:
