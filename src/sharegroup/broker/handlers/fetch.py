@@ -46,8 +46,9 @@ async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) 
             last_look = asyncio.get_running_loop().time() >= until or broker.stopping
             most = min(broker.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
             bytes_max = min(request.max_bytes, most)
+            bytes_min = request.min_bytes if request.min_bytes <= most else 1
             parts, size, failed = await _look(broker, request, wanted, context, bytes_max)
-            if size >= min(request.min_bytes, most) or failed or last_look or not wanted:
+            if size >= bytes_min or failed or last_look or not wanted:
                 return _response(wanted, parts)
             await waiter.wait(until)
             if not broker.is_connected(context.connection):

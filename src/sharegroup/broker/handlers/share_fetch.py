@@ -126,7 +126,7 @@ def _wish(
         member_id=session.member_id,
         partitions=session.rotated(),
         bytes_max=bytes_max,
-        bytes_min=min(request.min_bytes, bytes_max),
+        bytes_min=min(request.min_bytes, bytes_max) if request.min_bytes <= most else 1,
         wait_ms=request.max_wait_ms,
         records_max=request.max_records,
         batch_size=request.batch_size,

@@ -193,6 +193,8 @@ def _counted(broker: Broker) -> Iterator[Sample]:
     yield MALFORMED.of(counts.get(("malformed_requests", ""), 0))
     yield ACCEPTED.of(counts.get(("connections", ""), 0))
     yield IDLE_CLOSED.of(counts.get(("connections_idle_closed", ""), 0))
+    for memory in ("request", "response"):
+        yield DROPPED.of(counts.get(("connections_dropped", f"{memory} memory"), 0), memory)
     for (name, label), count in counts.items():
         if name == "request_errors":
             yield ERRORS.of(count, *label.split(" ", 1))
@@ -200,8 +202,6 @@ def _counted(broker: Broker) -> Iterator[Sample]:
             yield ERRORS.of(count, label, "UNKNOWN_SERVER_ERROR")
         elif name == "connections_refused":
             yield REFUSED.of(count, label)
-        elif name == "connections_dropped":
-            yield DROPPED.of(count, label.removesuffix(" memory"))
         elif name in _PARTITION_ERRORS:
             yield ERRORS.of(count, _PARTITION_ERRORS[name], label)
 
