@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from sharegroup.wire import apis
 from sharegroup.wire.framing import request_frame
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest
-
-DEADLINE_S = 20
 
 
 class Greedy:
@@ -62,10 +59,3 @@ def metadata(number: int = 1) -> bytes:
 def begun(api: apis.Api, version: int, length: int, more: bytes = b"") -> bytes:
     """The beginning of a request that claims ``length`` bytes."""
     return struct.pack(">ihhih", length, api.key, version, 1, -1) + more
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait for it, within a deadline."""
-    async with asyncio.timeout(DEADLINE_S):
-        while not true():
-            await asyncio.sleep(0.005)

@@ -139,9 +139,7 @@ class World:
         """A heartbeat by a connection of the member's own, as members have."""
         connection = await self._connect()
         request = ShareGroupHeartbeatRequest(GROUP, member, epoch, None, topics)
-        return await connection.send(
-            apis.SHARE_GROUP_HEARTBEAT, request, timeout_ms=TIMEOUT_MS
-        )
+        return await connection.send(apis.SHARE_GROUP_HEARTBEAT, request, timeout_ms=TIMEOUT_MS)
 
     async def create_topic(self, name: str, partitions: int) -> UUID:
         topic = CreatableTopic(name, partitions, -1)

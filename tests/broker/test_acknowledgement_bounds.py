@@ -31,9 +31,7 @@ def ranges(kind: type[Any], first: int, count: int) -> list[Any]:
 
 def acknowledgement(topic_id: Any, count: int) -> bytes:
     batches = ranges(ack_messages.AcknowledgementBatch, 10**9, count)
-    topic = ack_messages.AcknowledgeTopic(
-        topic_id, [ack_messages.AcknowledgePartition(0, batches)]
-    )
+    topic = ack_messages.AcknowledgeTopic(topic_id, [ack_messages.AcknowledgePartition(0, batches)])
     request = ack_messages.ShareAcknowledgeRequest(GROUP, "m-1", 1, topics=[topic])
     return frame(apis.SHARE_ACKNOWLEDGE, 1, request)
 

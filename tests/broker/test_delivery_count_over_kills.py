@@ -52,8 +52,9 @@ def server(tmp_path: Path) -> Iterator[SharegroupServer]:
 
 async def prepared(bootstrap: str) -> None:
     async with Admin(bootstrap) as admin:
-        await admin.create_topic("jobs", partitions=1)
-        await admin.alter_group_configs(
+        await admin.create_topics("jobs", partitions=1)
+        await admin.alter_configs(
+            "group",
             "workers",
             {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": str(LIMIT)},
         )
@@ -62,7 +63,7 @@ async def prepared(bootstrap: str) -> None:
 
 async def produced(bootstrap: str, value: str) -> None:
     async with Producer(bootstrap_servers=bootstrap) as producer:
-        await producer.send_and_wait("jobs", value.encode())
+        await (await producer.send("jobs", value))
 
 
 class Consumer:

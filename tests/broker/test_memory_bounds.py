@@ -26,8 +26,9 @@ from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import response_body
 from sharegroup.wire.messages import fetch
 from tests.broker.by_hand import connect, produce, topic_with_records
-from tests.broker.greedy import Greedy, begun, frame, until
+from tests.broker.greedy import Greedy, begun, frame
 from tests.broker.running import run
+from tests.broker.share_wire import until
 from tests.broker.test_connections import slow_connection, whole_topic
 
 MIB = 1 << 20
@@ -188,7 +189,9 @@ def test_a_bound_of_nothing_is_no_bound() -> None:
 
 
 def test_queued_bytes_must_hold_the_longest_request() -> None:
-    with pytest.raises(ConfigError, match="queued.max.request.bytes must be greater than or equal"):
+    with pytest.raises(
+        ConfigError, match=r"queued\.max\.request\.bytes must be greater than or equal"
+    ):
         load("", [f"queued.max.request.bytes={100 * MIB - 1}"])
     load("", [f"queued.max.request.bytes={100 * MIB}"])
     load("", ["queued.max.request.bytes=-1"])

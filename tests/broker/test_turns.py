@@ -24,8 +24,9 @@ from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTo
 from sharegroup.wire.messages.metadata import MetadataRequest
 from sharegroup.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.by_hand import TIMEOUT_MS, connect, topic_with_records
-from tests.broker.greedy import Greedy, frame, metadata, until
+from tests.broker.greedy import Greedy, frame, metadata
 from tests.broker.running import run
+from tests.broker.share_wire import until
 
 
 class Player:
@@ -54,6 +55,27 @@ def test_a_lone_request_is_started_at_once_and_a_greedy_one_in_steps() -> None:
         assert started[-1] == "late", "who comes late has its turn in the same step"
         await asyncio.sleep(0)
         assert len(started) == 2 * TURN_REQUESTS + 1
+
+    asyncio.run(scenario())
+
+
+def test_who_has_the_broker_for_himself_gets_larger_steps() -> None:
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        turns.enter(Player("alone", 1_000_000, started))
+        steps: set[int] = set()
+        async with asyncio.timeout(20):
+            while STEP_REQUESTS not in steps:
+                before = len(started)
+                await asyncio.sleep(0)
+                steps.add(len(started) - before)
+        assert steps == {TURN_REQUESTS, STEP_REQUESTS}
+        turns.enter(Player("late", 1, started))
+        await asyncio.sleep(0)
+        before = len(started)
+        await asyncio.sleep(0)
+        assert len(started) - before == TURN_REQUESTS, "there is company again"
 
     asyncio.run(scenario())
 
@@ -181,7 +203,9 @@ def test_a_fetch_that_waits_holds_up_nothing(tmp_path: Path) -> None:
         topic_id = await topic_with_records(broker, port, 1)
         part = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
         waiting = FetchRequest(
-            max_wait_ms=600_000, min_bytes=1, topics=[FetchTopic(topic_id=topic_id, partitions=[part])]
+            max_wait_ms=600_000,
+            min_bytes=1,
+            topics=[FetchTopic(topic_id=topic_id, partitions=[part])],
         )
         peer = await Greedy.connect(port)
         peer.send(frame(apis.FETCH, 13, waiting, 0))

@@ -1,4 +1,4 @@
-"""What a message may claim: just inside is read, just outside is refused before it costs anything."""
+"""What a message may claim: just inside is read, just outside is refused."""
 
 from __future__ import annotations
 

@@ -3,16 +3,21 @@
 A request costs its time when it is started; what waits for a disk or for records afterwards costs
 nothing. So in each step of the event loop a few requests are started, of as many connections as
 have some, and a connection that has sent thousands waits in line with one that has sent one. A
-lone request on an idle broker is started at once.
+lone request on an idle broker is started at once. Who has had the broker for himself for a while
+gets larger steps: they cost less, and there is nobody who would wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
 from sharegroup.model.limits import STEP_REQUESTS, TURN_REQUESTS
+
+
+COMPANY_S: Final = 0.1
+"""So long after another connection had a turn steps are small."""
 
 
 class Player(Protocol):
@@ -38,13 +43,20 @@ class Turns:
         self._in_line: set[Player] = set()
         self._left = STEP_REQUESTS
         self._started: dict[Player, int] = {}
+        self._latest: Player | None = None
+        self._company_until_s = 0.0
+        self._each = STEP_REQUESTS  # what one player may start in this step
         self._next_step: asyncio.Handle | None = None
 
     def enter(self, player: Player) -> None:
         """Get in line, unless it is in it; start at once what may be."""
         if player not in self._in_line:
+            if player is not self._latest:
+                self._latest = player
+                self._company_until_s = self._loop.time() + COMPANY_S
+                self._each = TURN_REQUESTS
             self._in_line.add(player)
-            full = self._started.get(player, 0) >= TURN_REQUESTS
+            full = self._started.get(player, 0) >= self._each
             (self._resting if full else self._line).append(player)
             self._play()
 
@@ -58,7 +70,7 @@ class Turns:
                 self._started[player] = self._started.get(player, 0) + count
             if not player.wants_turn:
                 self._in_line.discard(player)
-            elif self._started.get(player, 0) < TURN_REQUESTS:
+            elif self._started.get(player, 0) < self._each:
                 self._line.append(player)
             else:
                 self._resting.append(player)
@@ -69,6 +81,8 @@ class Turns:
         self._next_step = None
         self._left = STEP_REQUESTS
         self._started.clear()
+        if self._each < STEP_REQUESTS and self._loop.time() > self._company_until_s:
+            self._each = STEP_REQUESTS
         if self._line or self._resting:
             self._line += self._resting
             self._resting.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.broker.authorization.access import Access
-from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
 from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.resources import (
@@ -23,6 +22,7 @@ from sharegroup.model.errors import (
     GroupAuthorizationFailed,
     TopicAuthorizationFailed,
 )
+from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 HEADER = ",".join(COLUMNS)
 HERE = "127.0.0.1"
