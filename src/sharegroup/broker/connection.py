@@ -154,7 +154,8 @@ class BrokerConnection(asyncio.Protocol):
         self._requests.count(self, size)
         self._splitter.add(data)
         self._turns.enter(self)
-        self._adjust_reading()
+        if self._splitter.pending or self._waits_for_room or self._full or self._requests.full:
+            self._adjust_reading()
 
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""
@@ -189,6 +190,8 @@ class BrokerConnection(asyncio.Protocol):
 
     def take_turn(self) -> int:
         """Start the next request; a large one counts for several."""
+        if not self.wants_turn:
+            return 0
         try:
             frame = self._splitter.next_frame()
         except MalformedMessage as error:
@@ -200,7 +203,8 @@ class BrokerConnection(asyncio.Protocol):
             return 0
         self.claimed = False
         self._take(frame)
-        self._claim_room()
+        if self._splitter.missing:
+            self._claim_room()
         return 1 + len(frame) // (TURN_RECORD_BYTES if frame[:2] == _PRODUCE else TURN_BYTES)
 
     def idle_since(self, before: float) -> bool:
@@ -311,7 +315,8 @@ class BrokerConnection(asyncio.Protocol):
         self._start_held()
         if self.wants_turn:
             self._turns.enter(self)
-        self._adjust_reading()
+        if not self._reading:
+            self._adjust_reading()
 
     def _adjust_reading(self) -> None:
         """Read from the peer only what can be worked on."""

@@ -69,7 +69,8 @@ class Dispatcher:
         served = API_TABLE.get(header.api_key)
         if served is None or header.version not in served.versions:
             return self._unsupported(header, served)
-        check_length(header.api_key, header.version, len(frame))
+        if len(frame) > served.request_bytes_max:
+            check_length(header.api_key, header.version, len(frame))
         started = self._now_s()
         if header.api_key in CARRIES_ACKNOWLEDGEMENTS:
             try:

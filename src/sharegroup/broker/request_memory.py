@@ -91,9 +91,9 @@ class RequestMemory:
         holder.held_bytes += size
         self.used += size
         if size < 0:
-            if self.full or any(self._lines):
+            if self._timer is not None:  # somebody waits
                 self._hand_out()
-        elif 0 < self._bound() < self.used and not self.full:
+        elif self.used > LARGE_BYTES and 0 < self._bound() < self.used and not self.full:
             self.full = True
             self._counters.add("request_memory_full")
             self._watch()

@@ -15,7 +15,6 @@ from typing import Final, Protocol
 
 from sharegroup.model.limits import STEP_REQUESTS, TURN_REQUESTS
 
-
 COMPANY_S: Final = 0.1
 """So long after another connection had a turn steps are small."""
 
@@ -29,7 +28,7 @@ class Player(Protocol):
         ...
 
     def take_turn(self) -> int:
-        """Start the next request, if there is one; how many it counts for."""
+        """Start the next request, if there is one that may be; how many it counts for."""
         ...
 
 
@@ -64,17 +63,16 @@ class Turns:
         """Let those in line start requests until this step of the loop has had its share."""
         while self._line and self._left > 0:
             player = self._line.popleft()
-            if player.wants_turn:
-                count = player.take_turn()
-                self._left -= count
-                self._started[player] = self._started.get(player, 0) + count
+            count = player.take_turn()
+            self._left -= count
             if not player.wants_turn:
                 self._in_line.discard(player)
-            elif self._started.get(player, 0) < self._each:
-                self._line.append(player)
-            else:
-                self._resting.append(player)
-        if self._next_step is None:
+                continue
+            started = self._started.get(player, 0) + count
+            self._started[player] = started
+            (self._line if started < self._each else self._resting).append(player)
+        waiting = self._line or self._resting
+        if self._next_step is None and (waiting or self._left < STEP_REQUESTS // 2):
             self._next_step = self._loop.call_soon(self._step)
 
     def _step(self) -> None:

@@ -42,15 +42,11 @@ class FrameSplitter:
         self._check = check
         self._data = b""  # what came, and from where on it is not cut yet
         self._at = 0
-        self._untried = False  # something came since there was no frame to cut
+        self.pending = False
+        """Whether there may be a frame to cut."""
         self._chunks: list[bytes] = []  # the beginning of a frame
         self.missing = 0
         """Bytes of the frame that has begun, if it is known that one has, that did not come yet."""
-
-    @property
-    def pending(self) -> bool:
-        """Whether there may be a frame to cut."""
-        return self._untried and not self.missing
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """:meth:`add`, then each whole frame."""
@@ -60,7 +56,6 @@ class FrameSplitter:
 
     def add(self, data: bytes) -> None:
         """Take what the socket gave."""
-        self._untried = True
         if self.missing:
             part = data[: self.missing]
             self.missing -= len(part)
@@ -71,6 +66,7 @@ class FrameSplitter:
             data = data[len(part) :]
         rest = self._data[self._at :] if self._at < len(self._data) else b""
         self._data, self._at = rest + data if rest else data, 0
+        self.pending = not self.missing
 
     def next_frame(self) -> bytes | None:
         """The next frame (without its length); None when it is not whole yet.
@@ -82,12 +78,12 @@ class FrameSplitter:
         if self._chunks:
             return self._whole()
         if self._at == len(self._data):
-            self._untried = False
+            self.pending = False
             return None
         data, at = self._data, self._at
         left = len(data) - at - _LENGTH.size
         if left < 0:
-            self._untried = False
+            self.pending = False
             return None
         (length,) = _LENGTH.unpack_from(data, at)
         if not 0 <= length <= self._frame_bytes_max:
@@ -95,12 +91,12 @@ class FrameSplitter:
                 f"a frame of {length} bytes; the limit is {self._frame_bytes_max}"
             )
         if left < length:
-            self._untried = False
+            self.pending = False
             self._begin(length, left)
             return None
         at += _LENGTH.size
         self._at = at + length
-        self._untried = self._at < len(data)
+        self.pending = self._at < len(data)
         return data[at : self._at]
 
     def _begin(self, length: int, left: int) -> None:
@@ -120,7 +116,7 @@ class FrameSplitter:
             return None
         frame = b"".join(self._chunks)  # the one copy of a long frame
         self._chunks.clear()
-        self._untried = self._at < len(self._data)
+        self.pending = self._at < len(self._data)
         return frame
 
 
