@@ -16,8 +16,8 @@ from sharegroup.model.limits import (
     TAGGED_FIELDS_MAX,
 )
 from sharegroup.wire import apis
-from sharegroup.wire.codec import decode, encode_bytes, first_string, uvarint
-from sharegroup.wire.framing import parse_request_header
+from sharegroup.wire.codec import decode, encode_bytes, uvarint
+from sharegroup.wire.framing import first_string, parse_request_header
 from sharegroup.wire.schema import Message, array, string
 
 

@@ -299,7 +299,8 @@ class BrokerConnection(asyncio.Protocol):
             if slot is self._records_slot:
                 self._records_slot = None
         if ready and self._transport is not None:
-            self._sent_bytes += sum(map(len, ready))
+            for chunk in ready:
+                self._sent_bytes += len(chunk)
             self._transport.writelines(ready)
             if self._peer_slow:
                 self._answers.check()

@@ -13,7 +13,7 @@ from sharegroup.model.limits import (
     MEMBER_ID_LENGTH_MAX,
     SESSION_BYTES_PER_PARTITION,
 )
-from sharegroup.wire.codec import first_string
+from sharegroup.wire.framing import first_string
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker

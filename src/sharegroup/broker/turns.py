@@ -54,6 +54,12 @@ class Turns:
                 self._latest = player
                 self._company_until_s = self._loop.time() + COMPANY_S
                 self._each = TURN_REQUESTS
+            if not self._line and self._left > STEP_REQUESTS // 2 and player not in self._started:
+                count = player.take_turn()  # as almost always: nobody waits
+                self._left -= count
+                if not player.wants_turn:
+                    return
+                self._started[player] = count
             self._in_line.add(player)
             full = self._started.get(player, 0) >= self._each
             (self._resting if full else self._line).append(player)

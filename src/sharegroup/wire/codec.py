@@ -104,22 +104,6 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
             raise MalformedMessage("a varint is longer than 5 bytes")
 
 
-def first_string(data: bytes, position: int) -> str:
-    """The string in the newer (compact) encoding at ``position``; empty where it is null.
-
-    Raises:
-        MalformedMessage: there is none.
-    """
-    try:
-        size, position = read_uvarint(data, position)
-        end = position + max(size - 1, 0)
-        if end > len(data):
-            _short()
-        return str(data[position:end], "utf-8")
-    except (IndexError, UnicodeDecodeError) as error:
-        raise MalformedMessage(f"a name cannot be read: {error}") from error
-
-
 def uvarint(value: int) -> bytes:
     """``value`` as an unsigned varint."""
     if value < 128:
@@ -515,7 +499,6 @@ __all__ = [
     "decode_prefix",
     "encode",
     "encode_bytes",
-    "first_string",
     "read_uvarint",
     "reader",
     "uvarint",

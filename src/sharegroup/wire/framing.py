@@ -166,6 +166,22 @@ def _skip_tags(frame: bytes, position: int) -> int:
     return position
 
 
+def first_string(data: bytes, position: int) -> str:
+    """The string in the newer (compact) encoding at ``position``; empty where it is null.
+
+    Raises:
+        MalformedMessage: there is none.
+    """
+    try:
+        size, position = read_uvarint(data, position)
+        end = position + max(size - 1, 0)
+        if end > len(data):
+            raise MalformedMessage("a name points past the end of the request")
+        return str(data[position:end], "utf-8")
+    except (IndexError, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"a name cannot be read: {error}") from error
+
+
 def request_frame(
     api: Api, version: int, correlation_id: int, client_id: str | None, request: Message
 ) -> list[bytes]:
