@@ -126,11 +126,7 @@ def _short() -> None:
 
 
 def _many(count: int) -> None:
-    raise MalformedMessage(f"{count} elements or tagged fields are more than a message may have")
-
-
-def _long(length: int) -> None:
-    raise MalformedMessage(f"a string of {length} bytes; {STRING_BYTES_MAX} is the most")
+    raise MalformedMessage(f"{count} elements, tagged fields or bytes of a string are too many")
 
 
 def _null(name: str) -> None:
@@ -209,9 +205,7 @@ def reader(kind: type[Message], version: int, flexible: bool) -> Reader:
 
 def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     source = _Source()
-    source.names.update(
-        _u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many, _long=_long
-    )
+    source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many)
     source.add(0, "def function(d, p):")
     plain, tagged = _layout(kind, version, flexible)
     values = {f.name: source.name(f.default) for f in _fields(kind)}
@@ -287,7 +281,7 @@ def _read_field(
         return v
     source.add(indent + 1, f"e = p + {n}", "if e > len(d): _short()")
     if schema.kind == "string":
-        source.add(indent + 1, f"if {n} > {STRING_BYTES_MAX}: _long({n})")
+        source.add(indent + 1, f"if {n} > {STRING_BYTES_MAX}: _many({n})")
     chunk = 'str(d[p:e], "utf-8")' if schema.kind == "string" else "d[p:e]"
     source.add(indent + 1, f"{v} = {chunk}; p = e")
     return v
@@ -356,9 +350,7 @@ def _read_tags(source: _Source, tagged: list[Any], values: dict[str, str], versi
 
 def _tag_reader(name: str, schema: FieldSchema, version: int) -> Callable[[bytes, int], Any]:
     source = _Source()
-    source.names.update(
-        _u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many, _long=_long
-    )
+    source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many)
     source.add(0, "def function(d, p):")
     if schema.kind in FORMATS:
         packer = struct.Struct(">" + FORMATS[schema.kind][0])
