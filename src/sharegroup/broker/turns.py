@@ -57,7 +57,7 @@ class Turns:
             if not self._line and self._left > STEP_REQUESTS // 2 and player not in self._started:
                 count = player.take_turn()  # as almost always: nobody waits
                 self._left -= count
-                if not player.wants_turn:
+                if not (count and player.wants_turn):
                     return
                 self._started[player] = count
             self._in_line.add(player)
@@ -71,7 +71,7 @@ class Turns:
             player = self._line.popleft()
             count = player.take_turn()
             self._left -= count
-            if not player.wants_turn:
+            if not (count and player.wants_turn):
                 self._in_line.discard(player)
                 continue
             started = self._started.get(player, 0) + count
