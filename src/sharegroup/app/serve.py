@@ -20,6 +20,7 @@ from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.printable import EscapedLines
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
@@ -45,9 +46,9 @@ def run(
     Raises:
         ConfigError: one sentence that says what is wrong.
     """
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(EscapedLines("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     config = load(_read(config_path), overrides)
     for warning in config.warnings:
         logger.warning("%s", warning)

@@ -65,7 +65,7 @@ class Broker:
         descriptors: DescriptorBudget,
     ) -> None:
         self.clock: Clock = environment.clock
-        self.counters = Counters()
+        self.counters = Counters(environment.clock.monotonic_ms)
         self.meters = Meters()
         self.folder = folder
         self.configs = LiveConfigs(config, folder)

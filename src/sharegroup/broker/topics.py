@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.internal_topic import INTERNAL_TOPICS
@@ -19,15 +19,12 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.limits import TOPIC_PARTITIONS_MAX
 from sharegroup.storage.data_folder import DataFolder, check_topic_name
 from sharegroup.storage.partition_log import LocalPartitionLog
 
 if TYPE_CHECKING:
     from sharegroup.storage.catalog import Facts, TopicFacts
-
-PARTITIONS_MAX: Final = 10_000
-"""Partitions one request may ask for: each is a folder with open files (Kafka: 10,000 per
-create)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +158,10 @@ class Topics:
         check_topic_name(name)
         if self.is_internal(name):
             raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
-        if not 1 <= count <= PARTITIONS_MAX:
+        if not 1 <= count <= TOPIC_PARTITIONS_MAX:
             raise InvalidPartitions(
                 f"Number of partitions was set to an invalid value: {count}; "
-                f"1 to {PARTITIONS_MAX} is possible."
+                f"1 to {TOPIC_PARTITIONS_MAX} is possible."
             )
         if name in self._folder.topics:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")
@@ -204,10 +201,10 @@ class Topics:
         topic = self.find(name)
         if topic is None:
             raise UnknownTopicOrPartition
-        if partitions > PARTITIONS_MAX or partitions <= topic.partition_count:
+        if partitions > TOPIC_PARTITIONS_MAX or partitions <= topic.partition_count:
             raise InvalidPartitions(
                 f"The topic {name} currently has {topic.partition_count} partition(s); "
-                f"{partitions} would not be an increase, or is over {PARTITIONS_MAX}."
+                f"{partitions} would not be an increase, or is over {TOPIC_PARTITIONS_MAX}."
             )
         self._check_more(partitions - topic.partition_count)
         if not validate_only:
