@@ -1,4 +1,4 @@
-"""Java's producer in every codec, with records that compress to next to nothing: none is refused."""
+"""Java's producer in every codec, with records that compress to nearly nothing: none is refused."""
 
 from __future__ import annotations
 
