@@ -24,6 +24,14 @@ PURE_VARIABLE: Final = "SHAREGROUP_PURE"
 _INT64: Final = ctypes.c_int64
 _POINTER: Final = ctypes.c_void_p
 _FACTS: Final = _INT64 * 5
+_WALK_ARGUMENTS: Final = [
+    _POINTER, *[_INT64] * 4, ctypes.c_int32, _INT64, _POINTER, _POINTER, _POINTER, _POINTER
+]  # fmt: skip
+_VERDICTS: Final = tuple(Verdict)
+HELD_BYTES_MAX: Final = 64 * 1024
+"""Up to so many bytes, some ten microseconds, the walk keeps Python's lock: to give it up and get it
+back beside a thread that ends an fsync costs more.
+"""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -44,10 +52,7 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     if version != pure.VERSION:
         log.warning("the compiled walk is another version's, Python's is used: install anew")
         return None
-    numbers = [_INT64] * 4
-    library.sharegroup_walk.argtypes = [
-        _POINTER, *numbers, ctypes.c_int32, _INT64, _POINTER, _POINTER, _POINTER, _POINTER
-    ]  # fmt: skip
+    library.sharegroup_walk.argtypes = _WALK_ARGUMENTS
     library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]
     library.sharegroup_walk_batches.restype = _INT64
     library.sharegroup_run_is_plain.argtypes = [_POINTER, _INT64]
@@ -56,7 +61,9 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
 
 def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
     """:func:`sharegroup.records.pure.walk` done by ``library``, of which it is the twin."""
-    call: Any = library.sharegroup_walk
+    freely: Any = library.sharegroup_walk
+    held: Any = ctypes.PyDLL(library._name).sharegroup_walk
+    held.argtypes = _WALK_ARGUMENTS
 
     def walk(
         data: Buffer,
@@ -71,12 +78,13 @@ def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
         if not 0 <= start <= end <= len(data):
             raise ValueError(f"bytes {start} to {end} of {len(data)}")
         facts = _FACTS()
+        call = held if end - start <= HELD_BYTES_MAX else freely
         verdict = call(
             _address(data), start, end, count, last_delta, dense, base_timestamp, facts, None, None,
             None,
         )  # fmt: skip
         records, position, earliest, latest, keyless = facts
-        return Walked(Verdict(verdict), records, position, earliest, latest, keyless)
+        return Walked(_VERDICTS[verdict], records, position, earliest, latest, keyless)
 
     return walk
 

@@ -86,7 +86,8 @@ def parse_header(data: Buffer, position: int = 0) -> BatchHeader:
     if len(data) - position < HEADER_BYTES:
         raise CorruptMessage(f"a batch header needs 61 bytes, {len(data) - position} are there")
     base_offset, length, *rest = _HEADER.unpack_from(data, position)
-    header = BatchHeader(base_offset, length + _LENGTH_END, *rest)
+    # What BatchHeader(...) does, without a Python call: this runs for each batch.
+    header = tuple.__new__(BatchHeader, (base_offset, length + _LENGTH_END, *rest))
     if header.magic != MAGIC:
         raise CorruptMessage(f"record batch of magic {header.magic}, only 2 is supported")
     if header.length < HEADER_BYTES or header.last_offset_delta < 0:
