@@ -15,6 +15,7 @@ from uuid import UUID
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import parse_topic_id, topic_id_text
+from sharegroup.storage.missing_catalog import rebuild_command
 
 FILE_NAME: Final = "catalog.json"
 VERSION: Final = 1
@@ -131,4 +132,7 @@ def _parse(data: bytes, path: str) -> Facts:
             producer_ids_end=content["producer_ids_end"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path} is damaged ({error}); restore it from a backup") from error
+        raise ConfigError(
+            f"{path} is damaged ({error}); restore it from a backup, or make it again with "
+            f"{rebuild_command(path.rpartition('/')[0])}"
+        ) from error

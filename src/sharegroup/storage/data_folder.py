@@ -42,6 +42,7 @@ from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
 from sharegroup.storage.disk import SyncFailed
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
+from sharegroup.storage.missing_catalog import check_catalog
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
 from sharegroup.storage.settings import LogSettings
@@ -116,6 +117,7 @@ class DataFolder:
                 "stop that one, or choose another folder"
             ) from error
         try:
+            check_catalog(disk, path)
             cluster_id = settings.cluster_id or topic_id_text(environment.new_id())
             folder = cls(environment, path, settings, Catalog.open(disk, path, cluster_id))
             await folder._recover()
