@@ -51,7 +51,7 @@ def check(
     --repair makes again indexes, snapshots, checkpoints, meta.properties, partition.metadata and
     catalog.json (without settings: they are lost), puts whole batches back to their offset, and
     writes down what cannot be read. It deletes nothing: what it replaces is kept as
-    NAME.damaged-N.
+    NAME.damaged.N.
 
     --json prints one document: version, folder, repair, sound, topics, partitions,
     share_partitions, size_bytes, lost_records, open, repaired, and findings, each with severity,

@@ -168,7 +168,7 @@ class ShareCoordinator:
             seen[where] = max(seen.get(where, 0), state.start_offset, end)
         return seen
 
-    def keys(self) -> list[SharePartitionKey]:
+    def all_keys(self) -> list[SharePartitionKey]:
         """All keys that have a state, sorted."""
         return sorted(self._states)
 

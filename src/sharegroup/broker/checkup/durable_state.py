@@ -50,7 +50,7 @@ class DurableState:
             elif key.topic == CONSUMER_OFFSETS:
                 self._read_groups(report)
         self._check_machines()
-        for share_partition in self._machine.keys():
+        for share_partition in self._machine.all_keys():
             self._check_state(share_partition)
         self._check_lost()
         self._check_ends()

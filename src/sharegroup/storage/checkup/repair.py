@@ -1,5 +1,5 @@
 """Repair what a check of one partition has found. Records are never deleted: what is replaced and
-may hold data is kept beside it as ``….damaged-N``.
+may hold data is kept beside it as ``….damaged.N``.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LISTED: Final = _QUARANTINED | {"damage-list", "damage-list-unreadable", "wrong
 
 
 def free_name(disk: Disk, path: str) -> str:
-    """``PATH.damaged-N`` with the first N that is not taken."""
-    return next(name for number in count(1) if not disk.exists(name := f"{path}.damaged-{number}"))
+    """``PATH.damaged.N`` with the first N that is not taken."""
+    return next(name for number in count(1) if not disk.exists(name := f"{path}.damaged.{number}"))
 
 
 def set_aside(disk: Disk, path: str) -> str:

@@ -126,8 +126,9 @@ class SegmentCheck:
             report.batches += 1
             report.valid_bytes, report.next_offset = position, last_offset + 1
         report.damages = merged([], report.damages)
-        complete = not report.damages and position >= report.size
-        report.index_problems = index.problems(complete=complete)
+        if report.size:  # an empty one needs none
+            complete = not report.damages and position >= report.size
+            report.index_problems = index.problems(complete=complete)
         on_bytes(report.size - told)
 
     def _batch(self, position: int) -> tuple[BatchHeader, int]:
