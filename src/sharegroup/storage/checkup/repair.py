@@ -76,9 +76,7 @@ class PartitionRepair:
             self._rebuild_indexes(segment)
         _done(findings, {"index"}, "made again from the log")
         if "transaction-index" in kinds:
-            entries = report.aborted[segment.base_offset]
-            data = TransactionIndex(entries).to_bytes()
-            disk.write_file(path + TRANSACTION_INDEX, data)
+            self._rebuild_transactions(segment)
             _done(findings, {"transaction-index"}, "made again from the log")
         if segment is report.segments[-1] and kinds & _QUARANTINED:
             self._begin_behind(segment)
@@ -89,8 +87,19 @@ class PartitionRepair:
         """
         path = f"{self._report.folder}/{last.next_offset:020d}.log"
         at_its_end = last.damages and last.damages[-1].last_offset + 1 == last.next_offset
-        if at_its_end and last.next_offset > last.base_offset and not self._disk.exists(path):
-            self._disk.write_file(path, b"")
+        if not at_its_end or last.next_offset == last.base_offset or self._disk.exists(path):
+            return
+        for segment in self._report.segments:
+            if segment.base_offset >= self._report.scan_from:  # the scan begins behind it now
+                self._rebuild_indexes(segment)
+                self._rebuild_transactions(segment)
+        self._disk.write_file(path, b"")
+
+    def _rebuild_transactions(self, segment: SegmentReport) -> None:
+        path = f"{self._report.folder}/{segment.base_offset:020d}{TRANSACTION_INDEX}"
+        entries = self._report.aborted[segment.base_offset]
+        if entries or self._disk.exists(path):
+            self._disk.write_file(path, TransactionIndex(entries).to_bytes())
 
     def _rebuild_indexes(self, segment: SegmentReport) -> None:
         disk, base = self._disk, segment.base_offset
