@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from sharegroup.model.errors import ConfigError
 from tests.app.checked import check, kinds, served, starts, tree
-
-Damage = Callable[[Path], None]
 
 
 def flipped(data: bytes, places: list[int]) -> bytes:
@@ -30,31 +28,41 @@ def zeroed(data: bytes, start: int, size: int) -> bytes:
     return data[:first] + bytes(len(data[first : first + size])) + data[first + size :]
 
 
-@st.composite
-def damages(draw: st.DrawFn) -> Callable[[Path], None]:
-    """One damage of one file, which need not be there any more."""
-    choice = draw(st.integers(0, 10_000))
-    kind = draw(st.sampled_from(["flip", "flip", "zero", "cut", "delete", "grow"]))
-    places = draw(st.lists(st.integers(0, 100_000), min_size=1, max_size=4))
-    size = draw(st.integers(1, 400))
+@dataclass(frozen=True)
+class Damage:
+    """One damage of one file, the ``choice``-th of those that are there."""
 
-    def apply(folder: Path) -> None:
+    choice: int
+    kind: str
+    places: list[int]
+    size: int
+
+    def apply(self, folder: Path) -> str:
+        """Do it; what was done, for whoever looks at a failure."""
         files = sorted(path for path in folder.rglob("*") if path.is_file())
-        file = files[choice % len(files)]
+        file = files[self.choice % len(files)]
         data = file.read_bytes()
-        if kind == "delete":
+        if self.kind == "delete":
             file.unlink()
-        elif kind == "flip" and file.name != "catalog.json":
+        elif self.kind == "flip" and file.name != "catalog.json":
             # a flipped letter of a name or an id there is another valid catalog
-            file.write_bytes(flipped(data, places))
-        elif kind == "cut":
-            file.write_bytes(data[: places[0] % (len(data) + 1)])
-        elif kind == "grow":
-            file.write_bytes(data + bytes(place % 256 for place in places))
+            file.write_bytes(flipped(data, self.places))
+        elif self.kind == "cut":
+            file.write_bytes(data[: self.places[0] % (len(data) + 1)])
+        elif self.kind == "grow":
+            file.write_bytes(data + bytes(place % 256 for place in self.places))
         else:
-            file.write_bytes(zeroed(data, places[0], size))
+            file.write_bytes(zeroed(data, self.places[0], self.size))
+        return f"{self.kind} {file.relative_to(folder)}"
 
-    return apply
+
+damages = st.builds(
+    Damage,
+    choice=st.integers(0, 10_000),
+    kind=st.sampled_from(["flip", "flip", "zero", "cut", "delete", "grow"]),
+    places=st.lists(st.integers(0, 100_000), min_size=1, max_size=4),
+    size=st.integers(1, 400),
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +77,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(damages(), min_size=1, max_size=5))
+@given(st.lists(damages, min_size=1, max_size=5))
 @pytest.mark.timeout(300)
 def test_any_damage_is_found_and_repaired(whole: Path, applied: list[Damage]) -> None:
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data"
         shutil.copytree(whole, data)
-        for damage in applied:
-            damage(data)
+        note(", ".join(damage.apply(data) for damage in applied))
         before = tree(data)
         found = check(data)
         assert tree(data) == before, "a check writes nothing"

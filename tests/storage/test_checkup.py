@@ -474,3 +474,17 @@ def test_records_of_any_time_are_sound(tmp_path: Path) -> None:
 
     run(main())
     assert found(tmp_path) == []
+
+
+def test_a_lost_tail_is_known_without_its_checkpoint(folder: Path) -> None:
+    """The snapshot of a clean end bears the offset where the log ended."""
+    (folder / checkpoints.RECOVERY_POINTS).unlink()
+    last = max((folder / "t-0").glob("*.log"))
+    os.truncate(last, last.stat().st_size - 5)
+    lost = {RECORDS - 2, RECORDS - 1}
+    assert offsets(found(folder), Severity.ERROR) == lost
+    found(folder, repair=True)
+    again = found(folder)
+    assert offsets(again, Severity.KNOWN) == lost
+    assert not any(finding.open for finding in again)
+    assert readable(folder) == but(lost)

@@ -15,7 +15,7 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import producer_snapshot, rewrite
-from sharegroup.storage.batch_reader import Offsets
+from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
 from sharegroup.storage.damage import Damage, merged
@@ -80,6 +80,8 @@ class PartitionCheck:
         self._findings = findings
         self._producers = ProducerTable()
         self._known_damages: dict[int, list[Damage]] = {}
+        self._durable = known.recovery_point
+        """All below was durable: the log has ended there, or behind it."""
         self.report = PartitionReport(key=key, folder=f"{root}/{key}", clean=known.clean)
 
     def run(self, on_bytes: OnBytes) -> PartitionReport:
@@ -91,6 +93,7 @@ class PartitionCheck:
         bases = bases or [self._known.log_start_offset or 0]
         self._scan_from(bases)
         self._load_snapshots(names, bases)
+        self._durable = max(self._durable, self._clean_end(names, bases))
         for base in bases:
             self._known_damages[base] = self._load_damages(base)
         ends = [*bases[1:], OFFSET_MAX]
@@ -120,6 +123,12 @@ class PartitionCheck:
         if unsynced_from is not None or not self._known.clean:
             point = self._known.recovery_point
             report.scan_from = max((base for base in bases if base <= point), default=bases[0])
+
+    def _clean_end(self, names: Sequence[str], bases: Sequence[int]) -> int:
+        """Where a clean end has left the log: its snapshot bears the offset; 0 after a crash."""
+        offsets = [base_of(name, SNAPSHOT) or 0 for name in names] if self._known.clean else []
+        believed = [offset for offset in offsets if offset <= bases[-1] + RELATIVE_OFFSET_MAX]
+        return max(believed, default=0)
 
     def _load_damages(self, base: int) -> list[Damage]:
         path = f"{self.report.folder}/{base:020d}"
@@ -193,7 +202,7 @@ class PartitionCheck:
             f"{report.folder}/{base:020d}",
             Offsets(base, self._known.cleaned_offset),
             end_offset,
-            self._known.recovery_point if end_offset == OFFSET_MAX else None,
+            self._durable if end_offset == OFFSET_MAX else None,
         )
         report.segments.append(check.run(on_batch, on_bytes))
 
@@ -201,7 +210,7 @@ class PartitionCheck:
         """Where each segment ends, and what is missing there."""
         report, segments = self.report, self.report.segments
         given = [d.last_offset + 1 for known in self._known_damages.values() for d in known]
-        durable = max([self._known.recovery_point, *given])
+        durable = max([self._durable, *given])
         while (
             len(segments) > 1
             and not segments[-1].batches

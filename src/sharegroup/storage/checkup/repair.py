@@ -108,6 +108,8 @@ class PartitionRepair:
         try:
             opened.quarantine.damages = segment.damages
             opened.next_offset = segment.next_offset
+            ends = [damage.end_position for damage in segment.damages]
+            opened.size = max([segment.valid_bytes, *ends])  # a torn tail is no part of it
             opened.indexes.rebuild()
             offsets, times = opened.indexes.both
             times.mark()
