@@ -151,3 +151,26 @@ def test_what_is_no_data_folder_and_wrong_usage(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
     assert fsck(tmp_path, "--unknown").status == 2
+
+
+def test_a_bar_is_shown_where_a_person_is_watching(tmp_path: Path) -> None:
+    server = killed(tmp_path)
+    reader, terminal = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "sharegroup", "fsck", "--data", str(server.data), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            text=True,
+            timeout=SECONDS,
+            env={**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"},
+            check=False,
+        )
+        shown = os.read(reader, 1 << 16)
+    finally:
+        os.close(terminal)
+        os.close(reader)
+    assert done.returncode == 0
+    assert Finished(status=0, stdout=done.stdout, stderr="").json["sound"]
+    assert b"\x1b[" in shown
+    assert b"bytes" in shown or b"kB" in shown

@@ -16,7 +16,7 @@ from sharegroup.storage.checkup import small_files
 from sharegroup.storage.data_folder import check_topic_name
 from sharegroup.transactions.producer_ids import BLOCK_SIZE
 
-PARTITIONS_MAX: Final = 1_000_000_000
+PARTITIONS_MAX: Final = 1_000_000
 """More than a topic can have folders for; a larger number is damage."""
 PRODUCER_IDS_SPARE: Final = 1_000 * BLOCK_SIZE
 """Ids passed over when a catalog is made again: retention may have taken all batches of a producer.

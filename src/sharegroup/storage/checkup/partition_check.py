@@ -79,6 +79,8 @@ class PartitionCheck:
         self._known = known
         self._findings = findings
         self._producers = ProducerTable()
+        self._producers_known = True
+        """Nothing of them was before the first segment, or its snapshot is there."""
         self._known_damages: dict[int, list[Damage]] = {}
         self._durable = known.recovery_point
         """All below was durable: the log has ended there, or behind it."""
@@ -100,9 +102,9 @@ class PartitionCheck:
         for base, end_offset in zip(bases, ends, strict=True):
             self._walk(base, end_offset, on_bytes)
         self._find_end()
-        for base in sorted({base_of(name, SNAPSHOT) or 0 for name in names} - set(bases)):
-            if base in report.snapshots:
-                report.snapshots[base] = producer_snapshot.encode(self._producers.snapshot())
+        if report.end_offset in report.snapshots:
+            snapshot = producer_snapshot.encode(self._producers.snapshot())
+            report.snapshots[report.end_offset] = snapshot
         for segment in report.segments:
             self._judge(segment)
         return report
@@ -148,6 +150,7 @@ class PartitionCheck:
 
     def _load_snapshots(self, names: Sequence[str], bases: Sequence[int]) -> None:
         """Begin the producers as a start does; note the snapshots that cannot be read."""
+        self._producers_known = bases[0] == 0
         for name in sorted(names):
             offset = base_of(name, SNAPSHOT)
             if offset is None:
@@ -162,6 +165,7 @@ class PartitionCheck:
             self.report.producer_id_max = max(self.report.producer_id_max, *ids, -1)
             if offset <= bases[0]:
                 self._producers.load(entries)
+                self._producers_known = self._producers_known or offset == bases[0]
 
     def _unreadable_snapshot(self, offset: int, error: ValueError) -> None:
         torn = not self._known.clean and offset >= self._known.recovery_point
@@ -346,7 +350,7 @@ class PartitionCheck:
                 problem = f"cannot be used: {error}"
             else:
                 whole = not any(each.damages or each.misplaced for each in self.report.segments)
-                if whole and found != wanted:
+                if whole and self._producers_known and found != wanted:
                     problem = "does not list the transactions that the log has aborted"
         elif wanted:
             problem = f"is missing; the log has {len(wanted)} aborted transactions there"
