@@ -27,12 +27,12 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from benchmarks.benchmark import Bench, Benchmark, Row
 from sharegroup import sync
-from sharegroup.arrow.records import bounds_of
 from sharegroup.client import AckType, Admin, Record, ShareConsumer
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.decode import decode_all
 from sharegroup.client.node_session import AcquiredRange, FetchedPartition, Lease
 from sharegroup.model.errors import InvalidConfig
+from sharegroup.records.batches import bounds_of
 from sharegroup.wire.apis import FETCH
 from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.servers.admin import SILENT

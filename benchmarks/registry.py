@@ -8,6 +8,7 @@ from benchmarks import (
     assignor,
     client,
     first_record,
+    greedy_neighbours,
     groups_at_rest,
     latency,
     lock_expiry,
@@ -27,6 +28,7 @@ from benchmarks import (
     spark_source,
     spark_tasks,
     start,
+    walk,
 )
 from benchmarks.benchmark import Benchmark
 
@@ -43,11 +45,13 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     assign.BENCHMARK,
     first_record.BENCHMARK,
     latency.BENCHMARK,
+    greedy_neighbours.BENCHMARK,
     redelivery.BENCHMARK,
     recovery.BENCHMARK,
     lock_expiry.BENCHMARK,
     groups_at_rest.BENCHMARK,
     assignor.BENCHMARK,
+    walk.BENCHMARK,
     spark_source.ONE_CORE,
     spark_source.TWO_CORES,
     spark_many_partitions.BENCHMARK,

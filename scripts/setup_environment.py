@@ -3,7 +3,8 @@
 Runs on any Python from 3.11 that has venv and pip, with the standard library only. Every package is
 checked against its hash, also those that build others: the build tools come first, from their own
 lock, and nothing is built in an isolated environment that no hash covers. Ends at once when the
-locks, pyproject.toml, the Python, the Java and the Go are those of the last run.
+locks, pyproject.toml, walk.c, the Python, the Java, the Go and the C compiler are those of the last
+run.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ INPUTS = (
     "requirements.lock",
     "requirements-java.lock",
     "requirements-go.lock",
+    "requirements-zig.lock",
+    "hatch_build.py",
+    "src/sharegroup/records/walk.c",
     "scripts/setup_environment.py",
     "scripts/setup_java.py",
     "scripts/setup_go.py",
+    "scripts/setup_compiler.py",
 )
 
 
@@ -54,6 +59,9 @@ def fingerprint() -> str:
         sys.version,
         str(ROOT),
         os.environ.get("JAVA_HOME"),
+        os.environ.get("CC"),
+        os.environ.get("SHAREGROUP_PURE"),
+        *(shutil.which(name) for name in ("cc", "gcc", "clang")),
         shutil.which("java"),
         shutil.which("go"),
     ):
@@ -77,6 +85,7 @@ def install() -> None:
     # The build tools are wheels, and the pip among them is the one that does all the rest.
     run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", "requirements-build.lock"])
     run([*locked, "requirements.lock"])
+    run([python, "scripts/setup_compiler.py"])
     run([*pip, "--no-deps", "--no-build-isolation", "--editable", "."])
     run([python, "scripts/setup_java.py"])
     run([python, "scripts/setup_go.py"])

@@ -44,8 +44,7 @@ class Damage:
         data = file.read_bytes()
         if self.kind == "delete":
             file.unlink()
-        elif self.kind == "flip" and file.name != "catalog.json":
-            # a flipped letter of a name or an id there is another valid catalog
+        elif self.kind == "flip":
             file.write_bytes(flipped(data, self.places))
         elif self.kind == "cut":
             file.write_bytes(data[: self.places[0] % (len(data) + 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,12 +24,25 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sharegroup.arrow.records import LOCKSTEP_BATCHES_MIN, end_offset
+from sharegroup.arrow.records import LOCKSTEP_BATCHES_MIN
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.arrow.schema import COLUMNS, arrow_schema, check_columns, column_names
 from sharegroup.model.errors import CorruptMessage
+from sharegroup.records import walk
+from sharegroup.records.batches import end_offset
 from sharegroup.spark.offsets import Acquired
 from sharegroup.wire.batch import CONTROL, LOG_APPEND_TIME
+from tests.records.bad import lies
+
+
+@pytest.fixture(params=["compiled", "numpy"], autouse=True, scope="module")
+def in_use(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The walk that is installed, and NumPy's."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "numpy":
+            patch.setattr(walk, "LIBRARY", None)
+        yield
+
 
 Record = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
 ALL = [Acquired(0, 2**40, 1)]
@@ -189,7 +203,7 @@ def test_who_set_the_time_of_a_record() -> None:
 def test_an_offset_outside_of_its_batch_is_damage() -> None:
     batch = encoded([(None, b"a", 0, []), (None, b"b", 0, [])], base_offset=5)
     batch[LAST_DELTA_AT : LAST_DELTA_AT + 4] = (0).to_bytes(4, "big")
-    with pytest.raises(CorruptMessage, match="outside its batch"):
+    with pytest.raises(CorruptMessage, match="cannot have 2 records"):
         decoded(signed(batch))
 
 
@@ -216,3 +230,31 @@ def test_the_arrow_schema_is_the_one_that_spark_derives() -> None:
     )
     assert arrow_schema(list(COLUMNS)) == to_arrow_schema(schema, timezone="UTC")
     assert {field.name: field.dataType.simpleString() for field in schema} == COLUMNS
+
+
+@pytest.mark.parametrize(("bad", "error"), lies().values(), ids=lies())
+def test_what_lies_gives_no_row(bad: bytes, error: type[Exception]) -> None:
+    for columns in (["offset"], column_names(include_headers=True)):
+        builder = RowBuilder(columns, "orders", 3, ALL)
+        with pytest.raises(CorruptMessage):
+            list(builder.rows(memoryview(bad)))
+
+
+def test_batches_out_of_order_are_damage() -> None:
+    first, second = (bytes(encoded([(None, b"a", 0, [])], base_offset=at)) for at in (5, 6))
+    assert [row["offset"] for row in decoded(first + second)] == [5, 6]
+    for data in (second + first, first + first):
+        with pytest.raises(CorruptMessage, match="order"):
+            decoded(data)
+
+
+@given(
+    st.lists(st.lists(header, max_size=4), min_size=1, max_size=90),
+    st.integers(1, 9),
+)
+def test_headers_of_many_records(layout: list[list], wide: int) -> None:
+    layout = [*layout, [("a", b"b")] * wide * 40]
+    data = bytes(encoded([(None, b"v", 0, headers) for headers in layout]))
+    assert [
+        [(one["key"], one["value"]) for one in row["headers"]] for row in decoded(data)
+    ] == layout

@@ -102,9 +102,12 @@ class World:
             load("", self.options), simulated_environment(self.disk), "data"
         )
         self._brokers.append(self.broker)
-        _, port = await self.broker.listen("127.0.0.1", 0)
-        self._connection = await Connection.open(
-            "127.0.0.1", port, client_id="client-id", timeout_ms=TIMEOUT_MS
+        _, self._port = await self.broker.listen("127.0.0.1", 0)
+        self._connection = await self._connect()
+
+    async def _connect(self) -> Connection:
+        return await Connection.open(
+            "127.0.0.1", self._port, client_id="client-id", timeout_ms=TIMEOUT_MS
         )
 
     async def restart(self) -> None:
@@ -131,6 +134,12 @@ class World:
             apis.SHARE_GROUP_HEARTBEAT,
             ShareGroupHeartbeatRequest(group, member, epoch, None, topics),
         )
+
+    async def alone(self, member: str, epoch: int, topics: Sequence[str]) -> Any:
+        """A heartbeat by a connection of the member's own, as members have."""
+        connection = await self._connect()
+        request = ShareGroupHeartbeatRequest(GROUP, member, epoch, None, topics)
+        return await connection.send(apis.SHARE_GROUP_HEARTBEAT, request, timeout_ms=TIMEOUT_MS)
 
     async def create_topic(self, name: str, partitions: int) -> UUID:
         topic = CreatableTopic(name, partitions, -1)

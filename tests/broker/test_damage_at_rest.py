@@ -17,10 +17,12 @@ from sharegroup.broker.server import Broker
 from sharegroup.client.admin import Admin
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.wire import apis
+from sharegroup.wire.batch import parse_header
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.broker import running, share_wire
 from tests.broker.share_wire import ACCEPT
 from tests.broker.test_damage import positions
+from tests.records.bad import lies
 
 WHERE = TopicPartition(share_wire.TOPIC, 0)
 BATCH = 5
@@ -234,4 +236,37 @@ def test_a_copy_of_the_folder_without_a_middle_segment(tmp_path: Path) -> None:
             offsets = (await admin.list_share_group_offsets(share_wire.GROUP))[WHERE]
         assert [tuple(each) for each in offsets.damaged] == [(first, end - 1)]
 
+    running.run(tmp_path, after)
+
+
+def test_batches_that_lie_in_an_old_log_block_no_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their CRCs are right: an earlier version has appended them, and no scan finds them."""
+    topic_id = produced(tmp_path, 1)
+    expected = list(range(BATCH))
+    lost: list[int] = []
+
+    async def as_before(broker: Broker, port: int) -> None:
+        log = broker.topics.log(share_wire.TOPIC, 0)
+        for bad, _ in lies().values():
+            header = parse_header(bad)
+            if header.last_offset_delta < 1000:
+                lost.extend(range(log.log_end_offset, log.log_end_offset + header.record_count))
+                log.append_trusted(bad)
+            expected.append(log.log_end_offset)
+            log.append_trusted(share_wire.batch_of(1))
+        await log.wait_durable(log.log_end_offset)
+
+    async def after(broker: Broker, port: int) -> None:
+        session = await resumed(port, topic_id)
+        assert await drained(session) == expected
+        await share_wire.until(lambda: not broker._tasks)
+        async with Admin(f"127.0.0.1:{port}") as admin:
+            offsets = (await admin.list_share_group_offsets(share_wire.GROUP))[WHERE]
+        assert (offsets.start_offset, offsets.lag) == (expected[-1] + 1, 0)
+        assert [at for one in offsets.damaged for at in range(one.first, one.last + 1)] == lost
+        assert "Traceback" not in caplog.text
+
+    running.run(tmp_path, as_before)
     running.run(tmp_path, after)

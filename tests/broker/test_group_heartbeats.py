@@ -287,7 +287,7 @@ def test_members_that_join_together_share_syncs() -> None:
         await world.heartbeat("first", 0, ["foo"])
         world.disk.synced.clear()
         answers = await asyncio.gather(
-            *(world.heartbeat(f"m{number:02}", 0, ["foo"]) for number in range(60))
+            *(world.alone(f"m{number:02}", 0, ["foo"]) for number in range(60))
         )
         assert {answer.error_code for answer in answers} == {0}
         syncs = sum("__consumer_offsets" in path for path in world.disk.synced)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharegroup.broker.record_states import RECORD_STATES_MAX
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
 from sharegroup.client.descriptions import PartitionRecords
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.model.limits import RECORD_STATES_MAX
 from sharegroup.share.record_state import RecordState
 from tests.broker.running import run
 from tests.broker.share_wire import (

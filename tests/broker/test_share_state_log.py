@@ -89,7 +89,6 @@ async def with_topic(broker: Broker) -> None:
     """The topic that the keys are of: state of a topic that is not there does not last."""
     if broker.topics.find_id(TOPIC_ID) is None:
         await broker.folder.create_topic("jobs", TOPIC_ID, 12, {})
-        broker.topics._refresh()
 
 
 def run(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -79,6 +80,25 @@ class Commands:
             text=True,
         )
         return Finished(status=done.returncode, stdout="", stderr=done.stderr)
+
+    def on_terminal(self, *words: str) -> str:
+        """What a command that must succeed shows on a terminal."""
+        ours, its = pty.openpty()
+        with open(ours, "rb", buffering=0) as screen:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "sharegroup", *words],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=its,
+                stderr=subprocess.DEVNULL,
+            )
+            os.close(its)
+            shown = b""
+            with suppress(OSError):  # nobody holds the other side any more
+                while some := screen.read(4096):
+                    shown += some
+            assert process.wait(SECONDS) == 0
+        return shown.decode().replace("\r\n", "\n")
 
     def inside(self, *words: str) -> Finished:
         """Run a command without a process of its own: it starts in no time, and has no stdin."""

@@ -103,3 +103,26 @@ def test_who_waits_for_a_topic_that_is_not_there_is_told(commands: Commands, nam
         f"sharegroup: there is no topic {name} that this user sees; waiting for it\n"
         "0 records accepted\n"
     )
+
+
+HOSTILE = "\x1b[2J\x1b]0;title\x07a\u202eb\tc"
+
+
+def test_a_terminal_is_shown_what_a_file_is_given_byte_for_byte(
+    commands: Commands, topic: str
+) -> None:
+    commands.ok("produce", topic, stdin=HOSTILE + "\n")
+    words = ("consume", topic, "--from-beginning", "-n", "1")
+    piped = commands.ok(*words, "-g", f"{topic}-piped")
+    assert piped.stdout == HOSTILE + "\n"
+    shown = commands.on_terminal(*words, "-g", f"{topic}-shown")
+    assert "\\x1b[2J\\x1b]0;title\\x07a\\u202eb\tc" in shown
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
+def test_json_holds_no_control_characters_either(commands: Commands, topic: str) -> None:
+    commands.ok("produce", topic, stdin=HOSTILE + "\n")
+    words = ("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
+    read = commands.ok(*words)
+    assert read.json["value"] == HOSTILE
+    assert read.stdout.rstrip("\n").isprintable()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import sharegroup
+from sharegroup.records.walk import NAME
 from tests.cli.command import SECONDS, Commands, finish
 from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
@@ -47,7 +48,8 @@ def test_serve_loads_neither_the_client_nor_what_the_other_commands_need() -> No
 
 @pytest.mark.process
 def test_version(offline: Commands) -> None:
-    assert offline.ok("--version").stdout == f"sharegroup {sharegroup.__version__}\n"
+    shown = offline.ok("--version").stdout
+    assert shown == f"sharegroup {sharegroup.__version__} (walk over records: {NAME})\n"
 
 
 @pytest.mark.process

@@ -16,7 +16,7 @@ class FaultyFile(LocalFile):
     """A file whose appends leave half of the data behind before they fail."""
 
     def __init__(self, path: str, disk: FaultyDisk) -> None:
-        super().__init__(path)
+        super().__init__(path, disk.home)
         self._disk = disk
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:

@@ -288,3 +288,56 @@ def test_a_damaged_list_of_damages_is_made_again(tmp_path: Path) -> None:
                 await check(folder, {base, base + 1})
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    "name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"]
+)
+def test_no_flipped_bit_of_a_checkpoint_hides_a_record(name: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        await fill(tmp_path / "whole")
+        size = (tmp_path / "whole" / name).stat().st_size
+        for position in range(size):
+            for bit in (0, 3):
+                shutil.copytree(tmp_path / "whole", tmp_path / "copy")
+                flip(tmp_path / "copy" / name, position, bit)
+                async with opened(tmp_path / "copy", SMALL) as folder:
+                    await check(folder, set())
+                    assert "damaged" in folder.recovered.problems[0]
+                shutil.rmtree(tmp_path / "copy")
+
+    run(main())
+
+
+def test_a_checkpoint_that_a_crash_has_cut_off_from_its_checksum_is_right(tmp_path: Path) -> None:
+    """The checksum is written first: between the two writes the old content must count."""
+
+    async def main() -> None:
+        await fill(tmp_path)
+        path = tmp_path / "log-start-offset-checkpoint"
+        before = path.read_bytes()
+        async with opened(tmp_path, SMALL) as folder:
+            await (await one_log(folder)).delete_records(9)
+        assert path.read_bytes() != before
+        path.write_bytes(before)
+        async with opened(tmp_path, SMALL) as folder:
+            assert folder.recovered.problems == []
+
+    run(main())
+
+
+def test_a_flipped_bit_of_a_topic_id_costs_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        await fill(tmp_path / "whole")
+        name = FOLDER / "partition.metadata"
+        content = (tmp_path / "whole" / name).read_bytes()
+        for position in range(len(content)):
+            shutil.copytree(tmp_path / "whole", tmp_path / "copy")
+            flip(tmp_path / "copy" / name, position, position % 7)
+            async with opened(tmp_path / "copy", SMALL) as folder:
+                await check(folder, set())
+            if position >= content.index(b"topic_id"):
+                assert (tmp_path / "copy" / name).read_bytes() == content, "it is written again"
+            shutil.rmtree(tmp_path / "copy")
+
+    run(main())

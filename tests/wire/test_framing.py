@@ -67,3 +67,32 @@ def test_no_bytes_break_the_header(data: bytes) -> None:
         parse_request_header(data)
     except MalformedMessage:
         return
+
+
+def test_a_long_frame_is_looked_at_when_its_first_bytes_are_there() -> None:
+    seen: list[tuple[int, int, int]] = []
+    splitter = FrameSplitter(1_000_000, lambda *kind: seen.append(kind))
+    splitter.add(struct.pack(">ih", 100_000, 78))
+    assert splitter.next_frame() is None
+    assert (seen, splitter.missing, splitter.pending) == ([], 0, False)
+    splitter.add(struct.pack(">h", 2))
+    assert splitter.next_frame() is None
+    assert (seen, splitter.missing) == ([(78, 2, 100_000)], 99_996)
+    splitter.add(bytes(99_996) + b"\0\0\0\1x")
+    assert splitter.pending
+    assert splitter.next_frame() == struct.pack(">hh", 78, 2) + bytes(99_996)
+    assert splitter.next_frame() == b"x"
+    assert not splitter.pending
+    assert len(seen) == 1
+
+
+def test_a_frame_in_tiny_pieces_costs_its_bytes() -> None:
+    """Not an object for each piece."""
+    splitter = FrameSplitter()
+    splitter.add(struct.pack(">i", 200_000) + bytes(10))
+    for _ in range(50_000):
+        assert splitter.next_frame() is None
+        splitter.add(b"ab")
+    assert len(splitter._chunks) < 10
+    splitter.add(b"ab" * 50_000)
+    assert splitter.next_frame() == (bytes(10) + b"ab" * 100_000)[:200_000]

@@ -6,7 +6,9 @@ import asyncio
 import os
 import time
 
+from sharegroup.app.descriptors import descriptor_limit
 from sharegroup.model.environment import Environment
+from sharegroup.storage.descriptors import cached_files
 from sharegroup.storage.disk import LocalDisk
 
 
@@ -25,4 +27,9 @@ class LoopClock:
 
 def local_environment() -> Environment:
     """This machine."""
-    return Environment(clock=LoopClock(), disk=LocalDisk(), entropy=os.urandom)
+    return Environment(
+        clock=LoopClock(),
+        disk=LocalDisk(cached_files(descriptor_limit())),
+        entropy=os.urandom,
+        descriptors=descriptor_limit,
+    )

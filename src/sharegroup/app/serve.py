@@ -8,15 +8,19 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharegroup import __version__
+from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
+from sharegroup.broker.api_table import load_all
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.printable import EscapedLines
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
@@ -42,9 +46,9 @@ def run(
     Raises:
         ConfigError: one sentence that says what is wrong.
     """
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(EscapedLines("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     config = load(_read(config_path), overrides)
     for warning in config.warnings:
         logger.warning("%s", warning)
@@ -52,6 +56,7 @@ def run(
     metrics_at = metrics or config.text("metrics.address")
     scraped = _address("--metrics", metrics_at) if metrics_at else None
     folder = data or _folder(config)
+    raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(config, listeners, folder, scraped))
     return 0
@@ -78,6 +83,9 @@ async def serve(
     try:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(
+            QuietAccepting(partial(broker.counters.add, "connections_refused", "descriptors"))
+        )
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         endpoint = await _open_metrics(broker, metrics) if metrics else None
@@ -85,6 +93,7 @@ async def serve(
         for listener, address in zip(listeners[1:], addresses[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
         print(ready_line(broker, *addresses[0], folder), flush=True)
+        broker.spawn(load_all())
         await stop.wait()
         logger.info("stopping: open requests may end")
         if endpoint is not None:

@@ -22,6 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
+from sharegroup.model.limits import RECORD_BYTES_MIN
+from sharegroup.records import pure
+from sharegroup.records import walk as walking
+from sharegroup.records.verdict import Verdict
 from sharegroup.wire.batch import (
     COMPRESSION_MASK,
     CONTROL,
@@ -37,15 +41,19 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Buffer: TypeAlias = bytes | memoryview
 
-VARINT_BYTES_MAX: Final = 10
+NUMBER_BYTES: Final = 5
+LONG_NUMBER_BYTES: Final = 10
+RECORDS_IN_STEP_MIN: Final = 64
+"""The n-th headers of so many records are read together; of fewer, each record's by themselves, for
+a step costs the same for one record as for a hundred, and one record may have a million headers."""
 LOCKSTEP_BATCHES_MIN: Final = 40
 BUFFER_BYTES: Final = 32 * 1024 * 1024
 """Records put into one Arrow batch, a last record batch over it; Arrow's offsets end at 2
 GiB."""
 
 _LENGTH = struct.Struct(">8xi")
-_BOUNDS = struct.Struct(">qi11xi")
 _LENGTH_END: Final = 12
+_OFFSET_MAX: Final = 2**63 - 1
 
 
 class Batch(NamedTuple):
@@ -83,9 +91,10 @@ def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[Batc
     limit cut off at the end is left out.
 
     Raises:
-        CorruptMessage: a wrong magic, a length no batch has, or a checksum that does not match.
+        CorruptMessage: a wrong magic, a length no batch has, a checksum that does not match, or
+            offsets or a number of records that no batch there can have.
     """
-    position, size = 0, len(data)
+    position, size, offset = 0, len(data), 0
     while size - position >= HEADER_BYTES:
         (length,) = _LENGTH.unpack_from(data, position)
         end = position + length + _LENGTH_END
@@ -94,42 +103,12 @@ def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[Batc
         header = parse_header(data, position)
         if check_crcs:
             check_crc(data[position:end])
+        if not offset <= header.base_offset <= header.last_offset <= _OFFSET_MAX:
+            raise CorruptMessage(f"a batch at offset {header.base_offset} is out of its order")
+        if not 0 <= header.record_count <= header.last_offset_delta + 1:
+            raise CorruptMessage(f"a batch cannot have {header.record_count} records")
         yield Batch(header, position + HEADER_BYTES, end)
-        position = end
-
-
-class Bounds(NamedTuple):
-    """The offsets of one batch, both included, and its bytes."""
-
-    first: int
-    last: int
-    batch: memoryview
-
-
-def bounds_of(data: memoryview) -> Iterator[Bounds]:
-    """Each whole batch of a Fetch response, unchecked.
-
-    Raises:
-        CorruptMessage: a length no batch has: where the next one begins cannot be known.
-    """
-    position, size = 0, len(data)
-    while size - position >= HEADER_BYTES:
-        base_offset, length, last_offset_delta = _BOUNDS.unpack_from(data, position)
-        if length < HEADER_BYTES - _LENGTH_END:
-            raise CorruptMessage(f"a record batch cannot have a length of {length} bytes")
-        end = position + length + _LENGTH_END
-        if end > size:
-            return
-        yield Bounds(base_offset, base_offset + last_offset_delta, data[position:end])
-        position = end
-
-
-def end_offset(data: memoryview) -> int | None:
-    """The offset after the last whole batch; None when there is no whole batch."""
-    end = None
-    for _, last, _ in bounds_of(data):
-        end = last + 1
-    return end
+        position, offset = end, header.last_offset + 1
 
 
 def plain_records(
@@ -179,23 +158,27 @@ def _plain(header: BatchHeader, body: memoryview) -> bytes | memoryview:
     if not codec:
         return body
     try:
-        return decompress(codec, bytes(body))
-    except (UnsupportedCompressionType, CorruptMessage):
-        raise
-    except Exception as error:  # each codec library has exceptions of its own
+        return decompress(codec, body)
+    except (UnsupportedCompressionType, CorruptMessage) as error:
         raise CorruptMessage(f"compressed batch at offset {header.base_offset}: {error}") from error
 
 
 def record_starts(data: Buffer, view: Bytes, batches: list[Batch]) -> Ints:
     """The position of every record, in the order of ``batches``.
 
-    Many batches are walked in lockstep, the k-th record of all of them in one array operation; a
-    few long ones each by a plain loop. Measured break-even: about a hundred batches (120 ns a
-    record in the loop).
+    The compiled walk (``records/walk.c``) looks into every record on its way. Without it, many
+    batches are walked in lockstep, the k-th record of all of them in one array operation; a few
+    long ones each by a plain loop (break-even: about a hundred batches), and what is in the records
+    is for :func:`_check` to see.
     """
     counts = np.array([batch.header.record_count for batch in batches], np.int64)
     if not len(counts):
         return counts
+    for header, start, end in batches:
+        if header.record_count * RECORD_BYTES_MIN > end - start:
+            raise CorruptMessage(f"{header.record_count} records in {end - start} bytes")
+    if walking.LIBRARY is not None:
+        return _compiled(walking.LIBRARY, view, batches, counts)
     if int(counts.sum()) >= LOCKSTEP_BATCHES_MIN * int(counts.max()):
         return _lockstep(view, np.array([batch.start for batch in batches], np.int64), counts)
     data = bytes(data)  # three times as fast to walk over as a memoryview
@@ -203,6 +186,21 @@ def record_starts(data: Buffer, view: Bytes, batches: list[Batch]) -> Ints:
         return np.concatenate([_walk(data, b.start, b.header.record_count) for b in batches])
     except IndexError as error:
         raise CorruptMessage("a record is cut off") from error
+
+
+def _compiled(library: Any, view: Bytes, batches: list[Batch], counts: Ints) -> Ints:
+    starts = np.empty(int(counts.sum()), np.int64)
+    begin = np.array([batch.start for batch in batches], np.int64)
+    end = np.array([batch.end for batch in batches], np.int64)
+    last_deltas = np.array([batch.header.last_offset_delta for batch in batches], np.int64)
+    arrays = [begin, end, counts, last_deltas, starts]
+    addresses = [array.ctypes.data for array in arrays]
+    found = library.sharegroup_walk_batches(view.ctypes.data, len(batches), *addresses)
+    if found:
+        at, verdict = divmod(found, 8)
+        offset = batches[at].header.base_offset
+        raise CorruptMessage(f"a record of the batch at offset {offset}: {Verdict(verdict).words}")
+    return starts
 
 
 def _walk(data: bytes, position: int, count: int) -> Ints:
@@ -288,7 +286,29 @@ def fields_of(data: Buffer, batches: list[Batch]) -> Fields:
         CorruptMessage: a record does not end where it should.
     """
     view: Bytes = np.frombuffer(data, np.uint8)
-    return _fields(view, batches, record_starts(data, view, batches))
+    fields = _fields(view, batches, record_starts(data, view, batches))
+    if walking.LIBRARY is None:
+        _check(fields, batches)
+    return fields
+
+
+def _check(fields: Fields, batches: list[Batch]) -> None:
+    """What the compiled walk has seen: offsets ascend, headers fill the rest of their record, and
+    the records fill their batch.
+
+    Raises:
+        CorruptMessage: it is not so.
+    """
+    if not len(fields):
+        return
+    ends = np.cumsum([batch.header.record_count for batch in batches])
+    if bool((fields.ends[ends - 1] != [batch.end for batch in batches]).any()):
+        raise CorruptMessage("the records of a batch do not end where it does")
+    ascends = np.diff(fields.offsets) > 0
+    ascends[ends[:-1] - 1] = True  # from one batch to the next, which whole_batches has seen
+    if not bool(ascends.all()):
+        raise CorruptMessage("the offsets of records do not ascend")
+    header_places(fields)
 
 
 def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
@@ -300,7 +320,8 @@ def _fields(view: Bytes, batches: list[Batch], start: Ints) -> Fields:
         (end > np.repeat([batch.end for batch in batches], counts)).any()
     ):
         raise CorruptMessage("a record is longer than its batch")
-    timestamp_delta, position = numbers_at(view, position + 1)  # after one byte of attributes
+    after_attributes = position + 1
+    timestamp_delta, position = numbers_at(view, after_attributes, LONG_NUMBER_BYTES)
     offset_delta, position = numbers_at(view, position)
     last_delta = np.repeat([header.last_offset - header.base_offset for header in headers], counts)
     if bool(((offset_delta < 0) | (offset_delta > last_delta)).any()):
@@ -346,28 +367,28 @@ def _appended(headers: list[BatchHeader], counts: Ints) -> npt.NDArray[np.bool_]
     return np.repeat(flags, counts) if any(flags) else None
 
 
-def numbers_at(view: Bytes, positions: Ints) -> tuple[Ints, Ints]:
+def numbers_at(view: Bytes, positions: Ints, width: int = NUMBER_BYTES) -> tuple[Ints, Ints]:
     """The zig-zag number at each position, and the position after it.
 
     Raises:
-        CorruptMessage: a number is cut off, or longer than 10 bytes.
+        CorruptMessage: a number is cut off, or longer than ``width`` bytes or their 32 or 64 bits.
     """
     try:
-        return _numbers_at(view, positions)
+        return _numbers_at(view, positions, width)
     except IndexError as error:
         raise CorruptMessage("a record is cut off") from error
 
 
-def _numbers_at(view: Bytes, positions: Ints) -> tuple[Ints, Ints]:
+def _numbers_at(view: Bytes, positions: Ints, width: int) -> tuple[Ints, Ints]:
     low = view[positions]
     after = positions + 1
     longer = np.flatnonzero(low >= 0x80)
     value = (low & 0x7F).astype(np.int64)
     shift = 7
     while len(longer):
-        if shift >= 7 * VARINT_BYTES_MAX:
-            raise CorruptMessage("a variable-length number of more than 10 bytes")
         byte = view[after[longer]]
+        if shift == 7 * (width - 1) and bool((byte > _LAST_BYTE[width]).any()):
+            raise CorruptMessage("a variable-length number is longer than its type")
         value[longer] |= (byte & 0x7F).astype(np.int64) << shift
         after[longer] += 1
         longer = longer[byte >= 0x80]
@@ -376,6 +397,69 @@ def _numbers_at(view: Bytes, positions: Ints) -> tuple[Ints, Ints]:
     unsigned: Any = value.view(np.uint64)
     unsigned >>= np.uint64(1)  # in place: value is now the halves
     return value ^ sign, after
+
+
+_LAST_BYTE: Final = {NUMBER_BYTES: 0x0F, LONG_NUMBER_BYTES: 0x01}
+
+
+class HeaderPlaces(NamedTuple):
+    """Where the headers of all records lie: the n-th record has those from ``ends[n]`` to
+    ``ends[n + 1]``. Row 0 is for keys, row 1 for values, whose length may be -1 (null)."""
+
+    ends: Ints
+    starts: Ints
+    lengths: Ints
+
+
+def header_places(fields: Fields) -> HeaderPlaces:
+    """Find all headers.
+
+    Raises:
+        CorruptMessage: the headers of a record do not end where it does.
+    """
+    counts, position = numbers_at(fields.data, fields.header_starts)
+    if bool(((counts < 0) | (counts > (fields.ends - position) // 2)).any()):
+        raise CorruptMessage("a record cannot have that many headers")
+    ends = np.concatenate(([0], np.cumsum(counts)))
+    places = HeaderPlaces(
+        ends, np.empty((2, int(ends[-1])), np.int64), np.empty((2, int(ends[-1])), np.int64)
+    )
+    more = np.flatnonzero(counts)
+    nth = 0
+    while len(more) >= RECORDS_IN_STEP_MIN:  # the n-th header of all records that have one
+        for side in (0, 1):
+            length, start = numbers_at(fields.data, position[more])
+            if bool((length < -side).any()):
+                raise CorruptMessage("a header of a record has a negative length")
+            places.starts[side, ends[more] + nth] = start
+            places.lengths[side, ends[more] + nth] = length
+            position[more] = start + np.maximum(length, 0)
+        nth += 1
+        more = more[counts[more] > nth]
+    for record in more.tolist():
+        position[record] = _headers_of(fields, places, record, nth, int(position[record]))
+    if bool((position != fields.ends).any()):
+        raise CorruptMessage("the headers of a record do not end where it does")
+    return places
+
+
+def _headers_of(fields: Fields, places: HeaderPlaces, record: int, nth: int, position: int) -> int:
+    """The headers of one record from its n-th on, which is at ``position``; where they end."""
+    begin, end = position, int(fields.ends[record])
+    data = fields.data[begin:end].tobytes()
+    rows = slice(int(places.ends[record]) + nth, int(places.ends[record + 1]))
+    found: list[tuple[int, int]] = []
+    try:
+        for side in (0, 1) * (rows.stop - rows.start):
+            length, position = pure.field(data, position - begin, end - begin, -side)
+            position += begin
+            found.append((position - max(length, 0), length))
+    except pure.Wrong as wrong:
+        raise CorruptMessage(f"a header of a record: {wrong.verdict.words}") from wrong
+    for side in (0, 1):
+        places.starts[side, rows] = [start for start, _ in found[side::2]]
+        places.lengths[side, rows] = [length for _, length in found[side::2]]
+    return position
 
 
 def select(fields: Fields, rows: npt.NDArray[np.bool_] | slice) -> Fields:

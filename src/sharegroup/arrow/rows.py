@@ -22,13 +22,12 @@ from sharegroup.arrow.records import (
     Fields,
     Ints,
     fields_of,
-    numbers_at,
+    header_places,
     plain_records,
     select,
     whole_batches,
 )
 from sharegroup.arrow.schema import arrow_schema
-from sharegroup.model.errors import CorruptMessage
 
 Column: TypeAlias = Callable[[], Any]
 
@@ -146,24 +145,7 @@ def _with_nulls(fields: Any, null: npt.NDArray[np.bool_]) -> Any:
 
 def headers(fields: Fields, kind: Any) -> Any:
     """The headers column: per record a list of (key, value), empty where it has none."""
-    counts, position = numbers_at(fields.data, fields.header_starts)
-    if bool(((counts < 0) | (counts > fields.ends - position)).any()):
-        raise CorruptMessage("a record cannot have that many headers")
-    ends = np.concatenate(([0], np.cumsum(counts)))
-    starts = np.empty((2, int(ends[-1])), np.int64)
-    lengths = np.empty((2, int(ends[-1])), np.int64)
-    nth = 0
-    while len(more := np.flatnonzero(counts > nth)):  # the n-th header of all records that have one
-        row = ends[more] + nth
-        for side in (0, 1):
-            length, start = numbers_at(fields.data, position[more])
-            if bool((length < (0 if side == 0 else -1)).any()):
-                raise CorruptMessage("a header of a record has a negative length")
-            starts[side, row], lengths[side, row] = start, length
-            position[more] = start + np.maximum(length, 0)
-        nth += 1
-    if bool((position > fields.ends).any()):
-        raise CorruptMessage("the headers of a record are longer than the record")
+    ends, starts, lengths = header_places(fields)
     keys = _text(binary(fields.data, starts[0], lengths[0]))
     values = binary(fields.data, starts[1], lengths[1])
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(kind.value_type))

@@ -2,30 +2,30 @@
 docs.
 
 ApiVersions, dispatch and ``docs/apis.md`` read it. A handler is named, and imported on first use,
-so that starting a broker does not pay for what nobody asks.
+so that starting a broker does not pay for what nobody asks; :func:`load_all` brings in the rest
+when there is time.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
-from sharegroup.model.errors import KafkaError
-from sharegroup.model.limits import FRAME_BYTES_MAX
+from sharegroup.model.errors import KafkaError, MalformedMessage
+from sharegroup.model.limits import (
+    ACKNOWLEDGING_REQUEST_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    SMALL_REQUEST_BYTES_MAX,
+)
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.schema import Versions
 
 Handler = Callable[[Any, Any, Any], Awaitable[Any]]
-
-SMALL = 1 << 20
-"""Bytes: administration and membership; 1 MiB holds thousands of topics."""
-
-ACKNOWLEDGEMENTS = 16 << 20
-"""Bytes: share requests carry acknowledgements, at worst a byte a record and 18 bytes a range."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _row(
     last: int,
     handler_name: str,
     doc: str,
-    request_bytes_max: int = SMALL,
+    request_bytes_max: int = SMALL_REQUEST_BYTES_MAX,
 ) -> ServedApi:
     return ServedApi(api, Versions(first, last), handler_name, request_bytes_max, doc)
 
@@ -122,14 +122,21 @@ API_TABLE: dict[int, ServedApi] = {
             "join, stay in, leave a share group",
         ),
         _row(apis.SHARE_GROUP_DESCRIBE, 1, 1, "share_group_describe", "members and assignments"),
-        _row(apis.SHARE_FETCH, 1, 2, "share_fetch", "acquire records", ACKNOWLEDGEMENTS),
+        _row(
+            apis.SHARE_FETCH,
+            1,
+            2,
+            "share_fetch",
+            "acquire records",
+            ACKNOWLEDGING_REQUEST_BYTES_MAX,
+        ),
         _row(
             apis.SHARE_ACKNOWLEDGE,
             1,
             2,
             "share_acknowledge",
             "accept, release, reject, renew",
-            ACKNOWLEDGEMENTS,
+            ACKNOWLEDGING_REQUEST_BYTES_MAX,
         ),
         _row(
             apis.INITIALIZE_SHARE_GROUP_STATE,
@@ -151,7 +158,6 @@ API_TABLE: dict[int, ServedApi] = {
             1,
             "write_share_group_state",
             "peers: make delivery state durable",
-            ACKNOWLEDGEMENTS,
         ),
         _row(
             apis.DELETE_SHARE_GROUP_STATE,
@@ -191,6 +197,22 @@ API_TABLE: dict[int, ServedApi] = {
     )
 }
 
+
+def check_length(key: int, version: int, length: int) -> None:
+    """Refuse a request by what its first bytes say, before the others are there.
+
+    Raises:
+        MalformedMessage: it is longer than a request of its API may be.
+    """
+    served = API_TABLE.get(key)
+    if served is None or version not in served.versions:
+        name, most = f"API key {key} version {version}", SMALL_REQUEST_BYTES_MAX
+    else:
+        name, most = served.api.name, served.request_bytes_max
+    if length > most:
+        raise MalformedMessage(f"a {name} request of {length} bytes; {most} is the most")
+
+
 NEEDS_SHARE_VERSION: Final = frozenset(
     api.key
     for api in (
@@ -205,7 +227,21 @@ NEEDS_SHARE_VERSION: Final = frozenset(
 )
 """Keys of the APIs that ``share.version`` 0 switches off, as in Kafka."""
 
+CARRIES_ACKNOWLEDGEMENTS: Final = frozenset(
+    api.key for api in (apis.SHARE_FETCH, apis.SHARE_ACKNOWLEDGE)
+)
+"""Keys of the APIs whose requests are bounded by what there is to acknowledge."""
+
 CARRIES_RECORDS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
 )
 """Keys, as they begin a frame, of the APIs whose answers carry records and can be large."""
+
+
+async def load_all() -> None:
+    """Load what each API needs, one at a time in between requests: a module that is first asked for
+    when the process has no file descriptor left could not be loaded.
+    """
+    for served in API_TABLE.values():
+        served.api.request, served.api.response, served.handler  # noqa: B018
+        await asyncio.sleep(0)

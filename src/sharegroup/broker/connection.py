@@ -2,21 +2,31 @@
 requests.
 
 Requests are started in order and may overlap (a produce that waits for its fsync does not hold up
-the next); answers leave in order. Reading pauses while too many requests are open or the peer does
-not read its answers. Of the requests whose answers carry records one at a time is handled, and only
-when the answers before it are on their way: a peer that asks and does not read costs one large
-answer, not a hundred.
+the next); answers leave in order. What came is cut into requests when the connection has its turn
+(``broker.turns``), a few at a time. Reading pauses while something is left to cut, too many
+requests are open, the peer does not read its answers, or memory is short
+(``broker.request_memory``). Of the requests whose answers carry records one at a time is handled,
+and nothing is started for a peer that does not read: a peer that asks and does not read costs one
+large answer, not a hundred.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from sharegroup.broker.api_table import CARRIES_RECORDS
+from sharegroup.broker.api_table import CARRIES_RECORDS, check_length
 from sharegroup.model.errors import MalformedMessage
-from sharegroup.model.limits import IN_FLIGHT_REQUESTS_MAX
+from sharegroup.model.limits import (
+    ANSWERS_AHEAD_BYTES_MAX,
+    FIRST_REQUEST_BYTES_MAX,
+    OPEN_BYTES_MAX,
+    OPEN_REQUESTS_MAX,
+    TURN_BYTES,
+    TURN_RECORD_BYTES,
+)
+from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
 
 if TYPE_CHECKING:
@@ -24,20 +34,20 @@ if TYPE_CHECKING:
     from sharegroup.broker.dispatch import Dispatcher
     from sharegroup.broker.endpoint import Endpoint
 
-OPEN_REQUESTS_PAUSE = 100
-"""Above this many open requests the socket is not read until half of them are answered (Kafka reads
-one at a time)."""
+LENGTH_BYTES: Final = 4
+"""In front of a frame."""
 
-assert OPEN_REQUESTS_PAUSE < IN_FLIGHT_REQUESTS_MAX
+_PRODUCE: Final = apis.PRODUCE.key.to_bytes(2, "big")
 
 
 class _Slot:
     """The place of one request's answer in the order of answers."""
 
-    __slots__ = ("chunks",)
+    __slots__ = ("chunks", "size")
 
     def __init__(self) -> None:
         self.chunks: list[bytes] | None = None
+        self.size = 0
 
 
 class BrokerConnection(asyncio.Protocol):
@@ -55,16 +65,31 @@ class BrokerConnection(asyncio.Protocol):
     ) -> None:
         self._dispatcher = dispatcher
         self._connections = connections
-        self._splitter = FrameSplitter(frame_bytes_max)
+        self._turns = connections.turns
+        self._requests = connections.requests
+        self._answers = connections.answers
+        self._splitter = FrameSplitter(frame_bytes_max, self._check_begun)
         self._slots: deque[_Slot] = deque()
         self._records_slot: _Slot | None = None
         self._held: deque[tuple[bytes, _Slot]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
+        self._closing = False
         self._reading = True
         self._peer_slow = False
+        self._full = False  # many requests are open: start no more until half are answered
+        self._waits_for_room = False
+        self._running_bytes = 0
+        self._ready_bytes = 0
+        self._sent_bytes = 0
+        self._answered = False
         self._active_s = 0.0
         self._loop = asyncio.get_running_loop()
+        self.held_bytes = 0
+        self.moved_bytes = 0
+        self.claimed = False
+        self.blocked_s = 0.0
+        self.blocked_read_bytes = 0
         self.endpoint = endpoint
         self.host = ""
         self.access = dispatcher.access(endpoint, "")
@@ -79,6 +104,21 @@ class BrokerConnection(asyncio.Protocol):
         """Requests read and not yet answered."""
         return len(self._slots)
 
+    @property
+    def unread_bytes(self) -> int:
+        """Answers that are ready and that the peer has not taken."""
+        written = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return self._ready_bytes + written
+
+    @property
+    def read_bytes(self) -> int:
+        """Answers that the peer has taken."""
+        return self._sent_bytes - self.unread_bytes + self._ready_bytes
+
+    def answer_bytes_max(self) -> int:
+        """How many bytes of records the next answer may have."""
+        return self._answers.allowance(self)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A peer connected."""
         self._transport = cast(asyncio.Transport, transport)
@@ -87,6 +127,7 @@ class BrokerConnection(asyncio.Protocol):
         self._active_s = self._loop.time()
         if self._connections.admit(self):
             self.access = self._dispatcher.access(self.endpoint, self.host)
+            self._adjust_reading()
         else:
             self.abort()
 
@@ -96,33 +137,75 @@ class BrokerConnection(asyncio.Protocol):
         What runs is left to end: a change that is half-way to the log must get there.
         """
         self._transport = None
+        self._closing = True
         self._held.clear()
+        self._answers.caught_up(self)
+        self._requests.forget(self)
+        self._requests.count(self, self._running_bytes - self.held_bytes)
         self._connections.gone(self)
 
     def data_received(self, data: bytes) -> None:
-        """Start a handler for each whole frame."""
+        """Get in line with what came, if there is a request in it."""
         self._active_s = self._loop.time()
-        try:
-            for frame in self._splitter.feed(data):
-                self._take(frame)
-        except MalformedMessage as error:
-            self._dispatcher.malformed(self, error)
-            self.close()
-        if len(self._slots) > OPEN_REQUESTS_PAUSE:
-            self._pause()
+        size = len(data)
+        self.moved_bytes += size
+        if self.claimed:
+            size -= min(self._splitter.missing, size)  # there is room kept for it
+        self._requests.count(self, size)
+        self._splitter.add(data)
+        self._turns.enter(self)
+        if self._splitter.pending or self._waits_for_room or self._full or self._requests.full:
+            self._adjust_reading()
 
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""
         self._peer_slow = True
-        self._pause()
+        self.blocked_s = self._loop.time()
+        self.blocked_read_bytes = self.read_bytes
+        self._answers.falls_behind(self)
+        self._adjust_reading()
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._peer_slow = False
         self._active_s = self._loop.time()
-        self._start_held()
-        if len(self._slots) < OPEN_REQUESTS_PAUSE // 2:
-            self._resume()
+        if not self._ready_bytes:
+            self._answers.caught_up(self)
+        self._go_on()
+
+    def may_read_again(self) -> None:
+        """There is room for requests again."""
+        if self.claimed:
+            self._waits_for_room = False
+        self._adjust_reading()
+
+    @property
+    def wants_turn(self) -> bool:
+        """Whether something came that may be a request, and it may be started."""
+        return (
+            self._splitter.pending
+            and not (self._closing or self._full or self._peer_slow)
+            and self._ready_bytes < ANSWERS_AHEAD_BYTES_MAX
+        )
+
+    def take_turn(self) -> int:
+        """Start the next request; a large one counts for several."""
+        if not self.wants_turn:
+            return 0
+        try:
+            frame = self._splitter.next_frame()
+        except MalformedMessage as error:
+            self._dispatcher.malformed(self, error)
+            self.close()
+            return 1
+        if frame is None:
+            self._claim_room()
+            return 0
+        self.claimed = False
+        self._take(frame)
+        if self._splitter.missing:
+            self._claim_room()
+        return 1 + len(frame) // (TURN_RECORD_BYTES if frame[:2] == _PRODUCE else TURN_BYTES)
 
     def idle_since(self, before: float) -> bool:
         """Whether nothing has happened since the loop time ``before``: no request came and none is
@@ -136,13 +219,30 @@ class BrokerConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Send what is ready, then close."""
+        self._closing = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """Close at once; what is not sent yet is lost."""
+        self._closing = True
         if self._transport is not None:
             self._transport.abort()
+
+    def _check_begun(self, key: int, version: int, length: int) -> None:
+        """Refuse a long request as soon as it begins."""
+        check_length(key, version, length)
+        if not self._answered and length > FIRST_REQUEST_BYTES_MAX:
+            raise MalformedMessage(
+                f"a first request of {length} bytes; {FIRST_REQUEST_BYTES_MAX} is the most"
+            )
+
+    def _claim_room(self) -> None:
+        """See to it that there is room for the rest of a request that is unfinished."""
+        missing = self._splitter.missing
+        if missing and not (self.claimed or self._waits_for_room):
+            self._waits_for_room = not self._requests.claim(self, missing)
+            self._adjust_reading()
 
     def _take(self, frame: bytes) -> None:
         """Give a frame its place in the order of answers, and start it when it may."""
@@ -150,11 +250,13 @@ class BrokerConnection(asyncio.Protocol):
         self._slots.append(slot)
         if frame[:2] not in CARRIES_RECORDS:
             self._start(frame, slot)
-        elif self._records_slot is None and not self._peer_slow:
+        elif self._records_slot is None:
             self._records_slot = slot
             self._start(frame, slot)
         else:
             self._held.append((frame, slot))
+        if len(self._slots) >= OPEN_REQUESTS_MAX or self._running_bytes >= OPEN_BYTES_MAX:
+            self._full = True
 
     def _start_held(self) -> None:
         if self._held and self._records_slot is None and not self._peer_slow:
@@ -162,38 +264,79 @@ class BrokerConnection(asyncio.Protocol):
             self._start(frame, self._records_slot)
 
     def _start(self, frame: bytes, slot: _Slot) -> None:
+        self._running_bytes += len(frame) + LENGTH_BYTES
         task = self._loop.create_task(self._answer(frame, slot))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, frame: bytes, slot: _Slot) -> None:
         try:
-            slot.chunks = await self._dispatcher.answer(self, frame)
+            chunks = await self._dispatcher.answer(self, frame)
         except MalformedMessage as error:
             self._dispatcher.malformed(self, error)
             self.close()
             return
-        self._send_ready()
+        except (OSError, MemoryError) as error:  # else all answers behind this one would wait
+            self._dispatcher.out_of_means(self, error)
+            self.abort()
+            return
+        finally:
+            size = len(frame) + LENGTH_BYTES
+            self._running_bytes -= size
+            self.moved_bytes += size
+            self._requests.count(self, -size)
+        slot.chunks = chunks
+        self._answered = True
+        if slot is self._slots[0]:
+            self._send_ready()
+        elif self._transport is not None:
+            slot.size = sum(map(len, chunks))
+            self._ready_bytes += slot.size
+            self._answers.falls_behind(self)
 
     def _send_ready(self) -> None:
         ready: list[bytes] = []
         while self._slots and self._slots[0].chunks is not None:
             slot = self._slots.popleft()
             ready += slot.chunks or ()
+            self._ready_bytes -= slot.size
             if slot is self._records_slot:
                 self._records_slot = None
         if ready and self._transport is not None:
+            for chunk in ready:
+                self._sent_bytes += len(chunk)
             self._transport.writelines(ready)
+            if self._peer_slow:
+                self._answers.check()
+            elif not self._ready_bytes:
+                self._answers.caught_up(self)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Some answer has left, or the peer reads again: start what was held back."""
+        few, small = len(self._slots) < OPEN_REQUESTS_MAX // 2, OPEN_BYTES_MAX // 2
+        if few and self._running_bytes < small:
+            self._full = False
         self._start_held()
-        if not self._reading and len(self._slots) < OPEN_REQUESTS_PAUSE // 2:
-            self._resume()
+        if self.wants_turn:
+            self._turns.enter(self)
+        if not self._reading:
+            self._adjust_reading()
 
-    def _pause(self) -> None:
-        if self._reading and self._transport is not None:
-            self._reading = False
-            self._transport.pause_reading()
-
-    def _resume(self) -> None:
-        if not self._reading and not self._peer_slow and self._transport is not None:
-            self._reading = True
-            self._transport.resume_reading()
+    def _adjust_reading(self) -> None:
+        """Read from the peer only what can be worked on."""
+        if self._transport is None or self._closing:
+            return
+        wanted = not (
+            self._peer_slow
+            or self._full
+            or self._waits_for_room
+            or self._splitter.pending
+            or (self._requests.full and not self.claimed)
+        )
+        if wanted is not self._reading:
+            self._reading = wanted
+            if wanted:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()

@@ -13,17 +13,34 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from sharegroup.broker.answer_memory import AnswerMemory
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.counters import Counters
+from sharegroup.broker.request_memory import RequestMemory
+from sharegroup.broker.turns import Turns
 
 if TYPE_CHECKING:
     from sharegroup.broker.connection import BrokerConnection
 
-logger = logging.getLogger("sharegroup.broker")
-
 LOOKS_PER_IDLE_TIME: Final = 8
 """How often we look for idle connections within their time: one is closed at most an eighth late.
 """
+
+
+class Setting:
+    """A number among the broker's settings; read anew only when they have changed."""
+
+    def __init__(self, config: Callable[[], BrokerConfig], name: str) -> None:
+        self._config = config
+        self._name = name
+        self._seen: BrokerConfig | None = None
+        self._value = 0
+
+    def __call__(self) -> int:
+        config = self._config()
+        if config is not self._seen:
+            self._seen, self._value = config, config.integer(self._name)
+        return self._value
 
 
 class Connections:
@@ -32,6 +49,7 @@ class Connections:
     Args:
         config: the settings in force.
         lost: called with each connection that is gone.
+        room: how many connections there are file descriptors for.
     """
 
     def __init__(
@@ -39,13 +57,28 @@ class Connections:
         config: Callable[[], BrokerConfig],
         counters: Counters,
         lost: Callable[[BrokerConnection], None],
+        room: Callable[[], int],
     ) -> None:
         self._config = config
         self._counters = counters
         self._lost = lost
+        self._room = room
         self._open: set[BrokerConnection] = set()
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
+        self.turns = Turns()
+        """Whose requests are started next."""
+        longest = Setting(config, "socket.request.max.bytes")
+        queued = Setting(config, "queued.max.request.bytes")
+        self.requests = RequestMemory(
+            lambda: max(queued(), longest()) if queued() > 0 else 0,
+            longest,
+            lambda: list(self._open),
+            counters,
+        )
+        """What requests may take of memory."""
+        self.answers = AnswerMemory(Setting(config, "queued.max.response.bytes"), counters)
+        """What answers may take that nobody reads."""
 
     def __contains__(self, connection: object) -> bool:
         return connection in self._open
@@ -85,12 +118,13 @@ class Connections:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.requests.close()
         for connection in self.all():
             connection.close()
 
     def _too_many(self, host: str) -> str | None:
         config = self._config()
-        if len(self._open) >= config.integer("max.connections"):
+        if len(self._open) >= min(config.integer("max.connections"), self._room()):
             return "max.connections"
         most = config.connections_per_ip.get(host, config.integer("max.connections.per.ip"))
         return "max.connections.per.ip" if self._by_host[host] >= most else None
@@ -107,7 +141,7 @@ class Connections:
         before = asyncio.get_running_loop().time() - idle_s
         for connection in self.all():
             if connection.idle_since(before):
-                self._counters.add("connections_idle_closed")
-                logger.info("closing the idle connection from %s", connection.host)
+                sentence = f"closing the idle connection from {connection.host}"
+                self._counters.say(logging.INFO, "connections_idle_closed", sentence)
                 connection.abort()
         self._watch()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sharegroup.broker.authorization.access import Access
+from sharegroup.model.config import INT_MAX
 
 
 class RequestContext(NamedTuple):
     """``connection`` is an opaque key of the TCP connection: share sessions end with it.
 
     ``access`` is what the client may do; ``advertised`` the host and port by which it knows this
-    node.
+    node; ``answer_bytes_max`` says how many bytes of records an answer may have now.
     """
 
     version: int
@@ -20,3 +22,4 @@ class RequestContext(NamedTuple):
     connection: object
     access: Access
     advertised: tuple[str, int]
+    answer_bytes_max: Callable[[], int] = lambda: INT_MAX

@@ -11,11 +11,19 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from sharegroup.broker.api_table import API_TABLE, NEEDS_SHARE_VERSION, ServedApi
+from sharegroup.broker.api_table import (
+    API_TABLE,
+    CARRIES_ACKNOWLEDGEMENTS,
+    NEEDS_SHARE_VERSION,
+    ServedApi,
+    check_length,
+)
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.counters import Counters
+from sharegroup.broker.share_requests import check_acknowledges
 from sharegroup.model.errors import (
+    InvalidRequest,
     KafkaError,
     MalformedMessage,
     UnknownServerError,
@@ -31,8 +39,6 @@ if TYPE_CHECKING:
     from sharegroup.broker.endpoint import Endpoint
     from sharegroup.broker.server import Broker
 
-logger = logging.getLogger("sharegroup.broker")
-
 
 class Dispatcher:
     """Routes the requests of all connections of one broker."""
@@ -44,12 +50,19 @@ class Dispatcher:
 
     def access(self, endpoint: Endpoint, host: str) -> Access:
         """What a client may do that comes in by ``endpoint`` from ``host``."""
-        return Access(self._broker.authorizer, endpoint.principal, host)
+        return Access(
+            self._broker.authorizer, endpoint.principal, host, self._counters.now_and_then
+        )
 
     def malformed(self, connection: BrokerConnection, error: MalformedMessage) -> None:
         """A peer sent what is no message; its connection is being closed."""
-        self._counters.add("malformed_requests")
-        logger.warning("closing the connection from %s: %s", connection.client_host, error)
+        sentence = f"closing the connection from {connection.client_host}: {error}"
+        self._counters.say(logging.WARNING, "malformed_requests", sentence)
+
+    def out_of_means(self, connection: BrokerConnection, error: Exception) -> None:
+        """The process lacks memory or descriptors; the connection is being closed."""
+        sentence = f"closing the connection from {connection.client_host}: {error}"
+        self._counters.say(logging.ERROR, "requests_out_of_means", sentence)
 
     async def answer(self, connection: BrokerConnection, frame: bytes) -> list[bytes]:
         """The response frame of a request frame, in chunks; empty where there is none (acks=0).
@@ -62,11 +75,15 @@ class Dispatcher:
         if served is None or header.version not in served.versions:
             return self._unsupported(header, served)
         if len(frame) > served.request_bytes_max:
-            raise MalformedMessage(
-                f"a {served.api.name} request of {len(frame)} bytes; "
-                f"{served.request_bytes_max} is the most"
-            )
+            check_length(header.api_key, header.version, len(frame))
         started = self._now_s()
+        if header.api_key in CARRIES_ACKNOWLEDGEMENTS:
+            try:
+                check_acknowledges(self._broker, frame, header.body)
+            except InvalidRequest as error:
+                self._trouble(served, error)
+                response = served.failure(served.api.request(), error)
+                return response_frame(served.api, header.version, header.correlation_id, response)
         request = decode(served.api.request, header.version, frame, header.body)
         context = RequestContext(
             version=header.version,
@@ -75,6 +92,7 @@ class Dispatcher:
             connection=connection,
             access=connection.access,
             advertised=connection.endpoint.advertised,
+            answer_bytes_max=connection.answer_bytes_max,
         )
         response = await self._handle(served, request, context)
         frames: list[bytes] = []
@@ -93,14 +111,17 @@ class Dispatcher:
                 raise UnsupportedVersion
             return await served.handler(self._broker, request, context)
         except KafkaError as error:
-            self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
+            self._trouble(served, error)
             return served.failure(request, error)
         except MalformedMessage:
             raise
-        except Exception:
-            self._counters.add("handler_failures", served.api.name)
-            logger.exception("%s failed", served.api.name)
+        except Exception:  # noqa: BLE001  logged with its traceback, and answered
+            name, sentence = served.api.name, f"{served.api.name} failed"
+            self._counters.say(logging.ERROR, "handler_failures", sentence, name, traceback=True)
             return served.failure(request, UnknownServerError())
+
+    def _trouble(self, served: ServedApi, error: KafkaError) -> None:
+        self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
 
     def _unsupported(self, header: RequestHeader, served: ServedApi | None) -> list[bytes]:
         """ApiVersions of a newer version is answered at v0 with what we have (KIP-511); the rest

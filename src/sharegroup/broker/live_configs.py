@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import check_topic_configs
 from sharegroup.groups.config import GroupSettings, check_group_configs, effective, today
+from sharegroup.model.errors import KafkaStorageError
 from sharegroup.storage.data_folder import DataFolder
 
 
@@ -69,6 +70,10 @@ class LiveConfigs:
         """
         altered = self.broker.altered(configs)
         if not validate_only:
-            self.broker = altered
-            self._folder.set_broker_configs(configs)
+            before, self.broker = self.broker, altered
+            try:
+                self._folder.set_broker_configs(configs)
+            except KafkaStorageError:
+                self.broker = before
+                raise
             self._groups.clear()

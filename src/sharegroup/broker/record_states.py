@@ -6,7 +6,7 @@ is loaded, fenced or written.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
@@ -20,9 +20,6 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
-
-RECORD_STATES_MAX: Final = 10_000
-"""Runs of records in one answer: making it takes some 20 ms, in which nothing else is served."""
 
 
 async def add_record_states(

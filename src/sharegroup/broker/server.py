@@ -19,6 +19,7 @@ from sharegroup.broker.configs.topic import log_settings
 from sharegroup.broker.connection import BrokerConnection
 from sharegroup.broker.connections import Connections
 from sharegroup.broker.counters import Counters
+from sharegroup.broker.descriptors import DescriptorBudget
 from sharegroup.broker.dispatch import Dispatcher
 from sharegroup.broker.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.internal_topic import (
@@ -36,6 +37,7 @@ from sharegroup.broker.share_partitions import SharePartitions
 from sharegroup.broker.share_state_log import ShareStateLog
 from sharegroup.broker.share_state_shard import StateSettings
 from sharegroup.broker.topics import Topics
+from sharegroup.broker.unpacking import Unpacking
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
@@ -55,9 +57,15 @@ class Broker:
     Handlers reach everything through it. Made by :meth:`open`.
     """
 
-    def __init__(self, config: BrokerConfig, environment: Environment, folder: DataFolder) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        environment: Environment,
+        folder: DataFolder,
+        descriptors: DescriptorBudget,
+    ) -> None:
         self.clock: Clock = environment.clock
-        self.counters = Counters()
+        self.counters = Counters(environment.clock.monotonic_ms)
         self.meters = Meters()
         self.folder = folder
         self.configs = LiveConfigs(config, folder)
@@ -72,6 +80,7 @@ class Broker:
             self.waiters,
             environment.new_id,
             lambda: self.configs.broker.integer("num.partitions"),
+            descriptors.check_more,
         )
         self.state = ShareStateLog(
             self._internal_topic(SHARE_GROUP_STATE, "share.coordinator.state.topic.num.partitions"),
@@ -106,9 +115,13 @@ class Broker:
         )
         self.sessions = ShareSessions(config.integer("group.share.max.share.sessions"))
         self.share_fetching = ShareFetching(self)
+        self.unpacking = Unpacking()
         self.authorizer: Authorizer = AllowAll()
         self.connections = Connections(
-            lambda: self.configs.broker, self.counters, self._disconnected
+            lambda: self.configs.broker,
+            self.counters,
+            self._disconnected,
+            descriptors.connections,
         )
         self.dispatcher = Dispatcher(self, self.counters)
 
@@ -117,7 +130,8 @@ class Broker:
         """Recover ``data`` and replay what is in it; nothing listens yet.
 
         Raises:
-            ConfigError: another process holds the folder, or its catalog cannot be read.
+            ConfigError: another process holds the folder, its catalog cannot be read, or there are
+                too few file descriptors for its partitions.
             OSError: the folder cannot be used.
         """
         live = config
@@ -129,10 +143,15 @@ class Broker:
 
         opened = False
         authorizer = configured_authorizer(config, environment.disk)
-        folder = await DataFolder.open(
-            environment, data, DataFolderSettings(log_settings=settings_of, node_id=config.node_id)
+        descriptors = DescriptorBudget(environment.descriptors)
+        settings = DataFolderSettings(
+            log_settings=settings_of,
+            node_id=config.node_id,
+            check_partitions=descriptors.check_start,
         )
-        broker = cls(config.altered(folder.facts.broker_configs), environment, folder)
+        folder = await DataFolder.open(environment, data, settings)
+        descriptors.partitions = lambda: folder.partition_count
+        broker = cls(config.altered(folder.facts.broker_configs), environment, folder, descriptors)
         broker.authorizer = authorizer
         opened = True
         await broker.state.load()
@@ -253,7 +272,7 @@ class Broker:
     async def _enforce_retention(self) -> None:
         before = {log: log.log_start_offset for log in self.folder.logs}
         self.folder.enforce_retention(self.clock.wall_ms())
-        self.folder.checkpoint()
+        await self.folder.remove_leftovers()
         self.forget_meters()
         for log, start in before.items():
             if log.log_start_offset > start:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -105,7 +106,7 @@ class ShareGroupCoordinator:
                 be written.
         """
         group_id = request.group_id
-        async with self._locks.holding(group_id):
+        async with self._deciding(group_id):
             await self._ready()
             missing = self.groups.uninitialized(request, self._image())
             await self._log.ensure()
@@ -266,6 +267,17 @@ class ShareGroupCoordinator:
                 await self._log.wait_durable(part)
         except KafkaStorageError as error:
             self._failed(error)
+
+    @asynccontextmanager
+    async def _deciding(self, group_id: str) -> AsyncIterator[None]:
+        """Hold the group's lock. A disk that refuses is, to a client, a coordinator that is not
+        available: that it tries again, where it would give up at a storage error.
+        """
+        async with self._locks.holding(group_id):
+            try:
+                yield
+            except KafkaStorageError as error:
+                raise CoordinatorNotAvailable(str(error)) from error
 
     # Writing ---------------------------------------------------------------------------------
 

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.model.errors import InvalidRequest
+from sharegroup.model.limits import (
+    ACKNOWLEDGING_BYTES_FREE,
+    ACKNOWLEDGING_BYTES_PER_RECORD,
+    MEMBER_ID_LENGTH_MAX,
+    SESSION_BYTES_PER_PARTITION,
+)
+from sharegroup.wire.framing import first_string
 
-MEMBER_ID_LENGTH_MAX: Final = 36
-"""A UUID in text."""
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+def check_acknowledges(broker: Broker, frame: bytes, body: int) -> None:
+    """Refuse, before it is decoded, a ShareFetch or ShareAcknowledge that is longer than all there
+    can be to say: one range for each record that is in flight in its group, and what a session
+    says of its partitions.
+
+    Args:
+        body: where the message starts in the frame; the group's name is its first field.
+
+    Raises:
+        InvalidRequest: it is too long.
+        MalformedMessage: it does not begin with a name.
+    """
+    if len(frame) <= ACKNOWLEDGING_BYTES_FREE:
+        return
+    group_id = first_string(frame, body)
+    led = [one.core for one in broker.share_partitions.all() if one.key.group_id == group_id]
+    records = sum(core.end_offset - core.start_offset for core in led)
+    partitions = sum(1 for _ in broker.folder.logs)
+    most = ACKNOWLEDGING_BYTES_FREE + ACKNOWLEDGING_BYTES_PER_RECORD * records
+    if len(frame) > most + SESSION_BYTES_PER_PARTITION * partitions:
+        raise InvalidRequest(
+            f"A request of {len(frame)} bytes says more than there is of {records} records in "
+            "flight."
+        )
 
 
 def checked_ids(group_id: str | None, member_id: str | None, access: Access) -> tuple[str, str]:

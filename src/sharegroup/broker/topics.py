@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.internal_topic import INTERNAL_TOPICS
@@ -19,15 +19,12 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.limits import TOPIC_PARTITIONS_MAX
 from sharegroup.storage.data_folder import DataFolder, check_topic_name
 from sharegroup.storage.partition_log import LocalPartitionLog
 
 if TYPE_CHECKING:
     from sharegroup.storage.catalog import Facts, TopicFacts
-
-PARTITIONS_MAX: Final = 10_000
-"""Partitions one request may ask for: each is a folder with open files (Kafka: 10,000 per
-create)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,7 @@ class Topics:
     Args:
         new_id: makes topic ids.
         partitions_default: ``num.partitions``, asked at each use.
+        check_more: raises PolicyViolation when so many more partitions cannot be had.
     """
 
     def __init__(
@@ -54,14 +52,20 @@ class Topics:
         waiters: Waiters,
         new_id: Callable[[], UUID],
         partitions_default: Callable[[], int],
+        check_more: Callable[[int], None],
     ) -> None:
         self._folder = folder
         self._waiters = waiters
         self._new_id = new_id
         self._partitions_default = partitions_default
+        self._check_more = check_more
         self._names: dict[UUID, str] = {}
+        self._infos: dict[str, TopicInfo] = {}
         self._image = TopicsImage({})
-        self._refresh()
+        for name in folder.topics:
+            self._take_in(name)
+        self._image = TopicsImage(dict(self._infos))
+        folder.on_topic_changed = self._refresh
 
     @property
     def cluster_id(self) -> str:
@@ -147,20 +151,22 @@ class Topics:
         """Make a topic; -1 partitions is ``num.partitions``.
 
         Raises:
-            InvalidTopic, InvalidPartitions, TopicAlreadyExists, KafkaStorageError.
+            InvalidTopic, InvalidPartitions, TopicAlreadyExists, PolicyViolation,
+            KafkaStorageError.
         """
         count = self._partitions_default() if partitions == -1 else partitions
         check_topic_name(name)
         if self.is_internal(name):
             raise InvalidTopic(f"{name} is internal; the broker makes it when it needs it")
-        if not 1 <= count <= PARTITIONS_MAX:
+        if not 1 <= count <= TOPIC_PARTITIONS_MAX:
             raise InvalidPartitions(
                 f"Number of partitions was set to an invalid value: {count}; "
-                f"1 to {PARTITIONS_MAX} is possible."
+                f"1 to {TOPIC_PARTITIONS_MAX} is possible."
             )
         if name in self._folder.topics:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")
         self._check_collision(name)
+        self._check_more(count)
         if validate_only:
             return Topic(name, UUID(int=0), count, configs)
         return await self._create(name, count, configs)
@@ -190,19 +196,19 @@ class Topics:
         """Let a topic have ``partitions`` in all.
 
         Raises:
-            UnknownTopicOrPartition, InvalidPartitions, KafkaStorageError.
+            UnknownTopicOrPartition, InvalidPartitions, PolicyViolation, KafkaStorageError.
         """
         topic = self.find(name)
         if topic is None:
             raise UnknownTopicOrPartition
-        if partitions > PARTITIONS_MAX or partitions <= topic.partition_count:
+        if partitions > TOPIC_PARTITIONS_MAX or partitions <= topic.partition_count:
             raise InvalidPartitions(
                 f"The topic {name} currently has {topic.partition_count} partition(s); "
-                f"{partitions} would not be an increase, or is over {PARTITIONS_MAX}."
+                f"{partitions} would not be an increase, or is over {TOPIC_PARTITIONS_MAX}."
             )
+        self._check_more(partitions - topic.partition_count)
         if not validate_only:
             await self._folder.add_partitions(name, partitions)
-            self._refresh()
 
     async def delete(self, topic: Topic) -> None:
         """Remove a topic and its records; waiting fetches of it learn at once.
@@ -211,9 +217,6 @@ class Topics:
             UnknownTopicOrPartition, KafkaStorageError.
         """
         await self._folder.delete_topic(topic.name)
-        self._refresh()
-        for partition in range(topic.partition_count):
-            self._waiters.wake(TopicIdPartition(topic.topic_id, partition))
 
     def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace a topic's configs."""
@@ -221,26 +224,35 @@ class Topics:
 
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         await self._folder.create_topic(name, self._new_id(), partitions, configs)
-        self._refresh()
         return _topic(name, self._folder.topics[name])
 
     def _check_collision(self, name: str) -> None:
         """Kafka's rule: names that differ in '.' and '_' only would share metric names."""
         folded = name.replace(".", "_")
-        for other in self._folder.topics:
+        for other in self._folder.facts.topics:  # also those that are being made
             if other.replace(".", "_") == folded:
                 raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
-    def _refresh(self) -> None:
-        """After any change of topics: names by id, the image for groups, the logs' callbacks."""
-        topics = self._folder.topics
-        self._names = {facts.topic_id: name for name, facts in topics.items()}
-        self._image = TopicsImage(
-            {name: TopicInfo(facts.topic_id, facts.partitions) for name, facts in topics.items()}
-        )
-        for log in self._folder.logs:
-            if log.on_advance is None:
-                log.on_advance = self._advanced
+    def _refresh(self, name: str) -> None:
+        """After a change of one topic: names by id, the image for groups, the logs' callbacks.
+        Fetches that wait for a topic that is gone learn it.
+        """
+        old = self._infos.pop(name, None)
+        if old is not None:
+            del self._names[old.topic_id]
+        if name in self._folder.topics:
+            self._take_in(name)
+        elif old is not None:
+            for partition in range(old.partition_count):
+                self._waiters.wake(TopicIdPartition(old.topic_id, partition))
+        self._image = TopicsImage(dict(self._infos))
+
+    def _take_in(self, name: str) -> None:
+        facts = self._folder.topics[name]
+        self._names[facts.topic_id] = name
+        self._infos[name] = TopicInfo(facts.topic_id, facts.partitions)
+        for log in self._folder.logs_of(name):
+            log.on_advance = self._advanced
 
     def _advanced(self, log: LocalPartitionLog) -> None:
         self._waiters.wake(TopicIdPartition(log.topic_id, log.topic_partition.partition))

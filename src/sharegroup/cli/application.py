@@ -55,7 +55,9 @@ def _serve(context: typer.Context) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"sharegroup {sharegroup.__version__}")
+        from sharegroup.records.walk import NAME
+
+        print(f"sharegroup {sharegroup.__version__} (walk over records: {NAME})")
         raise typer.Exit
 
 
@@ -63,7 +65,10 @@ def _global_options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, and whether the walk over records is compiled.",
         ),
     ] = False,
 ) -> None:

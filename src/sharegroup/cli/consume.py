@@ -20,6 +20,7 @@ from sharegroup.cli.tables import count
 from sharegroup.client.admin import Admin
 from sharegroup.client.consumer import ShareConsumer
 from sharegroup.client.record import Record
+from sharegroup.model.printable import printable, printable_json
 
 POLL_MS: Final = 1_000
 CLOSE_MS: Final = 5_000
@@ -72,7 +73,8 @@ def consume(
 ) -> None:
     """Print the records that a share group gives this member, and acknowledge them.
 
-    One record a line, the value alone, or with --json an object with all there is. Ctrl-C
+    One record a line, the value alone, or with --json an object with all there is. A value goes
+    into a file or a pipe byte for byte; on a terminal what does not print is escaped. Ctrl-C
     acknowledges what was printed and gives the rest back.
     """
     wanted = Wanted(
@@ -163,6 +165,8 @@ class Printing:
     def _print(self, records: list[Record]) -> bool:
         """False when stdout is closed: what nobody can have read is not acknowledged."""
         render = _json_line if self._wanted.as_json else _value_line
+        if render is _value_line and sys.stdout.isatty():
+            render = _shown_line
         try:
             sys.stdout.buffer.write(b"".join(map(render, records)))
             sys.stdout.buffer.flush()
@@ -195,5 +199,11 @@ def _value_line(record: Record) -> bytes:
     return (record.value or b"") + b"\n"
 
 
+def _shown_line(record: Record) -> bytes:
+    """A value on a terminal, which would act on control characters; tabs are harmless."""
+    text = (record.value or b"").decode(errors="backslashreplace")
+    return printable(text, keep="\t").encode() + b"\n"
+
+
 def _json_line(record: Record) -> bytes:
-    return json.dumps(record_json(record), ensure_ascii=False).encode() + b"\n"
+    return printable_json(json.dumps(record_json(record), ensure_ascii=False)).encode() + b"\n"

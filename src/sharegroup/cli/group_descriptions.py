@@ -14,7 +14,7 @@ from sharegroup.cli.offset_plan import partitions_text
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.settings import settings_if_shown
-from sharegroup.cli.tables import print_json, print_rows, print_table
+from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import (
     MemberDescription,
@@ -204,9 +204,9 @@ def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
 
 
 def _show_all(group: dict[str, Any], *, verbose: bool) -> None:
-    print(f"group {group['group']}, {group['state'].lower()}, epoch {group['epoch']}")
+    print_line(f"group {group['group']}, {group['state'].lower()}, epoch {group['epoch']}")
     if verbose:
-        print(f"coordinator {group['coordinator']}, assignor {group['assignor']}")
+        print_line(f"coordinator {group['coordinator']}, assignor {group['assignor']}")
     for view in (View.MEMBERS, View.OFFSETS):
         rows = _rows(group, view)
         if rows:

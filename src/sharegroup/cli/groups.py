@@ -20,7 +20,7 @@ from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, Group
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.settings import own_settings, parse_settings
-from sharegroup.cli.tables import print_json, print_rows, print_table
+from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.client.admin import Admin
 from sharegroup.model.errors import KafkaError
 
@@ -165,7 +165,7 @@ def _report(
         errors = {name: error.name for name, error in refused.items()}
         print_json({key: done, "refused": errors})
     elif done:
-        print(f"{', '.join(done)} {sentence}")
+        print_line(f"{', '.join(done)} {sentence}")
     for name, error in refused.items():
         complain((said or {}).get(name) or f"{error.name}: {name}: {error.message}")
     return max(map(exit_code, refused.values()), default=ExitCode.DONE)

@@ -28,6 +28,7 @@ from sharegroup.model.errors import (
     RequestTimedOut,
     SharegroupError,
 )
+from sharegroup.model.printable import printable
 
 
 class ExitCode(IntEnum):
@@ -67,7 +68,7 @@ def run(command: Coroutine[None, None, int | None]) -> None:
 
 def complain(error: SharegroupError | str) -> None:
     """Say on stderr what went wrong."""
-    print(f"sharegroup: {explain(error)}", file=sys.stderr)
+    print(f"sharegroup: {printable(explain(error))}", file=sys.stderr)
 
 
 def explain(error: SharegroupError | str) -> str:

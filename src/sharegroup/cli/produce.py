@@ -17,6 +17,7 @@ from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json
 from sharegroup.client.producer import Producer, SentRecord
 from sharegroup.model.errors import KafkaError, SharegroupError
+from sharegroup.model.printable import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -165,4 +166,5 @@ def _report(sending: Sending, *, as_json: bool) -> None:
         )
     else:
         refused = f", {sending.refused} refused" if sending.refused else ""
-        print(f"{count(sent, 'record')} sent to {sending.topic}{refused}", file=sys.stderr)
+        line = f"{count(sent, 'record')} sent to {sending.topic}{refused}"
+        print(printable(line), file=sys.stderr)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from sharegroup.model.printable import printable, printable_json
+
 Cell = str | int | float | None
 _ENDLESS: Final = 1_000_000
 """Columns; wider than any table."""
@@ -15,7 +17,12 @@ _ENDLESS: Final = 1_000_000
 def print_json(value: object) -> None:
     """One JSON document on stdout, indented where a person is watching."""
     indent = 2 if sys.stdout.isatty() else None
-    print(json.dumps(value, ensure_ascii=False, indent=indent))
+    print(printable_json(json.dumps(value, ensure_ascii=False, indent=indent)))
+
+
+def print_line(text: str) -> None:
+    """One line on stdout, whatever the names in it hold."""
+    print(printable(text))
 
 
 def print_rows(
@@ -42,7 +49,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         numeric = bool(lines) and all(isinstance(line[at], int | float | None) for line in lines)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for line in lines:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in line))
+        table.add_row(*(Text("-" if cell is None else printable(str(cell))) for cell in line))
     console = Console()
     if not console.is_terminal:
         # measured where there is room for all: a console's own width is the most it would measure

@@ -9,7 +9,7 @@ import typer
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, complain, exit_code, explain, run
 from sharegroup.cli.settings import parse_settings, settings_if_shown
-from sharegroup.cli.tables import count, print_json, print_rows, print_table
+from sharegroup.cli.tables import count, print_json, print_line, print_rows, print_table
 from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import OffsetSpec
 from sharegroup.model.errors import KafkaError
@@ -49,7 +49,7 @@ def create(
             if as_json:
                 print_json({"topic": name, "partitions": len(topic.partitions)})
             else:
-                print(f"{name} created, {count(len(topic.partitions), 'partition')}")
+                print_line(f"{name} created, {count(len(topic.partitions), 'partition')}")
 
     run(command())
 
@@ -94,7 +94,7 @@ def describe(
         if as_json:
             print_json(topic)
             return
-        print(f"topic {name}, id {topic['id']}")
+        print_line(f"topic {name}, id {topic['id']}")
         print_rows(topic["partitions"], PARTITION_COLUMNS)
         if topic["configs"]:
             print_table(("setting", "value"), topic["configs"].items())
@@ -123,7 +123,7 @@ def delete(
             errors = {name: why.name for name, why in refused.items()}
             print_json({"deleted": deleted, "refused": errors})
         elif deleted:
-            print(f"{', '.join(deleted)} deleted")
+            print_line(f"{', '.join(deleted)} deleted")
         for name, why in refused.items():
             complain(f"{name}: {explain(why)}")
         return max((exit_code(why) for why in refused.values()), default=ExitCode.DONE)

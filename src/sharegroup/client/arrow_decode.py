@@ -14,15 +14,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sharegroup.arrow.records import Bytes, Ints, bounds_of, end_offset
+from sharegroup.arrow.records import Bytes, Ints
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client.core.acknowledgements import SENT, UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.damage import note_astray, note_damage
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.node_session import FetchedPartition
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
+from sharegroup.records.batches import Bounds, end_offset, place
 
 log = logging.getLogger("sharegroup.client")
 
@@ -109,7 +111,7 @@ def _pieces(
     )
     try:
         pieces = list(_rows(builder, data, decoding))
-        return pieces, end_offset(data) or -1
+        return pieces, end_offset(data) or -1  # the offsets ascend, or it had raised
     except CorruptMessage:
         return _one_by_one(builder, fetched, ranges, data, decoding)
 
@@ -133,22 +135,23 @@ def _one_by_one(
 ) -> tuple[list[_Piece], int]:
     """Something is damaged: each batch by itself."""
     where = TopicPartition(fetched.topic, fetched.partition)
+    last_wanted = int(ranges[-1, 1])
+
+    def read(one: Bounds) -> list[_Piece]:
+        return list(_rows(builder, one.batch, decoding))
+
+    placed = place(data, last_wanted, read)
     pieces: list[_Piece] = []
-    end = -1
-    try:
-        for first, last, batch in bounds_of(data):
-            end = last + 1
-            try:
-                pieces += _rows(builder, batch, decoding)
-            except CorruptMessage as error:
-                ours = (ranges[:, 0] <= last) & (ranges[:, 1] >= first)
-                if bool(ours.any()):
-                    damage = CorruptRecordBatch(where, first, str(error))
-                    begin = max(first, int(ranges[ours][0, 0]))
-                    pieces.append(_Piece(begin, None, damage, last))
-    except CorruptMessage as error:
-        log.warning("after offset %s of %s: %s", end - 1, where, error)
-    return pieces, end
+    for one in placed.pieces:
+        pieces += one.value or []
+        ours = ranges[(ranges[:, 0] <= one.last) & (ranges[:, 1] >= one.first)]
+        if one.damage is None or not len(ours):
+            continue
+        damage = note_damage(where, OffsetRange(one.first, min(one.last, last_wanted)), one.damage)
+        begin, end = max(one.first, int(ours[0, 0])), min(one.last, int(ours[-1, 1]))
+        pieces.append(_Piece(begin, None, damage, end))
+    note_astray(where, placed.astray, placed.cut)
+    return pieces, placed.end
 
 
 def _types(ranges: Ints) -> Bytes:

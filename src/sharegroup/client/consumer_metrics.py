@@ -44,6 +44,7 @@ class ConsumerMetrics:
         self._records = Sensor()
         self._sent = Sensor()
         self._failed = Sensor()
+        self._damaged = Sensor()
 
     # --- what happens -----------------------------------------------------------------------------
 
@@ -86,6 +87,10 @@ class ConsumerMetrics:
         now = self._now()
         self._sizes.record(size, now)
         self._records.record(records, now)
+
+    def damaged(self, batches: int) -> None:
+        """So many record batches could not be read, and were rejected."""
+        self._damaged.record(batches, self._now())
 
     def acknowledgements_sent(self, ranges: Sequence[AcknowledgedRange]) -> None:
         """These are on their way."""
@@ -141,6 +146,8 @@ class ConsumerMetrics:
             "acknowledgements-send-total": self._sent.total,
             "acknowledgements-error-rate": self._failed.rate(now),
             "acknowledgements-error-total": self._failed.total,
+            "corrupt-batches-rate": self._damaged.rate(now),
+            "corrupt-batches-total": self._damaged.total,
             "fetch-latency-avg": self._latency.average(now),
             "fetch-latency-max": self._latency.maximum(now),
             "fetch-rate": self._latency.count_rate(now),

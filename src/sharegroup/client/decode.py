@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import gc
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
-from aiokafka.record.memory_records import MemoryRecords
-
 from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
+from sharegroup.client.damage import note_astray, note_damage
+from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.node_session import FetchedPartition
+from sharegroup.client.reading import pieces_of, records_of
 from sharegroup.client.record import Fields, PlainFields, Record
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
+from sharegroup.records.batches import Bounds, Placed, place
 
 log = logging.getLogger("sharegroup.client")
 
@@ -74,33 +76,51 @@ def decode_all(
 def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> list[Delivery]:
     """The deliveries of one fetched partition, in the order of their offsets."""
     deliveries = _empty_deliveries(fetched)
+    if not deliveries:
+        return deliveries
+    where = deliveries[0].topic_partition
+    last_wanted = deliveries[-1].last
+    placed = _read(fetched.records, deliveries, decoding)
     unreadable: list[_Unreadable] = []
-    end = -1
     at = 0  # deliveries and batches ascend: what ends before this batch needs no second look
-    batches = MemoryRecords(fetched.records)
-    while (batch := batches.next_batch()) is not None:
-        first, end = batch.base_offset, batch.next_offset
+    for piece in placed.pieces:
+        first, last, raw = piece.first, piece.last, piece.value
+        if piece.damage is not None:
+            damage = note_damage(where, OffsetRange(first, min(last, last_wanted)), piece.damage)
+            unreadable.append(_Unreadable(first, last, AckType.REJECT, damage))
+        if raw is None:
+            continue
         while at < len(deliveries) and deliveries[at].last < first:
             at += 1
-        ours = _beginning_before(deliveries, at, end)
-        if not ours or batch.is_control_batch:
-            continue
-        try:
-            raw = _records_of(batch, decoding.check_crcs)
-        except Exception as error:  # noqa: BLE001  # each codec has exceptions of its own
-            where = deliveries[at].topic_partition
-            damage = CorruptRecordBatch(where, first, str(error) or repr(error))
-            unreadable.append(_Unreadable(first, end - 1, AckType.REJECT, damage))
-            continue
-        for delivery in ours:
-            mine = _within(delivery, raw, first, end)
+        for delivery in _beginning_before(deliveries, at, last + 1):
+            mine = _within(delivery, raw, first, last + 1)
             if not decoding.plain:
-                mine = _deserialized(mine, delivery.topic_partition, decoding, unreadable)
-            _fill(delivery, mine, max(first, delivery.first), min(end - 1, delivery.last))
-    _release_missing(deliveries, end)
+                mine = _deserialized(mine, where, decoding, unreadable)
+            _fill(delivery, mine, max(first, delivery.first), min(last, delivery.last))
+    note_astray(where, placed.astray, placed.cut)
+    _release_missing(deliveries, placed.end)
     if unreadable:
         return [part for one in deliveries for part in _parts(one, unreadable)]
     return deliveries
+
+
+def _read(
+    records: bytes, deliveries: Sequence[Delivery], decoding: Decoding
+) -> Placed[list[Any] | None]:
+    """The batches; only those are read that hold something of ``deliveries``."""
+    lasts = [delivery.last for delivery in deliveries]
+
+    def wanted(first: int, last: int) -> bool:
+        at = bisect_left(lasts, first)  # the first delivery that does not end before it
+        return at < len(lasts) and deliveries[at].first <= max(first, last)
+
+    def read(one: Bounds) -> list[Any] | None:
+        return records_of(one.batch, decoding.check_crcs) if wanted(*one[:2]) else None
+
+    pieces = pieces_of(records, decoding.check_crcs, wanted)
+    if pieces is None:
+        return place(memoryview(records), lasts[-1], read)
+    return Placed(pieces, [], None)
 
 
 def _empty_deliveries(fetched: FetchedPartition) -> list[Delivery]:
@@ -120,12 +140,6 @@ def _beginning_before(deliveries: list[Delivery], at: int, end: int) -> Sequence
     while stop < len(deliveries) and deliveries[stop].first < end:
         stop += 1
     return deliveries[at:stop]
-
-
-def _records_of(batch: Any, check_crc: bool) -> list[Any]:
-    if check_crc and not batch.validate_crc():
-        raise ValueError("its checksum does not match")
-    return list(batch)  # all or nothing: a batch that is damaged half-way gives no records
 
 
 def _within(delivery: Delivery, raw: list[Any], first: int, end: int) -> list[Any]:

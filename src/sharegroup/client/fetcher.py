@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.client.core.delivery import Delivery
+from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.node_session import FetchedPartition
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import KafkaError
@@ -140,7 +141,11 @@ class Fetcher:
 
     def _decode(self, fetched: list[FetchedPartition]) -> Sequence[Delivery]:
         self.errors.extend(one.error for one in fetched if one.error is not None)
-        return self.settings.decode([one for one in fetched if one.error is None])
+        deliveries = self.settings.decode([one for one in fetched if one.error is None])
+        damaged = {id(d.error) for d in deliveries if isinstance(d.error, CorruptRecordBatch)}
+        if damaged:
+            self._member.metrics.damaged(len(damaged))
+        return deliveries
 
 
 def _seen(task: asyncio.Task[list[FetchedPartition]]) -> None:

@@ -13,10 +13,14 @@ No other module of the shell may call ``time``, ``open``, ``random`` or ``socket
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
+
+_T = TypeVar("_T")
+NO_LIMIT: Final = 2**31 - 1
+"""As many as can be named."""
 
 
 class Clock(Protocol):
@@ -51,7 +55,8 @@ class DiskFile(Protocol):
 class Disk(Protocol):
     """Files and folders.
 
-    Every method but :meth:`sync` is synchronous; all raise OSError.
+    Every method but :meth:`sync` and :meth:`run` is synchronous, and may be called from within
+    :meth:`run`; all raise OSError.
     """
 
     def open(self, path: str) -> DiskFile:
@@ -63,10 +68,19 @@ class Disk(Protocol):
         loop's thread."""
         ...
 
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns, which blocks and is done off the event loop's thread; one piece of
+        work at a time, in the order of the calls."""
+        ...
+
     def read_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a small file durably: temporary name, fsync, rename, fsync of the folder."""
+        ...
+
+    def reserve(self, path: str, size: int) -> None:
+        """Let a file take up ``size`` bytes; nothing happens when it does already."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -79,15 +93,24 @@ class Disk(Protocol):
         """Make a folder, with its parents; nothing happens when it is there."""
         ...
 
+    def make_folders(self, paths: Iterable[str]) -> None:
+        """Make folders in folders that are there, as durably as :meth:`make_folder`, but with one
+        sync for all."""
+        ...
+
     def rename(self, old: str, new: str) -> None: ...
+
+    def rename_all(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Rename (old, new), as durably as :meth:`rename`, but with one sync for all."""
+        ...
 
     def remove(self, path: str) -> None:
         """Remove a file or a whole folder; nothing happens when it is gone."""
         ...
 
     def lock(self, path: str) -> None:
-        """Hold ``path`` as a lock file until :meth:`unlock`; raises BlockingIOError when another
-        process holds it."""
+        """Hold ``path`` as a lock file, and its folder, until :meth:`unlock`; raises
+        BlockingIOError when another process holds one of them."""
         ...
 
     def unlock(self, path: str) -> None: ...
@@ -101,6 +124,8 @@ class Environment:
     disk: Disk
     entropy: Callable[[int], bytes]
     """So many random bytes (``os.urandom``, or a seeded source)."""
+    descriptors: Callable[[], int] = lambda: NO_LIMIT
+    """How many file descriptors this process may have at this moment."""
 
     def new_id(self) -> UUID:
         """A random id, for topics and clusters."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sharegroup.model.environment import DiskFile
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -73,6 +77,11 @@ class MemoryDisk:
             if isinstance(file, MemoryFile):
                 file.sync()
 
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """What ``work`` returns; others have a turn first, as while a thread works."""
+        await asyncio.sleep(0)
+        return work()
+
     def read_file(self, path: str) -> bytes:
         """The whole file."""
         if path not in self._files:
@@ -82,6 +91,10 @@ class MemoryDisk:
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a file durably."""
         self._files[path] = _Content(bytearray(data), len(data))
+
+    def reserve(self, path: str, size: int) -> None:
+        """Memory is not reserved; the file is there."""
+        self._files.setdefault(path, _Content())
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
@@ -98,6 +111,16 @@ class MemoryDisk:
         while path not in ("", "/"):
             self._folders.add(path)
             path = posixpath.dirname(path)
+
+    def make_folders(self, paths: Iterable[str]) -> None:
+        """Make folders."""
+        for path in paths:
+            self.make_folder(path)
+
+    def rename_all(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Move each (old, new)."""
+        for old, new in pairs:
+            self.rename(old, new)
 
     def rename(self, old: str, new: str) -> None:
         """Move a file or a whole folder."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from sharegroup.arrow.records import end_offset
 from sharegroup.client.addresses import Address, parse_addresses
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
@@ -32,6 +31,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
     error_from_code,
 )
+from sharegroup.records.batches import end_offset
 from sharegroup.spark.blocking import BlockingConnection
 from sharegroup.spark.planning import Slice
 from sharegroup.wire import apis

@@ -7,13 +7,17 @@ from contextlib import suppress
 from typing import Final
 
 from sharegroup.model.environment import DiskFile
-from sharegroup.model.errors import CorruptMessage, InvalidRecord
+from sharegroup.model.errors import CorruptMessage, InvalidRecord, UnsupportedCompressionType
+from sharegroup.records.check import check_records
 from sharegroup.storage.damage import BrokenBatch
 from sharegroup.wire.batch import HEADER_BYTES, MAGIC, BatchHeader, Buffer, check_crc, parse_header
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
 """Read at once; a longer batch is read again whole."""
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+
+UNREADABLE: Final = (CorruptMessage, InvalidRecord, UnsupportedCompressionType)
+"""What is wrong with a batch that is no valid one."""
 
 _MAGIC_POSITION: Final = 16
 _MAGIC: Final = bytes((MAGIC,))
@@ -36,8 +40,8 @@ class Offsets:
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
         """Whether a batch may stand where ``expected`` is the next offset."""
-        base = header.base_offset
-        if header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+        base = header[0]
+        if base + header[6] - self.base_offset > RELATIVE_OFFSET_MAX:  # base + last offset delta
             return False
         return base == expected or expected < base <= self.sparse_below
 
@@ -45,9 +49,11 @@ class Offsets:
         """Check a whole batch: its CRC, then the records in it.
 
         Raises:
-            CorruptMessage, InvalidRecord: it cannot be read as what it claims to be.
+            CorruptMessage, InvalidRecord, UnsupportedCompressionType: it cannot be read as what it
+                claims to be.
         """
         check_crc(batch)
+        check_records(header, batch, dense=header.base_offset >= self.sparse_below)
 
 
 class BatchReader:
@@ -84,7 +90,7 @@ class BatchReader:
                 self._offsets.check(header, batch)
             else:
                 check_crc(batch)
-        except (CorruptMessage, InvalidRecord) as error:
+        except UNREADABLE as error:
             raise BrokenBatch(position, error) from error
         return header
 

@@ -1,16 +1,23 @@
 """The durable facts of a data folder that are not records: one JSON file, replaced atomically.
 
 Every change is written first and believed after: when the write fails, memory still says what the
-disk says.
+disk says. (What is taken back is believed at once, and written with the next change if it cannot be
+at once.)
+
+A checksum over all that comes before it ends the file. A catalog without one was written by an
+earlier version.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+from crc32c import crc32c
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
@@ -21,6 +28,17 @@ FILE_NAME: Final = "catalog.json"
 VERSION: Final = 1
 
 Configs = Mapping[str, str]
+
+_CHECKSUM: Final = re.compile(rb',\s*"crc32c":\s*(\d+)\s*}\s*\Z')
+_KEYS: Final = {
+    "version",
+    "cluster_id",
+    "topics",
+    "group_configs",
+    "broker_configs",
+    "producer_ids_end",
+    "deleted",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +59,15 @@ class Facts:
     group_configs: Mapping[str, Configs] = field(default_factory=dict)
     broker_configs: Configs = field(default_factory=dict)
     producer_ids_end: int = 0
+    deleted: Mapping[UUID, int] = field(default_factory=dict)
+    """Topic id → the first partition that is deleted, where folders may be left."""
+
+
+class _Line(NamedTuple):
+    """A topic as it stands in the file; most of them are the same the next time."""
+
+    topic: TopicFacts
+    text: str
 
 
 class Catalog:
@@ -49,7 +76,13 @@ class Catalog:
     def __init__(self, disk: Disk, folder: str, facts: Facts) -> None:
         self._disk = disk
         self._path = f"{folder}/{FILE_NAME}"
+        self._lines: dict[str, _Line] = {}
         self.facts = facts
+        self._counted = Facts(cluster_id=""), 0
+        self.stale = False
+        """The file says something else than :attr:`facts`."""
+        self.size = 0
+        """Bytes of the file."""
 
     @classmethod
     def open(cls, disk: Disk, folder: str, new_cluster_id: str) -> Catalog:
@@ -60,19 +93,60 @@ class Catalog:
         """
         catalog = cls(disk, folder, Facts(cluster_id=new_cluster_id))
         if disk.exists(catalog._path):
-            catalog.facts = _parse(disk.read_file(catalog._path), catalog._path)
+            data = disk.read_file(catalog._path)
+            catalog.facts, catalog.size = _parse(data, catalog._path), len(data)
         else:
             catalog._write(catalog.facts)
         return catalog
 
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all topics together."""
+        facts, count = self._counted
+        if facts is not self.facts:
+            count = sum(topic.partitions for topic in self.facts.topics.values())
+            self._counted = self.facts, count
+        return count
+
     def put_topic(self, name: str, topic: TopicFacts) -> None:
         """Add or replace a topic."""
-        self._write(replace(self.facts, topics={**self.facts.topics, name: topic}))
+        topics = {**self.facts.topics, name: topic}
+        self._write(replace(self._not_deleted(topic.topic_id), topics=topics))
 
     def remove_topic(self, name: str) -> None:
-        """Forget a topic."""
-        topics = {key: topic for key, topic in self.facts.topics.items() if key != name}
-        self._write(replace(self.facts, topics=topics))
+        """Forget a topic; its folders are to be removed."""
+        self._write(self._without(name, 0))
+
+    def take_back(self, name: str, partitions: int) -> None:
+        """Let a topic have only so many partitions, 0 for none of it, as before a change that
+        failed. That holds at once, and is written with the next change.
+        """
+        self.facts = self._without(name, partitions)
+        self.stale = True
+
+    def write_if_stale(self) -> None:
+        """Write what was not written when it was taken back or forgotten."""
+        if self.stale:
+            self._write(self.facts)
+
+    def forget_deleted(self, topic_id: UUID) -> None:
+        """No folder is left of a deletion; written with the next change."""
+        self.stale = True
+        self.facts = self._not_deleted(topic_id)
+
+    def _not_deleted(self, topic_id: UUID) -> Facts:
+        if topic_id not in self.facts.deleted:
+            return self.facts
+        deleted = {key: first for key, first in self.facts.deleted.items() if key != topic_id}
+        return replace(self.facts, deleted=deleted)
+
+    def _without(self, name: str, partitions: int) -> Facts:
+        topics = dict(self.facts.topics)
+        topic = topics.pop(name)
+        if partitions:
+            topics[name] = replace(topic, partitions=partitions)
+        deleted = {**self.facts.deleted, topic.topic_id: partitions}
+        return replace(self.facts, topics=topics, deleted=deleted)
 
     def put_group_configs(self, group_id: str, configs: Configs) -> None:
         """Replace a group's configs; empty ones forget the group."""
@@ -90,33 +164,56 @@ class Catalog:
         self._write(replace(self.facts, producer_ids_end=end))
 
     def _write(self, facts: Facts) -> None:
-        topics = {
-            name: {
-                "id": topic_id_text(topic.topic_id),
-                "partitions": topic.partitions,
-                "configs": dict(topic.configs),
-            }
-            for name, topic in facts.topics.items()
-        }
-        content = {
-            "version": VERSION,
-            "cluster_id": facts.cluster_id,
-            "topics": topics,
-            "group_configs": facts.group_configs,
-            "broker_configs": facts.broker_configs,
-            "producer_ids_end": facts.producer_ids_end,
-        }
-        self._disk.write_file(self._path, json.dumps(content, indent=1).encode())
+        data = self._encoded(facts)
+        self._disk.write_file(self._path, data)
         self.facts = facts
+        self.stale = False
+        self.size = len(data)
+
+    def _encoded(self, facts: Facts) -> bytes:
+        lines = {name: self._line(name, topic) for name, topic in facts.topics.items()}
+        self._lines = lines
+        deleted = {topic_id_text(key): first for key, first in facts.deleted.items()}
+        rest = {
+            "group_configs": {key: dict(value) for key, value in facts.group_configs.items()},
+            "broker_configs": dict(facts.broker_configs),
+            "producer_ids_end": facts.producer_ids_end,
+            "deleted": deleted,
+        }
+        text = "".join(
+            [
+                f'{{\n"version": {VERSION},\n"cluster_id": {json.dumps(facts.cluster_id)},\n',
+                '"topics": {\n',
+                ",\n".join(line.text for line in lines.values()),
+                "\n}",
+                *(f',\n"{key}": {json.dumps(value)}' for key, value in rest.items()),
+            ]
+        )
+        data = text.encode()
+        return data + b',\n"crc32c": %d\n}\n' % crc32c(data)
+
+    def _line(self, name: str, topic: TopicFacts) -> _Line:
+        line = self._lines.get(name)
+        if line is not None and line.topic is topic:
+            return line
+        content = {
+            "id": topic_id_text(topic.topic_id),
+            "partitions": topic.partitions,
+            "configs": dict(topic.configs),
+        }
+        return _Line(topic, f"  {json.dumps(name)}: {json.dumps(content)}")
 
 
 def _parse(data: bytes, path: str) -> Facts:
     try:
-        content: dict[str, Any] = json.loads(data)
+        content: dict[str, Any] = json.loads(_checked(data))
         if content["version"] != VERSION:
             raise ConfigError(
                 f"{path} is of version {content['version']}; this is version {VERSION}"
             )
+        unknown = content.keys() - _KEYS
+        if unknown:
+            raise ValueError(f"nobody writes {', '.join(sorted(unknown))} there")
         return Facts(
             cluster_id=content["cluster_id"],
             topics={
@@ -130,9 +227,23 @@ def _parse(data: bytes, path: str) -> Facts:
             group_configs=content["group_configs"],
             broker_configs=content["broker_configs"],
             producer_ids_end=content["producer_ids_end"],
+            deleted={
+                parse_topic_id(key): first for key, first in content.get("deleted", {}).items()
+            },
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{path} is damaged ({error}); restore it from a backup, or make it again with "
             f"{rebuild_command(path.rpartition('/')[0])}"
         ) from error
+
+
+def _checked(data: bytes) -> bytes:
+    """The catalog without its checksum, which is right where there is one."""
+    found = _CHECKSUM.search(data)
+    if found is None:
+        return data
+    covered = data[: found.start()]
+    if crc32c(covered) != int(found[1]):
+        raise ValueError("its checksum is wrong")
+    return covered + b"}"

@@ -7,7 +7,9 @@ among the offsets and its records. Later reads do not.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+FILE_END: Final = 2**63
 
 
 class Reach(NamedTuple):
@@ -33,6 +35,11 @@ class CheckedRanges:
         if at < 0 or self._reaches[at].end < position:
             return None
         return self._reaches[at]
+
+    def next_start(self, position: int) -> int:
+        """Where the next range begins behind ``position``; past any file where there is none."""
+        at = bisect_right(self._starts, position)
+        return self._starts[at] if at < len(self._starts) else FILE_END
 
     def add(self, start: int, end: int, next_offset: int) -> None:
         """Bytes ``start`` … ``end`` (exclusive, batch boundaries) are checked."""

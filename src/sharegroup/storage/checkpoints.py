@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
+from crc32c import crc32c
+
 from sharegroup.model.environment import Disk
 from sharegroup.model.ids import TopicPartition, parse_topic_id, topic_id_text
 
@@ -16,6 +18,10 @@ RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANED: Final = "cleaner-offset-checkpoint"
 """How far compaction has gone in each partition: below it offsets may be missing."""
+CHECKSUMS: Final = ".crc32c"
+CHECKSUM_CHARACTERS: Final = 8
+FLIPPED_BITS_MAX: Final = 8
+"""One damaged character of the 22 changes six at most, and may change its neighbour's two."""
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
 PARTITION_METADATA: Final = "partition.metadata"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
@@ -26,29 +32,66 @@ LEADER_EPOCHS_CONTENT: Final = b"0\n1\n0 0\n"
 """Version 0, one entry: epoch 0 begins at offset 0. One embedded node leads for ever."""
 
 
+class DamagedCheckpoint(ValueError):
+    """A checkpoint file is not what was written."""
+
+
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint file; none when it is missing or damaged (recovery then looks at
-    everything).
+    """The offsets in a checkpoint file; none when it is missing.
+
+    Raises:
+        DamagedCheckpoint: it cannot be read, or its checksum says that it was changed.
     """
     try:
-        version, _, *lines = disk.read_file(path).decode().splitlines()
+        content = disk.read_file(path)
+    except FileNotFoundError:
+        return {}
+    known = _checksums(disk, path)
+    if known and crc32c(content) not in known:
+        raise DamagedCheckpoint(f"{path} is damaged: its checksum does not match")
+    try:
+        version, _, *lines = content.decode().splitlines()
         if version != "0":
-            return {}
+            raise DamagedCheckpoint(f"{path} is of version {version}")
         rows = [line.split() for line in lines]
         return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in rows}
-    except (FileNotFoundError, ValueError):
-        return {}
+    except ValueError as error:
+        raise DamagedCheckpoint(f"{path} is damaged: {error}") from error
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file durably."""
+    """Replace a checkpoint file durably.
+
+    Kafka's format has no checksum. Ours stands in a file beside it, which is written first and
+    holds that of the content before as well: whatever a crash leaves fits.
+    """
     rows = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
-    disk.write_file(path, "\n".join(["0", str(len(rows)), *rows, ""]).encode())
+    content = "\n".join(["0", str(len(rows)), *rows, ""]).encode()
+    before = _checksums(disk, path)[-1:]
+    lines = [f"{checksum:08x}\n" for checksum in (*before, crc32c(content))]
+    disk.write_file(path + CHECKSUMS, "".join(lines).encode())
+    disk.write_file(path, content)
+
+
+def _checksums(disk: Disk, path: str) -> list[int]:
+    """Those that the content may have; none when nobody has written them down readably."""
+    try:
+        lines = disk.read_file(path + CHECKSUMS).split()
+        return [int(line, 16) for line in lines if len(line) == CHECKSUM_CHARACTERS]
+    except (FileNotFoundError, ValueError):
+        return []
 
 
 def partition_metadata(topic_id: UUID) -> bytes:
     """The content of ``partition.metadata``."""
     return f"version: 0\ntopic_id: {topic_id_text(topic_id)}\n".encode()
+
+
+def is_same_id(found: UUID, topic_id: UUID) -> bool:
+    """Whether an id read from a file without checksum is ``topic_id``, a flipped byte at the most:
+    another topic's differs in half of its 122 random bits.
+    """
+    return (found.int ^ topic_id.int).bit_count() <= FLIPPED_BITS_MAX
 
 
 def read_topic_id(disk: Disk, folder: str) -> UUID | None:

@@ -9,18 +9,22 @@ Layout, Kafka's own where Kafka has one::
                        00000000000000000000.{log,index,timeindex,txnindex,snapshot}
     ….ID-delete/       a deleted partition on its way out
     ….ID-stray/        a partition that no topic in the catalog owns; kept, never read
+    .reserve           room for what makes room on a full disk
 
 The catalog is written before folders are made and before they are removed: a crash in between
-leaves a folder too few (made again, empty) or too many (set aside as stray), never a topic with
-another topic's records.
+leaves a folder too few (made again, empty) or too many (removed when the catalog says that its
+topic was deleted, else set aside as stray), never a topic with another topic's records.
+
+Folders are made and removed off the loop's thread, in slices. A topic is shown when all of its
+partitions are open, and no more as soon as its deletion is durable; changes of one topic wait for
+each other, those of several go on together.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -28,34 +32,29 @@ from uuid import UUID
 from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import (
     ConfigError,
-    InvalidPartitions,
     InvalidTopic,
-    KafkaStorageError,
     NotLeaderOrFollower,
-    TopicAlreadyExists,
-    UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.limits import CLIENT_TEXT_LENGTH_MAX
-from sharegroup.storage import checkpoints, rewrite
+from sharegroup.storage import checkpoints, skipping
 from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
-from sharegroup.storage.disk import SyncFailed
-from sharegroup.storage.files import write_unsynced
-from sharegroup.storage.flush import Flusher
+from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.missing_catalog import check_catalog
+from sharegroup.storage.partition_folders import PartitionFolders, slices
 from sharegroup.storage.partition_log import LocalPartitionLog
-from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
+from sharegroup.storage.partitions import Partitions
+from sharegroup.storage.recovery import LastKnown
+from sharegroup.storage.reserve import Reserve
 from sharegroup.storage.settings import LogSettings
+from sharegroup.storage.topic_changes import TopicChanges
 from sharegroup.transactions.producer_ids import ProducerIdAllocator
 
 logger = logging.getLogger(__name__)
 
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _PARTITION_FOLDER: Final = re.compile(r"(.+)-(\d+)")
-_SET_ASIDE_NAME_LENGTH: Final = 200
-"""Characters of the old name in a folder on its way out: with id and suffix it stays under the file
-system's 255.
-"""
+_CHECKPOINT_LINE_BYTES: Final = 64
 
 
 class DataFolderBusy(ConfigError):
@@ -75,6 +74,8 @@ class DataFolderSettings:
     cluster_id: str = ""
     """For a new folder; empty: a random one."""
     node_id: int = 1
+    check_partitions: Callable[[int], None] = lambda _count: None
+    """Raises ConfigError when there are more partitions in the folder than can be opened."""
 
 
 class DataFolder:
@@ -84,15 +85,23 @@ class DataFolder:
         self, environment: Environment, path: str, settings: DataFolderSettings, catalog: Catalog
     ) -> None:
         self.path = path
-        self.recovered = Recovered()
-        self.flusher = Flusher(environment.disk)
         self._environment = environment
         self._disk: Disk = environment.disk
         self._settings = settings
         self._catalog = catalog
-        self._logs: dict[TopicPartition, LocalPartitionLog] = {}
-        self._offline: dict[TopicPartition, str] = {}
-        self._changing = asyncio.Lock()
+        self._folders = PartitionFolders(environment.disk, path)
+        self._reserve = Reserve(environment.disk, path)
+        self._partitions = Partitions(
+            environment, catalog, self._folders, settings.log_settings, self._write_log_starts
+        )
+        self.failures = self._partitions.failures
+        self.flusher = self._partitions.flusher
+        self.recovered = self._partitions.recovered
+        self._logs = self._partitions.logs
+        self._offline = self._partitions.offline
+        self._changes = TopicChanges(
+            catalog, self._partitions, self._reserve, environment.new_id, self._forget_offsets
+        )
         self._producer_ids = ProducerIdAllocator(catalog.facts.producer_ids_end)
         self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
 
@@ -120,6 +129,7 @@ class DataFolder:
             check_catalog(disk, path)
             cluster_id = settings.cluster_id or topic_id_text(environment.new_id())
             folder = cls(environment, path, settings, Catalog.open(disk, path, cluster_id))
+            settings.check_partitions(folder.partition_count)
             await folder._recover()
         except BaseException:
             disk.unlock(f"{path}/.lock")
@@ -135,13 +145,33 @@ class DataFolder:
 
     @property
     def topics(self) -> Mapping[str, TopicFacts]:
-        """All topics by name."""
-        return self._catalog.facts.topics
+        """All topics by name, those that are being made not yet."""
+        return self._changes.topics
+
+    @property
+    def on_topic_changed(self) -> Callable[[str], None]:
+        """Called with its name when a topic is there, has grown, or is gone, for everybody."""
+        return self._changes.on_change
+
+    @on_topic_changed.setter
+    def on_topic_changed(self, call: Callable[[str], None]) -> None:
+        self._changes.on_change = call
+
+    @property
+    def partition_count(self) -> int:
+        """All partitions, those that are being made as well."""
+        return self._catalog.partition_count
 
     @property
     def logs(self) -> Iterable[LocalPartitionLog]:
         """The logs of all partitions that are there."""
         return self._logs.values()
+
+    def logs_of(self, topic: str) -> list[LocalPartitionLog]:
+        """The logs of the partitions of a topic that are there."""
+        numbers = range(self.topics[topic].partitions)
+        logs = [self._logs.get(TopicPartition(topic, number)) for number in numbers]
+        return [log for log in logs if log is not None]
 
     def log(self, topic: str, partition: int) -> LocalPartitionLog:
         """The log of one partition.
@@ -150,36 +180,35 @@ class DataFolder:
             UnknownTopicOrPartition: there is none.
             KafkaStorageError: it is there, but could not be opened.
         """
-        key = TopicPartition(topic, partition)
-        log = self._logs.get(key)
-        if log is None:
-            if key in self._offline:
-                raise KafkaStorageError(self._offline[key])
-            raise UnknownTopicOrPartition
-        return log
+        return self._partitions.find(TopicPartition(topic, partition))
 
     def find_log(self, key: TopicPartition) -> LocalPartitionLog | None:
         """The log of one partition, if it is there and was opened."""
         return self._logs.get(key)
 
     def set_group_configs(self, group_id: str, configs: Configs) -> None:
-        """Replace a group's configs durably; empty ones forget the group."""
-        self._catalog.put_group_configs(group_id, configs)
+        """Replace a group's configs durably; empty ones forget the group. Raises
+        KafkaStorageError.
+        """
+        with self.failures.answered("configs of a group"):
+            self._catalog.put_group_configs(group_id, configs)
 
     def set_broker_configs(self, configs: Configs) -> None:
         """Replace the broker's dynamic configs durably, and apply what they change in the logs'
-        settings.
+        settings. Raises KafkaStorageError.
         """
-        self._catalog.put_broker_configs(configs)
-        for log in self._logs.values():
-            topic = log.topic_partition.topic
-            log.configure(self._settings.log_settings(topic, self.topics[topic].configs))
+        with self.failures.answered("configs of the broker"):
+            self._catalog.put_broker_configs(configs)
+        self._partitions.configure()
 
     def next_producer_id(self) -> int:
-        """A producer id that was never given out before, crashes included."""
+        """A producer id that was never given out before, crashes included. Raises
+        KafkaStorageError.
+        """
         end = self._producer_ids.needs_block()
         if end is not None:
-            self._catalog.put_producer_ids_end(end)
+            with self.failures.answered("a producer id"):
+                self._catalog.put_producer_ids_end(end)
             self._producer_ids.claimed(end)
         return self._producer_ids.take()
 
@@ -192,16 +221,11 @@ class DataFolder:
 
         Raises:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists: as their names say.
-            KafkaStorageError: the disk failed.
+            KafkaStorageError: the disk failed; nothing is left of the topic.
         """
         check_topic_name(name)
-        async with self._changing:
-            if name in self.topics:
-                raise TopicAlreadyExists(f"Topic '{name}' already exists.")
-            if partitions < 1:
-                raise InvalidPartitions
-            facts = TopicFacts(topic_id=topic_id, partitions=partitions, configs=dict(configs))
-            await self._grow(name, facts, 0)
+        await self._changes.create(name, topic_id, partitions, configs)
+        self._fill_reserve()
 
     async def add_partitions(self, name: str, partitions: int) -> None:
         """Let a topic have ``partitions`` in all, durably.
@@ -209,83 +233,30 @@ class DataFolder:
         Raises:
             UnknownTopicOrPartition: there is no such topic.
             InvalidPartitions: it has as many already.
-            KafkaStorageError: the disk failed.
+            KafkaStorageError: the disk failed; the topic is as it was.
         """
-        async with self._changing:
-            old = self._topic(name)
-            if partitions <= old.partitions:
-                raise InvalidPartitions(
-                    f"The topic {name} currently has {old.partitions} partition(s); "
-                    f"{partitions} would not be an increase."
-                )
-            facts = TopicFacts(topic_id=old.topic_id, partitions=partitions, configs=old.configs)
-            await self._grow(name, facts, old.partitions)
+        await self._changes.grow(name, partitions)
+        self._fill_reserve()
 
     async def delete_topic(self, name: str) -> None:
         """Remove a topic and all its records. Calls on its logs get UnknownTopicOrPartition from
-        now on.
+        now on. It needs no room on the disk.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
-            KafkaStorageError: the disk failed.
+            KafkaStorageError: the disk failed; the topic is as it was.
         """
-        async with self._changing:
-            facts = self._topic(name)
-            try:
-                self._catalog.remove_topic(name)
-                keys = [TopicPartition(name, number) for number in range(facts.partitions)]
-                logs = {key: self._logs.pop(key) for key in keys if key in self._logs}
-                for key in keys:
-                    self._offline.pop(key, None)
-                for log in logs.values():
-                    log.fail(UnknownTopicOrPartition())
-                asides = [self._set_aside(key, facts.topic_id, "delete") for key in logs]
-                await self.flusher.round_over()
-                for log, aside in zip(logs.values(), asides, strict=True):
-                    log.close()
-                    self._disk.remove(aside)
-            except OSError as error:
-                raise KafkaStorageError(f"deleting {name}: {error}") from error
+        await self._changes.delete(name)
+        self._fill_reserve()
 
     def set_topic_config(self, name: str, configs: Configs) -> None:
         """Replace a topic's configs durably, and apply them to its logs.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
+            KafkaStorageError: the disk failed.
         """
-        facts = self._topic(name)
-        settings = self._settings.log_settings(name, configs)
-        self._catalog.put_topic(
-            name,
-            TopicFacts(topic_id=facts.topic_id, partitions=facts.partitions, configs=dict(configs)),
-        )
-        for key, log in self._logs.items():
-            if key.topic == name:
-                log.configure(settings)
-
-    def _topic(self, name: str) -> TopicFacts:
-        try:
-            return self.topics[name]
-        except KeyError:
-            raise UnknownTopicOrPartition from None
-
-    async def _grow(self, name: str, facts: TopicFacts, first: int) -> None:
-        """Write a topic down and open its partitions from ``first`` on."""
-        keys = [TopicPartition(name, number) for number in range(first, facts.partitions)]
-        try:
-            if any(key in known for known in self._checkpointed.values() for key in keys):
-                self.checkpoint()  # an earlier topic's start would hide this one's records
-            self._catalog.put_topic(name, facts)
-            for key in keys:
-                self._forget_leftovers(key)
-            await self._open_partitions(dict.fromkeys(keys, LastKnown()))
-        except OSError as error:
-            raise KafkaStorageError(f"creating {name}: {error}") from error
-
-    def _forget_leftovers(self, key: TopicPartition) -> None:
-        """A folder of that name from a deletion that failed half-way is not this topic's."""
-        if self._disk.exists(self._folder(key)):
-            self._set_aside(key, self._environment.new_id(), "stray")
+        self._changes.configure(name, configs)
 
     # Opening ---------------------------------------------------------------------------------
 
@@ -297,14 +268,15 @@ class DataFolder:
         self.recovered.clean = clean
         self._disk.remove(marker)
         # Durable: this write syncs the folder, and with it the marker's removal.
-        self._disk.write_file(
-            f"{self.path}/{checkpoints.META_PROPERTIES}",
-            checkpoints.meta_properties(self.facts.cluster_id, self._settings.node_id),
-        )
+        properties = checkpoints.meta_properties(self.facts.cluster_id, self._settings.node_id)
+        path = f"{self.path}/{checkpoints.META_PROPERTIES}"
+        self._reserve.spend(lambda: self._disk.write_file(path, properties))
         self._clear_folder(names)
-        points = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.RECOVERY_POINTS}")
-        starts = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.LOG_STARTS}")
-        cleaned = checkpoints.read_offsets(self._disk, f"{self.path}/{checkpoints.CLEANED}")
+        for topic_id in self.facts.deleted:
+            self._catalog.forget_deleted(topic_id)
+        points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
+        starts = self._read_checkpoint(checkpoints.LOG_STARTS)
+        cleaned = self._read_checkpoint(checkpoints.CLEANED)
         self._checkpointed = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
         await self._open_partitions(
             {
@@ -319,6 +291,15 @@ class DataFolder:
             }
         )
         self.checkpoint()
+        self._fill_reserve()
+
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """None of the offsets of a damaged file: recovery then looks at everything."""
+        try:
+            return checkpoints.read_offsets(self._disk, f"{self.path}/{name}")
+        except checkpoints.DamagedCheckpoint as error:
+            self.recovered.report(logging.ERROR, f"{error}. It is not used; the logs are looked at")
+            return {}
 
     def _clear_folder(self, names: list[str]) -> None:
         """Remove what a deletion has left, and set aside what no topic owns."""
@@ -330,87 +311,37 @@ class DataFolder:
                 continue
             key = TopicPartition(match[1], int(match[2]))
             topic = self.topics.get(key.topic)
-            found = checkpoints.read_topic_id(self._disk, self._folder(key))
+            found = checkpoints.read_topic_id(self._disk, self._folders.path_of(key))
             if (
                 topic is None
                 or key.partition >= topic.partitions
-                or found
-                not in (
-                    None,
-                    topic.topic_id,
-                )
+                or (found is not None and not checkpoints.is_same_id(found, topic.topic_id))
             ):
-                aside = self._set_aside(key, found or self._environment.new_id(), "stray")
+                if found is not None and key.partition >= self._deleted_from(found):
+                    self._disk.remove(f"{self.path}/{name}")
+                    continue
+                old, aside = self._folders.aside(key, found or self._environment.new_id(), "stray")
+                self._disk.rename(old, aside)
                 self.recovered.report(
                     logging.WARNING, f"{name} belongs to no topic and is set aside as {aside}"
                 )
 
+    def _deleted_from(self, topic_id: UUID) -> int:
+        """The first partition that was deleted of a topic."""
+        return self.facts.deleted.get(topic_id, 2**31)
+
     async def _open_partitions(self, partitions: Mapping[TopicPartition, LastKnown]) -> None:
-        unsynced: list[DiskFile] = []
-        side_files: list[DiskFile] = []
-        opened = []
-        for key, known in partitions.items():
-            try:
-                log, files, sides = self._open_partition(key, known)
-            except OSError as error:
-                self._out_of_service(key, error)
-                continue
-            unsynced += files
-            side_files += sides
-            opened.append(log)
-        failures: Mapping[str, OSError] = {}
-        if unsynced:
-            try:
-                await self._disk.sync(unsynced)
-            except SyncFailed as error:
-                failures = error.failures
-        for file in side_files:
-            file.close()
-        for log in opened:
-            failed = [each for path, each in failures.items() if path.startswith(f"{log.folder}/")]
-            if failed:
-                key = log.topic_partition
-                log.flush_failed(failed[0], partitions[key].recovery_point)
-                log.close()
-                self._out_of_service(key, failed[0])
-                continue
-            rewrite.done(self._disk, log.folder)
-            self._logs[log.topic_partition] = log
+        for some in slices(list(partitions)):
+            for opened in await self._partitions.open(some, partitions):
+                key, error = opened.wanted.key, opened.error
+                if error is None:
+                    self._logs[key] = self._partitions.log_of(opened)
+                elif lack_of(error) in (None, Lack.ROOM):  # others can make room
+                    self._offline[key] = f"{key}: {error}"
+                    self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
+                else:  # when there is enough of it, nothing is wrong with the partition
+                    raise error
         self.recovered.partitions = len(self._logs)
-
-    def _out_of_service(self, key: TopicPartition, error: OSError) -> None:
-        self._offline[key] = f"{key}: {error}"
-        self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
-
-    def _open_partition(
-        self, key: TopicPartition, known: LastKnown
-    ) -> tuple[LocalPartitionLog, list[DiskFile], list[DiskFile]]:
-        facts = self.topics[key.topic]
-        settings = self._settings.log_settings(key.topic, facts.configs)
-        folder = self._folder(key)
-        contents = open_partition(self._disk, folder, settings, known, self.recovered)
-        unsynced, side_files = contents.unsynced, contents.side_files
-        if checkpoints.read_topic_id(self._disk, folder) is None:
-            metadata: list[DiskFile] = []
-            content = checkpoints.partition_metadata(facts.topic_id)
-            write_unsynced(
-                self._disk, f"{folder}/{checkpoints.PARTITION_METADATA}", content, metadata
-            )
-            write_unsynced(
-                self._disk,
-                f"{folder}/{checkpoints.LEADER_EPOCHS}",
-                checkpoints.LEADER_EPOCHS_CONTENT,
-                metadata,
-            )
-            unsynced += metadata
-            side_files += metadata
-        log = LocalPartitionLog(
-            key, facts.topic_id, self._environment, self.flusher, settings, contents
-        )
-        log.on_start_moved = self._write_log_starts
-        if log.log_end_offset < known.recovery_point:
-            unsynced += self._skip(log, known.recovery_point, "was durable up to")
-        return log, unsynced, side_files
 
     async def give_up_offsets(self, given: Mapping[TopicPartition, int]) -> None:
         """See to it that no offset is given to a record twice: ``given`` says up to where offsets
@@ -423,28 +354,11 @@ class DataFolder:
         for key, offset in given.items():
             log = self._logs.get(key)
             if log is not None and log.failure is None and log.log_end_offset < offset:
-                files += self._skip(log, offset, "a share group has seen offsets up to")
+                skipping.report(self.recovered, key, log.log_end_offset, skipping.SEEN, offset)
+                files += log.skip_to(offset)
         if files:
             await self._disk.sync(files)
             self.checkpoint()
-
-    def _skip(self, log: LocalPartitionLog, offset: int, reason: str) -> list[DiskFile]:
-        end = log.log_end_offset
-        self.recovered.damaged_batches += 1
-        self.recovered.report(
-            logging.ERROR,
-            f"{log.topic_partition} ends at offset {end}, but {reason} {offset}: data is missing. "
-            f"Offsets {end} to {offset - 1} are given up; the next record gets offset {offset}",
-        )
-        return log.skip_to(offset)
-
-    def _folder(self, key: TopicPartition) -> str:
-        return f"{self.path}/{key}"
-
-    def _set_aside(self, key: TopicPartition, topic_id: UUID, suffix: str) -> str:
-        name = f"{key.topic[:_SET_ASIDE_NAME_LENGTH]}-{key.partition}.{topic_id.hex}-{suffix}"
-        self._disk.rename(self._folder(key), f"{self.path}/{name}")
-        return f"{self.path}/{name}"
 
     # Housekeeping ----------------------------------------------------------------------------
 
@@ -454,16 +368,50 @@ class DataFolder:
         To be called every ``log.retention.check.interval.ms``.
         """
         expired = [log for log in self._logs.values() if log.expire(now_wall_ms)]
-        if expired:  # a first file behind the log start means that one was lost
-            self._write_log_starts()
+        if expired:
+            try:  # first: a log whose first file is behind its start has lost one
+                self._reserve.spend(self._write_checkpoints)
+            except OSError as error:
+                self._trouble("retention", error)
+                return 0
         removed = sum(log.remove_expired() for log in self._logs.values())
         self.checkpoint()
         return removed
 
-    def checkpoint(self) -> None:
-        """Write recovery points and log starts where they have moved: what the next start need not
-        scan.
+    async def remove_leftovers(self) -> None:
+        """Remove what an earlier deletion could not, and write down what was taken back. To be
+        called as often as :meth:`enforce_retention`.
         """
+        await self._folders.remove_leftovers()
+        try:
+            self._catalog.write_if_stale()
+        except OSError as error:
+            self._trouble("the catalog", error)
+        self._fill_reserve()
+
+    def checkpoint(self) -> bool:
+        """Write recovery points and log starts where they have moved: what the next start need not
+        scan. False: it could not be done, and the old ones stand, which are good as well.
+        """
+        try:
+            self._write_checkpoints()
+        except OSError as error:
+            self._trouble("a checkpoint", error)
+            return False
+        return True
+
+    def _trouble(self, what: str, error: OSError) -> None:
+        if self.failures.refusal(what, error) is None:
+            logger.error("%s: %s", what, error)
+
+    def _fill_reserve(self) -> None:
+        self._reserve.fill(self._catalog.size + _CHECKPOINT_LINE_BYTES * len(self._logs))
+
+    def _forget_offsets(self, keys: Sequence[TopicPartition]) -> None:
+        if any(key in known for known in self._checkpointed.values() for key in keys):
+            self._write_checkpoints()
+
+    def _write_checkpoints(self) -> None:
         points = {key: log.recovery_point for key, log in self._logs.items()}
         self._write_checkpoint(checkpoints.RECOVERY_POINTS, points)
         self._write_log_starts()
@@ -477,7 +425,8 @@ class DataFolder:
         old = self._checkpointed.get(name, {})
         new = offsets | {key: old[key] for key in self._offline if key in old}
         if new != old:
-            checkpoints.write_offsets(self._disk, f"{self.path}/{name}", new)
+            path = f"{self.path}/{name}"
+            self._reserve.spend(lambda: checkpoints.write_offsets(self._disk, path, new))
             self._checkpointed[name] = new
 
     async def close(self) -> None:
@@ -486,28 +435,31 @@ class DataFolder:
 
         After a disk error the marker is left out, so that the next start scans.
         """
-        async with self._changing:
-            for log in self._logs.values():
-                if log.failure is None:
-                    self.flusher.request(log)
-            await self.flusher.idle()
-            try:
-                await self._write_final_files()
-            except OSError as error:
-                logger.error("%s: no clean end: %s", self.path, error)
-            for log in self._logs.values():
-                log.fail(NotLeaderOrFollower("the broker has shut down"))
-                log.close()
-            self._disk.unlock(f"{self.path}/.lock")
+        await self._changes.close()
+        for log in self._logs.values():
+            if log.failure is None:
+                self.flusher.request(log)
+        await self.flusher.idle()
+        try:
+            await self._write_final_files()
+        except OSError as error:
+            logger.error("%s: no clean end: %s", self.path, error)
+        for log in self._logs.values():
+            log.fail(NotLeaderOrFollower("the broker has shut down"))
+            log.close()
+        self._disk.unlock(f"{self.path}/.lock")
 
     async def _write_final_files(self) -> None:
-        failed = [log for log in self._logs.values() if log.failure is not None]
-        files = [file for log in self._logs.values() for file in log.write_final_files()]
-        await self._disk.sync(files)
-        for file in files:
-            file.close()
-        self.checkpoint()
-        if not failed and not self._offline:
+        unclean = self._offline or any(log.failure is not None for log in self._logs.values())
+        for some in slices(list(self._logs.values())):
+            files = [file for log in some for file in log.write_final_files()]
+            await self._disk.sync(files)
+            for file in files:
+                file.close()
+        self._write_checkpoints()
+        self._catalog.write_if_stale()
+        unsynced = [log for log in self._logs.values() if log.recovery_point < log.log_end_offset]
+        if not unclean and not unsynced:
             path = f"{self.path}/{checkpoints.CLEAN_MARKER}"
             self._disk.write_file(path, checkpoints.CLEAN_MARKER_CONTENT)
 

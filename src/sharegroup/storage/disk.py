@@ -1,8 +1,10 @@
-"""The real disk: the one module of the shell that calls ``os``.
+"""The real disk: with ``local_file`` the one place of the shell that calls ``os``.
 
-An append is whole or not at all: what a failing write has left behind is cut off again. A sync runs
-off the loop's thread, several files in parallel, and also syncs the folder of a file that this
-process has created.
+A sync runs off the loop's thread, several files in parallel, and also syncs the folder of a file
+that this process has created, once for all files of a folder.
+
+A folder that is locked is held by its descriptor, and everything in it is found from there: who
+renames it, or makes another one of its name, changes nothing for whoever holds it.
 """
 
 from __future__ import annotations
@@ -12,12 +14,18 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple, TypeVar
 
 from sharegroup.model.environment import DiskFile
+from sharegroup.storage.descriptors import CACHED_MAX
+from sharegroup.storage.local_file import Home, LocalFile, SyncNotStarted, no_memory, write_all
+
+__all__ = ["LocalDisk", "LocalFile", "SyncFailed", "SyncNotStarted"]
 
 SYNC_THREADS: Final = 4
 """Files synced at the same time: disks gain from a few, and each thread costs 8 MB of address
@@ -27,13 +35,13 @@ space.
 QUICK_SYNC_S: Final = 0.0005
 """A disk whose syncs usually take less does not make the event loop late."""
 
-_BUFFERS_MAX: Final = 512
-"""Buffers of one writev; the system's own limit is 1,024."""
+_T = TypeVar("_T")
+_A = TypeVar("_A")
 
 
 class SyncFailed(OSError):
     """Some files could not be synced: what was written to them since the last sync may be lost, for
-    ever.
+    ever, unless the error of a file is a :class:`SyncNotStarted`.
     """
 
     def __init__(self, failures: dict[str, OSError]) -> None:
@@ -42,89 +50,26 @@ class SyncFailed(OSError):
         self.failures = failures
 
 
-class LocalFile:
-    """One open file, appended to by one process only."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        flags = os.O_RDWR | os.O_APPEND
-        self.folder_dirty = False
-        try:
-            self._fd = os.open(path, flags)
-        except FileNotFoundError:
-            self._fd = os.open(path, flags | os.O_CREAT, 0o644)
-            self.folder_dirty = True
-        self._size = os.fstat(self._fd).st_size
-
-    def size(self) -> int:
-        """Bytes in the file."""
-        return self._size
-
-    def pread(self, size: int, position: int) -> bytes:
-        """Up to ``size`` bytes from ``position``; fewer only at the end of the file."""
-        data = os.pread(self._fd, size, position)
-        if len(data) == size or not data:
-            return data
-        parts = [data]
-        while data and (size := size - len(data)):
-            position += len(data)
-            data = os.pread(self._fd, size, position)
-            parts.append(data)
-        return b"".join(parts)
-
-    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
-        """Write all of it at the end, or leave the file as it was and raise OSError."""
-        buffers = [data] if isinstance(data, bytes) else data
-        total = sum(map(len, buffers))
-        try:
-            if len(buffers) <= _BUFFERS_MAX and (written := os.writev(self._fd, buffers)) == total:
-                self._size += total
-                return
-            rest = memoryview(b"".join(buffers))
-            if len(buffers) <= _BUFFERS_MAX:
-                rest = rest[written:]
-            while rest:
-                rest = rest[os.write(self._fd, rest) :]
-            self._size += total
-        except OSError:
-            os.ftruncate(self._fd, self._size)
-            raise
-
-    def truncate(self, size: int) -> None:
-        """Cut the file to ``size`` bytes."""
-        os.ftruncate(self._fd, size)
-        self._size = size
-
-    def sync(self) -> None:
-        """Block until data, size and (for a new file) name are on stable storage."""
-        if self.folder_dirty:
-            _sync_folder(os.path.dirname(self.path))
-            self.folder_dirty = False
-        if self._fd < 0:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        os.fdatasync(self._fd)
-
-    def close(self) -> None:
-        """Close; a second call does nothing."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
 class LocalDisk:
-    """``model.environment.Disk`` on the machine's file system."""
+    """``model.environment.Disk`` on the machine's file system.
 
-    def __init__(self) -> None:
+    ``files_max``: descriptors kept for files that could do without one.
+    """
+
+    def __init__(self, files_max: int = CACHED_MAX) -> None:
+        self.home = Home(files_max)
         self._pool = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="sharegroup-sync")
-        self._locks: dict[str, int] = {}
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="sharegroup-folders")
+        self._locks: dict[str, tuple[int, ...]] = {}
         self._usual_sync_s = 2 * QUICK_SYNC_S
 
     def open(self, path: str) -> LocalFile:
         """Open for reading and appending; created when missing."""
-        return LocalFile(path)
+        return LocalFile(path, self.home)
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
-        """Sync all ``files``, at most four at a time, in one thread hop per thread.
+        """Sync all ``files``, at most four at a time, in one thread hop per thread. Files that lie
+        next to each other should be of one folder.
 
         A single file on a disk that has been quick of late is synced at once, on the loop's thread:
         the way to a thread and back would take longer than the sync.
@@ -136,11 +81,15 @@ class LocalDisk:
         if len(files) == 1 and self._usual_sync_s < QUICK_SYNC_S:
             self._take_in(_sync_files(files), failures)
         else:
-            loop = asyncio.get_running_loop()
-            shares = [files[first::SYNC_THREADS] for first in range(min(SYNC_THREADS, len(files)))]
-            hops = [loop.run_in_executor(self._pool, _sync_files, share) for share in shares]
-            for hop in hops:
-                self._take_in(await hop, failures)
+            size = max(1, -(-len(files) // SYNC_THREADS))
+            shares = [files[first : first + size] for first in range(0, len(files), size)]
+            hops = [_hop(self._pool, _sync_files, share) for share in shares]
+            for share, hop in zip(shares, hops, strict=True):
+                try:
+                    self._take_in(await hop, failures)
+                except SyncNotStarted as error:
+                    failures.update((file.path, error) for file in share)
+        self.home.descriptors.trim(len(files))
         if failures:
             raise SyncFailed(failures)
 
@@ -149,73 +98,169 @@ class LocalDisk:
         failures.update(synced.failures)
         self._usual_sync_s += (synced.seconds_per_file - self._usual_sync_s) * 0.1
 
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Do blocking work on files and folders off the loop's thread, one piece at a time."""
+        return await _hop(self._worker, lambda _: work(), None)
+
     def read_file(self, path: str) -> bytes:
         """All bytes of a small file."""
-        with open(path, "rb") as file:
-            return file.read()
+        fd = self.home.open(path, os.O_RDONLY)
+        with open(fd, "rb") as file:
+            try:
+                return file.read()
+            except MemoryError as error:
+                raise no_memory(path) from error
 
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a small file durably: temporary name, fsync, rename, fsync of the folder."""
         temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_folder(os.path.dirname(path))
+        try:
+            fd = self.home.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            self._move(temporary, path)
+        except OSError:
+            self.remove(temporary)
+            raise
+        self.home.sync_folder(os.path.dirname(path))
+
+    def reserve(self, path: str, size: int) -> None:
+        """Let a file take up ``size`` bytes of the disk; nothing happens when it does already."""
+        fd = self.home.open(path, os.O_WRONLY | os.O_CREAT)
+        try:
+            missing = size - os.lseek(fd, 0, os.SEEK_END)
+            if missing > 0:
+                write_all(fd, [bytes(missing)], missing)
+        except OSError:
+            self.remove(path)
+            raise
+        finally:
+            os.close(fd)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder of that name."""
-        return os.path.exists(path)
+        return self._facts(path) is not None
 
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted."""
-        return sorted(os.listdir(path))
+        fd = self.home.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return sorted(os.listdir(fd))
+        finally:
+            os.close(fd)
 
     def make_folder(self, path: str) -> None:
         """Make a folder, with its parents, durably; nothing happens when it is there."""
-        if not os.path.isdir(path):
-            os.makedirs(path, exist_ok=True)
-            _sync_folder(os.path.dirname(os.path.abspath(path)))
+        if not self.exists(path):
+            if self.home.at(path)[1] is None:
+                os.makedirs(path, exist_ok=True)
+                self.home.sync_folder(os.path.dirname(os.path.abspath(path)))
+            else:
+                self.make_folders([path])
+
+    def make_folders(self, paths: Iterable[str]) -> None:
+        """Make folders whose parents are there, with one sync of each parent; those that are there
+        stay as they are.
+        """
+        parents = set()
+        for path in paths:
+            name, root = self.home.at(path)
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=root)
+                parents.add(os.path.dirname(path))
+        for parent in parents:
+            self.home.sync_folder(parent)
 
     def rename(self, old: str, new: str) -> None:
         """Rename durably."""
-        os.rename(old, new)
-        _sync_folder(os.path.dirname(new))
+        self.rename_all([(old, new)])
+
+    def rename_all(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Rename (old, new), with one sync of each folder for all."""
+        parents = set()
+        for old, new in pairs:
+            self._move(old, new)
+            parents.add(os.path.dirname(new))
+        for parent in parents:
+            self.home.sync_folder(parent)
 
     def remove(self, path: str) -> None:
         """Remove a file or a whole folder; nothing happens when it is gone."""
-        try:
-            if os.path.isdir(path):
-                shutil.rmtree(path)
-            else:
-                os.remove(path)
-        except FileNotFoundError:
+        facts = self._facts(path)
+        if facts is None:
             return
+        name, root = self.home.at(path)
+        remove = shutil.rmtree if stat.S_ISDIR(facts.st_mode) else os.remove
+        with suppress(FileNotFoundError):
+            self.home.descriptors.with_spare(lambda: remove(name, dir_fd=root))
+
+    def _facts(self, path: str) -> os.stat_result | None:
+        name, root = self.home.at(path)
+        try:
+            return os.stat(name, dir_fd=root)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _move(self, old: str, new: str) -> None:
+        name, root = self.home.at(old)
+        new_name, new_root = self.home.at(new)
+        os.rename(name, new_name, src_dir_fd=root, dst_dir_fd=new_root)
 
     def lock(self, path: str) -> None:
-        """Hold ``path`` as a lock file.
+        """Hold ``path`` as a lock file, and the folder that it is in: who deletes the file lets
+        nobody in. From then on the folder is found by its descriptor.
 
         Raises:
             BlockingIOError: it is held already, by another process or by this one.
         """
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        folder = os.path.dirname(path)
+        held: list[int] = []
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name, flags in ((path, os.O_RDWR | os.O_CREAT), (folder, os.O_RDONLY)):
+                held.append(os.open(name or ".", flags, 0o644))
+                _flock(held[-1], folder=name == folder)
         except OSError:
-            os.close(fd)
+            for fd in held:
+                os.close(fd)
             raise
-        self._locks[path] = fd
+        self._locks[path] = tuple(held)
+        self.home.roots[folder] = held[1]
 
     def unlock(self, path: str) -> None:
         """Give the lock back; nothing happens when it is not held."""
-        fd = self._locks.pop(path, None)
-        if fd is not None:
+        held = self._locks.pop(path, ())
+        if held:
+            del self.home.roots[os.path.dirname(path)]
+        for fd in held:
             os.close(fd)
 
     def close(self) -> None:
-        """End the sync threads."""
+        """End the threads."""
         self._pool.shutdown()
+        self._worker.shutdown()
+
+
+def _flock(fd: int, *, folder: bool) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        if not folder:  # some network file systems lock no folders; the file is locked there
+            raise
+
+
+def _hop(pool: ThreadPoolExecutor, work: Callable[[_A], _T], of: _A) -> asyncio.Future[_T]:
+    """Start ``work`` in a thread; a future with SyncNotStarted when there is none to be had."""
+    loop = asyncio.get_running_loop()
+    try:
+        return loop.run_in_executor(pool, work, of)
+    except (RuntimeError, MemoryError) as error:  # "can't start new thread"
+        none: asyncio.Future[_T] = loop.create_future()
+        none.set_exception(SyncNotStarted(errno.EAGAIN, str(error)))
+        return none
 
 
 class Synced(NamedTuple):
@@ -227,19 +272,12 @@ class Synced(NamedTuple):
 
 def _sync_files(files: Sequence[DiskFile]) -> Synced:
     failures = {}
-    started = time.perf_counter()
+    folders: dict[str, OSError | None] = {}
+    started_s = time.perf_counter()
     for file in files:
         assert isinstance(file, LocalFile), "a disk syncs its own files only"
         try:
-            file.sync()
+            file.sync(folders)
         except OSError as error:
             failures[file.path] = error
-    return Synced(failures, (time.perf_counter() - started) / max(1, len(files)))
-
-
-def _sync_folder(path: str) -> None:
-    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    return Synced(failures, (time.perf_counter() - started_s) / max(1, len(files)))

@@ -6,7 +6,8 @@ starts at once when something is dirty: what is appended while a round runs is c
 one, so under load one sync pays for many requests.
 
 A failed sync is final (fsyncgate: the kernel forgets the pages it could not write): its log goes
-out of service.
+out of service. A sync that was not even started, for want of a descriptor or a thread, has lost
+nothing: whoever waits goes on waiting, and it is tried again a moment later, until it can be.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Final, Protocol
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.histogram import Histogram
-from sharegroup.storage.disk import SyncFailed
+from sharegroup.storage.disk import SyncFailed, SyncNotStarted
+from sharegroup.storage.failures import Failures
 
 
 class Flushable(Protocol):
@@ -35,6 +37,10 @@ class Flushable(Protocol):
         """At least one of them is not, and never will be."""
         ...
 
+    def flush_postponed(self, files: Sequence[DiskFile]) -> None:
+        """The sync of these, which :meth:`begin_flush` gave, has not begun: give them again."""
+        ...
+
 
 ROUNDS_MAX: Final = 2
 """Rounds at a time: an acknowledgement's sync need not wait for a produce's, nor the reverse.
@@ -42,11 +48,19 @@ More would only split what one round does for many.
 """
 
 
+RETRY_S: Final = 0.1
+"""Until a sync that could not begin is tried again."""
+PATIENCE_S: Final = 5.0
+"""How long :meth:`Flusher.idle` waits for syncs that cannot begin."""
+
+
 class Flusher:
     """Runs the rounds of one data folder. A log is in one round at a time."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, failures: Failures) -> None:
         self._disk = disk
+        self._failures = failures
+        self._postponed: dict[Flushable, asyncio.TimerHandle] = {}
         self._dirty: dict[Flushable, None] = {}
         self._syncing: set[Flushable] = set()
         self._running: set[asyncio.Task[None]] = set()
@@ -58,6 +72,8 @@ class Flusher:
 
     def request(self, log: Flushable) -> None:
         """Flush ``log`` in the next round, with all that this turn of the loop appends."""
+        if log in self._postponed:
+            return
         if log not in self._dirty:  # else whatever lets a round begin later looks again by itself
             self._dirty[log] = None
             self._schedule()
@@ -65,12 +81,19 @@ class Flusher:
     def forget(self, log: Flushable) -> None:
         """No further round for ``log``; one that runs may still end."""
         self._dirty.pop(log, None)
+        timer = self._postponed.pop(log, None)
+        if timer is not None:
+            timer.cancel()
 
     async def idle(self) -> None:
-        """Return when no round runs and nothing is dirty."""
-        while self._dirty or self._running:
+        """Return when no round runs and nothing is dirty, but for syncs that cannot begin in all
+        that time.
+        """
+        now_s = asyncio.get_running_loop().time
+        until_s = now_s() + PATIENCE_S
+        while self._dirty or self._running or (self._postponed and now_s() < until_s):
             self._schedule()
-            await self.round_over()
+            await (self.round_over() if self._running else asyncio.sleep(RETRY_S))
 
     async def round_over(self) -> None:
         """Return when the rounds that run now have ended: no file is then being synced that nobody
@@ -116,8 +139,21 @@ class Flusher:
         self.seconds.observe(now_s() - started)
         self._syncing.difference_update(logs)
         for log, files in files_of:
-            failure = next((failures[file.path] for file in files if file.path in failures), None)
-            if failure is None:
-                log.end_flush()
-            else:
-                log.flush_failed(failure)
+            self._end(log, files, [failures[f.path] for f in files if f.path in failures])
+
+    def _end(self, log: Flushable, files: Sequence[DiskFile], failures: Sequence[OSError]) -> None:
+        lost = [error for error in failures if not isinstance(error, SyncNotStarted)]
+        if lost:
+            log.flush_failed(lost[0])
+        elif failures:
+            self._failures.refusal("a sync", failures[0])
+            log.flush_postponed(files)
+            self._dirty.pop(log, None)
+            loop = asyncio.get_running_loop()
+            self._postponed[log] = loop.call_later(RETRY_S, self._retry, log)
+        else:
+            log.end_flush()
+
+    def _retry(self, log: Flushable) -> None:
+        del self._postponed[log]
+        self.request(log)

@@ -12,11 +12,9 @@ failed, or whose topic is deleted, answers every call with the same error from t
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final
 from uuid import UUID
 
 from sharegroup.model.environment import DiskFile, Environment
@@ -24,10 +22,18 @@ from sharegroup.model.errors import KafkaError, KafkaStorageError, OffsetOutOfRa
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction, Appended, DamagedOffsets, ReadBatches
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import lookup, producer_snapshot, producers, retention, rewrite, segments
+from sharegroup.storage import (
+    lookup,
+    producer_snapshot,
+    producers,
+    retention,
+    rewrite,
+    segments,
+    skipping,
+)
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.contents import LogContents, LogStatistics
-from sharegroup.storage.damage import Damage
+from sharegroup.storage.failures import Failures, remove_half_made
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import Segment
@@ -39,8 +45,6 @@ from sharegroup.storage.waiters import Waiters
 from sharegroup.wire.batch import BatchHeader, parse_headers
 
 logger = logging.getLogger(__name__)
-
-DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalPartitionLog:
@@ -56,6 +60,7 @@ class LocalPartitionLog:
         flusher: Flusher,
         settings: LogSettings,
         contents: LogContents,
+        failures: Failures,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -64,9 +69,7 @@ class LocalPartitionLog:
         self.on_advance: Callable[[LocalPartitionLog], None] | None = None
         """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
-        """Called when :meth:`delete_records` has moved the log start, before it answers: to make
-        that durable.
-        """
+        """Makes durable that :meth:`delete_records` has moved the log start; raises OSError."""
         self._environment = environment
         self._flusher = flusher
         self._segments = contents.segments
@@ -80,6 +83,7 @@ class LocalPartitionLog:
         self._closing: list[DiskFile] = []
         self._waiters = Waiters()
         self._visible_by_system = 0
+        self._failures = failures
         self._failure: KafkaError | None = None
 
     # Offsets ---------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ class LocalPartitionLog:
                 stamped(batches, headers, self._end, self.leader_epoch, append_time)
             )
         except OSError as error:
-            raise self._write_failed(error) from error
+            raise self._disk_failed(error) from error
         base_offset = self._end
         for header in headers:
             max_timestamp = header.max_timestamp if append_time < 0 else append_time
@@ -213,8 +217,7 @@ class LocalPartitionLog:
             write_unsynced(disk, path, snapshot, files)
             segment = Segment(disk, self.folder, self._end, self.settings.index_interval_bytes)
         except OSError:
-            for file in files:
-                file.close()
+            remove_half_made(disk, files)
             raise
         segment.durable = False
         if self._recovery_point < self._end:
@@ -270,6 +273,10 @@ class LocalPartitionLog:
         durable = min(self._recovery_point, durable_offset)
         rewrite.mark(self._environment.disk, self.folder, self._segments, durable)
         self.fail(KafkaStorageError(f"{self.topic_partition}: sync failed: {error}"))
+
+    def flush_postponed(self, files: Sequence[DiskFile]) -> None:
+        """The sync has not begun: the next round has these files again."""
+        self._unsynced = [*files[:-1], *self._unsynced]
 
     def _end_mark(self) -> Mark:
         segment = self._segments[-1]
@@ -364,13 +371,20 @@ class LocalPartitionLog:
             raise OffsetOutOfRange(f"records up to {offset} cannot be deleted, {self}")
         if offset > self._log_start:
             try:
-                self._log_start = offset
-                if self.on_start_moved is not None:
-                    self.on_start_moved(self)
+                self._move_start(offset)
                 self._remove_segments()
             except OSError as error:
                 raise self._disk_failed(error) from error
         return self._log_start
+
+    def _move_start(self, offset: int) -> None:
+        old, self._log_start = self._log_start, offset
+        try:
+            if self.on_start_moved is not None:
+                self.on_start_moved(self)
+        except OSError:
+            self._log_start = old
+            raise
 
     def expire(self, now_ms: int) -> bool:
         """Move the log start past what ``retention.ms`` and ``retention.bytes`` take; whether there
@@ -387,7 +401,7 @@ class LocalPartitionLog:
             if count == len(self._segments):
                 self._roll()
         except OSError as error:
-            self._write_failed(error)
+            self._disk_failed(error)
             return False
         count = retention.removable(self._segments, count, self._durable())
         if count:
@@ -399,41 +413,30 @@ class LocalPartitionLog:
         try:
             return 0 if self._failure is not None else self._remove_segments()
         except OSError as error:
-            self._write_failed(error)
+            self._disk_failed(error)
             return 0
 
     def _remove_segments(self) -> int:
         below = retention.below(self._segments, self._log_start)
         count = retention.removable(self._segments, below, self._durable())
         for _ in range(count):
-            self._segments.pop(0).remove()
+            self._segments[0].remove()
+            self._segments.pop(0)
         return count
 
     def _durable(self) -> int:
         return min(self._recovery_point, self._visible.offset)
 
     def skip_to(self, next_offset: int) -> list[DiskFile]:
-        """Give up the offsets up to ``next_offset``: the log has lost its tail, and offsets that
-        were given to records once must not name others. The caller must sync what is returned
-        before anything is appended.
+        """Give up the offsets up to ``next_offset`` (:mod:`sharegroup.storage.skipping`). The
+        caller must sync what is returned before anything is appended.
         """
-        last = self._segments[-1]
-        lost = Damage(last.size, last.size, self._end, next_offset - 1)
-        last.quarantine.add([lost])
-        last.next_offset = self._end = self._recovery_point = next_offset
-        files: list[DiskFile] = []
-        last.write_indexes(files)
-        self._closing += files
-        segment = Segment(
-            self._environment.disk,
-            self.folder,
-            next_offset,
-            self.settings.index_interval_bytes,
-            last.offsets.sparse_below,
-        )
-        self._segments.append(segment)
+        sides: list[DiskFile] = []
+        file = skipping.skip(self._environment.disk, self._segments, next_offset, sides)
+        self._closing += sides
+        self._end = self._recovery_point = next_offset
         self._visible = self._flushing = self._end_mark()
-        return [*files, segment.file]
+        return [*sides, file]
 
     # Ending ----------------------------------------------------------------------------------
 
@@ -486,22 +489,12 @@ class LocalPartitionLog:
         self._producers.check_invariants()
 
     def __repr__(self) -> str:
-        offsets = f"{self._log_start} ≤ {self._visible.offset} ≤ {self._end}"
-        return f"<log {self.topic_partition}: {offsets}>"
+        start, visible, end = self._log_start, self._visible.offset, self._end
+        return f"<log {self.topic_partition}: {start} ≤ {visible} ≤ {end}>"
 
     def _check_in_service(self) -> None:
         if self._failure is not None:
             raise type(self._failure)(self._failure.message)
 
-    def _write_failed(self, error: OSError) -> KafkaStorageError:
-        """A full disk refuses this write; anything else ends the log's service."""
-        segment = self._segments[-1]
-        if error.errno in DISK_FULL and segment.file.size() == segment.size:
-            logger.error("%s: the disk is full, the append is refused", self.topic_partition)
-            return KafkaStorageError(f"{self.topic_partition}: {error.strerror}")
-        return self._disk_failed(error)
-
     def _disk_failed(self, error: OSError) -> KafkaStorageError:
-        failure = KafkaStorageError(f"{self.topic_partition}: {error}")
-        self.fail(failure)
-        return failure
+        return self._failures.of_log(self, error)

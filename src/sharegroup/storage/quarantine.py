@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from typing import Final
 
 from sharegroup.model.environment import Disk
@@ -25,9 +26,9 @@ class Quarantine:
 
     def at(self, offset: int) -> Damage | None:
         """The damage that took ``offset`` away."""
-        for damage in self.damages:
-            if damage.first_offset <= offset <= damage.last_offset:
-                return damage
+        found = bisect_right(self.damages, offset, key=lambda damage: damage.first_offset) - 1
+        if found >= 0 and offset <= self.damages[found].last_offset:
+            return self.damages[found]
         return None
 
     def search(

@@ -38,6 +38,7 @@ from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
 from sharegroup.storage.settings import LogSettings
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
+from sharegroup.wire.markers import is_control, is_transactional
 
 logger = logging.getLogger(__name__)
 
@@ -295,11 +296,39 @@ def _load_transactions(
             continue
         try:
             segment.load_transactions()
-        except ValueError as error:
+            _check_markers(segment)
+        except (CorruptMessage, ValueError) as error:
             logger.warning("%s is made again: %s", segment.path + TRANSACTION_INDEX, error)
             segment.forget_transactions()
             bad.append(segment)
     return bad
+
+
+def _check_markers(segment: Segment) -> None:
+    """Hold a transaction index against the log: the marker of each entry, and its first batch where
+    that is in the segment.
+
+    Raises:
+        ValueError, CorruptMessage: the log does not bear an entry out.
+    """
+    before = segment.base_offset - 1
+    for entry in segment.transactions.entries:
+        if not before < entry.last_offset < segment.next_offset:
+            raise ValueError(f"a marker at offset {entry.last_offset}")
+        before = entry.last_offset
+        marker = _header_at(segment, entry.last_offset)
+        if not is_control(marker) or marker.producer_id != entry.producer_id:
+            raise ValueError(f"no marker of producer {entry.producer_id} at {entry.last_offset}")
+        if not 0 <= entry.first_offset <= entry.last_offset:
+            raise ValueError(f"a transaction that begins at offset {entry.first_offset}")
+        if entry.first_offset >= segment.base_offset:
+            first = _header_at(segment, entry.first_offset)
+            if first.producer_id != entry.producer_id or not is_transactional(first):
+                raise ValueError(f"no transaction begins at offset {entry.first_offset}")
+
+
+def _header_at(segment: Segment, offset: int) -> BatchHeader:
+    return parse_header(segment.file.pread(HEADER_BYTES, segment.position_of(offset)))
 
 
 def _load_producers(

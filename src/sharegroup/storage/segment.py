@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
-from sharegroup.model.errors import CorruptMessage, InvalidRecord
-from sharegroup.storage.batch_reader import BatchReader, Offsets
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.storage.batch_reader import UNREADABLE, BatchReader, Offsets
 from sharegroup.storage.checked import CheckedRanges
 from sharegroup.storage.damage import BrokenBatch, Damage
 from sharegroup.storage.files import write_unsynced
@@ -36,7 +36,7 @@ HINTS_MAX: Final = 64
 WALK_BYTES: Final = 16 * 1024
 """Bytes read at once when walking headers: four index intervals."""
 TRANSACTION_INDEX: Final = ".txnindex"
-_SUFFIXES: Final = (".log", ".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
+_SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
 
 class _Place(NamedTuple):
@@ -79,6 +79,12 @@ class Segment:
         """What lies behind was written, and checked, by this process."""
         if self.size == 0:
             self.indexes.begin()
+
+    def following(self, disk: Disk, base_offset: int) -> Segment:
+        """The next segment of the log, with the same settings; its file is made."""
+        folder = self.path.rpartition("/")[0]
+        interval = self.indexes.interval_bytes
+        return Segment(disk, folder, base_offset, interval, self.offsets.sparse_below)
 
     # Appending -------------------------------------------------------------------------------
 
@@ -292,22 +298,32 @@ class Segment:
                     position = reach.end
                     continue
                 expected = reach.next_offset
-            header = self._checked_batch(view[position - start :], position, expected)
-            after, expected = position + header.length, header.last_offset + 1
-            self._checked.add(position, after, expected)
-            position = after
+            limit = min(end, self._checked.next_start(position))
+            position = self._check_run(view, start, _Place(position, expected), limit)
 
-    def _checked_batch(self, view: memoryview, position: int, expected: int) -> BatchHeader:
+    def _check_run(self, view: memoryview, start: int, place: _Place, limit: int) -> int:
+        """Check batches, none of which is checked, up to ``limit`` or past it; where they end."""
+        first, expected = place
+        position, end_offset = first, self.next_offset
+        check, follows = self.offsets.check, self.offsets.follows
         try:
-            header = parse_header(view)
-            if header.length > len(view):
-                raise CorruptMessage(f"{header.length} bytes are not there")
-            if not self.offsets.follows(header, expected) or header.last_offset >= self.next_offset:
-                raise CorruptMessage(f"it begins at offset {header.base_offset}, not {expected}")
-            self.offsets.check(header, view[: header.length])
-        except (CorruptMessage, InvalidRecord) as error:
+            while position < limit:
+                at = position - start
+                header = parse_header(view, at)
+                batch = view[at : at + header.length]
+                if len(batch) < header.length:
+                    raise CorruptMessage(f"{header.length} bytes are not there")
+                if not follows(header, expected) or header.last_offset >= end_offset:
+                    raise CorruptMessage(f"it begins at {header.base_offset}, not at {expected}")
+                check(header, batch)
+                position += header.length
+                expected = header.last_offset + 1
+        except UNREADABLE as error:
             raise BrokenBatch(position, error) from error
-        return header
+        finally:
+            if position > first:
+                self._checked.add(first, position, expected)
+        return position
 
     # Files -----------------------------------------------------------------------------------
 
@@ -347,7 +363,15 @@ class Segment:
         self.file.close()
 
     def remove(self) -> None:
-        """Close and delete all files of the segment."""
+        """Close and delete all files of the segment.
+
+        Raises:
+            OSError: the log file cannot be removed; then nothing has changed.
+        """
+        self._disk.remove(self.path + ".log")
         self.close()
-        for suffix in _SUFFIXES:
-            self._disk.remove(self.path + suffix)
+        for suffix in _SIDE_SUFFIXES:
+            try:
+                self._disk.remove(self.path + suffix)
+            except OSError as error:
+                logger.warning("%s stays: %s", self.path + suffix, error)

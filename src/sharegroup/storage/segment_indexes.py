@@ -43,7 +43,7 @@ class SegmentIndexes:
     def __init__(self, disk: Disk, log: IndexedLog, interval_bytes: int) -> None:
         self._disk = disk
         self._log = log
-        self._interval_bytes = interval_bytes
+        self.interval_bytes = interval_bytes
         self._unindexed_bytes = 0
         self._dropped = 0
         self._loaded: tuple[OffsetIndex, TimeIndex] | None = None
@@ -60,7 +60,7 @@ class SegmentIndexes:
         offsets, times = self.both
         relative = last_offset - self._log.base_offset
         times.saw(timestamp, relative)
-        if self._unindexed_bytes > self._interval_bytes:
+        if self._unindexed_bytes > self.interval_bytes:
             offsets.append(relative, position)
             times.mark()
             self._unindexed_bytes = 0
@@ -74,7 +74,7 @@ class SegmentIndexes:
 
     def index_next(self) -> None:
         """Make an entry for the next batch whatever the interval (the first one after a damage)."""
-        self._unindexed_bytes = self._interval_bytes + 1
+        self._unindexed_bytes = self.interval_bytes + 1
 
     # Looking up ------------------------------------------------------------------------------
 
@@ -145,6 +145,8 @@ class SegmentIndexes:
 
     def _bears_out(self, entry: OffsetEntry) -> bool:
         """Whether the log has the batch that an offset index entry says."""
+        if not 0 <= entry.position < self._log.size:
+            return False
         try:
             header = parse_header(self._log.file.pread(HEADER_BYTES, entry.position))
         except CorruptMessage:

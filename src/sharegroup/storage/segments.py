@@ -61,10 +61,12 @@ def aborted(
 
 
 def damaged(segments: Sequence[Segment], log_start: int) -> list[DamagedOffsets]:
-    """The offsets at or after ``log_start`` that cannot be read, ascending, each range once."""
+    """The offsets that cannot be read, ascending: at or after ``log_start``, or lost with files
+    right before it.
+    """
     return [
         DamagedOffsets(damage.first_offset, damage.last_offset)
         for segment in segments
         for damage in segment.quarantine.damages
-        if damage.offsets > 0 and damage.last_offset >= log_start
+        if damage.offsets > 0 and damage.last_offset >= min(log_start, segment.base_offset - 1)
     ]

@@ -46,6 +46,8 @@ class LogSettings:
     index_interval_bytes: int = 4096
     producer_expiration_ms: int = 86_400_000
     flush_policy: FlushPolicy = FlushPolicy.DURABLE
+    compacted: bool = False
+    """``cleanup.policy`` has the word compact: every record needs a key."""
 
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= SEGMENT_BYTES_MAX:

@@ -11,7 +11,9 @@ from sharegroup.wire.batch import (
     STAMPED_BYTES,
     BatchHeader,
     append_time_header,
+    remade_header,
     stamped_prefix,
+    states_max_timestamp,
 )
 
 
@@ -23,21 +25,25 @@ def stamped(
     append_time_ms: int,
 ) -> list[bytes | memoryview]:
     """Buffers for one write. ``append_time_ms`` is -1 under CreateTime, where the CRC stays as it
-    is.
+    is, unless the producer's largest timestamp is not the one in ``headers`` (Kafka class
+    LogValidator sets it right).
     """
     view = memoryview(batches)
     buffers: list[bytes | memoryview] = []
     start = 0
     for header in headers:
         end = start + header.length
-        if append_time_ms < 0:
-            buffers.append(stamped_prefix(header, base_offset, leader_epoch))
-            buffers.append(view[start + STAMPED_BYTES : end])
-        else:
-            batch = view[start:end]
+        batch = view[start:end]
+        if append_time_ms >= 0:
             buffers.append(
                 append_time_header(batch, header, base_offset, leader_epoch, append_time_ms)
             )
+            buffers.append(batch[HEADER_BYTES:])
+        elif states_max_timestamp(header, batch):
+            buffers.append(stamped_prefix(header, base_offset, leader_epoch))
+            buffers.append(batch[STAMPED_BYTES:])
+        else:
+            buffers.append(remade_header(batch, header, base_offset, leader_epoch))
             buffers.append(batch[HEADER_BYTES:])
         base_offset += header.last_offset_delta + 1
         start = end

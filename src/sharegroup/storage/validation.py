@@ -1,8 +1,9 @@
 """What a producer's record set must be before it is appended (Kafka classes UnifiedLog,
 LogValidator).
 
-Only headers and CRCs are looked at. Kafka takes one batch per partition and request; several are
-taken here too, as long as no idempotent producer sent them.
+Headers, CRCs, and every record: a batch whose contents lie would stop whoever reads it, and with it
+the queue. Kafka takes one batch per partition and request; several are taken here too, as long as
+no idempotent producer sent them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from sharegroup.model.errors import (
     RecordListTooLarge,
     UnsupportedCompressionType,
 )
+from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX
+from sharegroup.records.check import walk_records
+from sharegroup.records.verdict import TIMELESS, Walked
 from sharegroup.storage.settings import LogSettings, TimestampType
 from sharegroup.wire.batch import (
     COMPRESSION_MASK,
     CONTROL,
+    LOG_APPEND_TIME,
     TRANSACTIONAL,
     BatchHeader,
+    Buffer,
     check_crc,
     parse_headers,
 )
@@ -31,11 +37,40 @@ COMPRESSION_TYPE_MAX: Final = 4
 NO_TIMESTAMP: Final = -1
 
 
-def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[BatchHeader]:
-    """The headers of a record set that may be appended. ``now_ms`` is wall-clock time.
+class WalkedBatches(bytes):
+    """Batches whose records were walked before (:func:`walk_batches`), so that
+    :func:`check_batches` does not do it."""
+
+    walks: list[Walked]
+
+
+def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) -> WalkedBatches:
+    """Walk the records of all batches, whatever else is wrong with these; all compressed ones
+    together may unpack to ``bytes_max``.
 
     Raises:
-        CorruptMessage: magic, length or CRC is wrong.
+        CorruptMessage, InvalidRecord, UnsupportedCompressionType: as
+            :func:`sharegroup.records.check.check_records`.
+    """
+    walked = WalkedBatches(batches)
+    walked.walks = []
+    view = memoryview(batches)
+    start, room = 0, bytes_max
+    for header in parse_headers(batches):
+        one = walk_records(header, view[start : start + header.length], bytes_max=room)
+        walked.walks.append(one)
+        start += header.length
+        if header.attributes & COMPRESSION_MASK:
+            room -= one.position
+    return walked
+
+
+def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[BatchHeader]:
+    """The headers of a record set that may be appended, with the largest timestamp that a record
+    has, whatever the producer says it is. ``now_ms`` is wall-clock time.
+
+    Raises:
+        CorruptMessage: magic, length or CRC is wrong, or the records cannot be read.
         MessageTooLarge, RecordListTooLarge: over ``max.message.bytes``, over the segment size.
         InvalidRecord, InvalidTimestamp, UnsupportedCompressionType, InvalidTxnState: as their names
             say.
@@ -49,25 +84,54 @@ def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[Ba
             f"which exceeds the maximum configured segment size of {settings.segment_bytes}."
         )
     if len(headers) == 1:
-        _check_batch(headers[0], settings, now_ms)
-        check_crc(batches)
-        return headers
+        return [_checked(headers[0], batches, settings, now_ms, _walk(batches, 0))]
     view = memoryview(batches)
+    checked = []
     start = 0
-    for header in headers:
+    for at, header in enumerate(headers):
         if header.producer_id >= 0:
             raise InvalidRecord("an idempotent producer sends one batch per partition and request")
-        _check_batch(header, settings, now_ms)
-        check_crc(view[start : start + header.length])
+        batch = view[start : start + header.length]
+        checked.append(_checked(header, batch, settings, now_ms, _walk(batches, at)))
         start += header.length
-    return headers
+    return checked
 
 
-def _check_batch(header: BatchHeader, settings: LogSettings, now_ms: int) -> None:
+def _walk(batches: bytes, at: int) -> Walked | None:
+    return batches.walks[at] if isinstance(batches, WalkedBatches) else None
+
+
+def _checked(
+    header: BatchHeader, batch: Buffer, settings: LogSettings, now_ms: int, walked: Walked | None
+) -> BatchHeader:
+    """What costs least is looked at first."""
+    _check_header(header, settings)
+    check_crc(batch)
+    if walked is None:
+        walked = walk_records(header, batch)
+    if walked.keyless and settings.compacted:
+        raise InvalidRecord(
+            f"Compacted topic cannot accept message without key: {walked.keyless} records have none"
+        )
+    if settings.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return header
+    timeless = (walked.earliest_ms, walked.latest_ms) == TIMELESS
+    if not timeless:
+        _check_times(walked, settings, now_ms)
+    latest = NO_TIMESTAMP if timeless else max(NO_TIMESTAMP, walked.latest_ms)
+    return header if latest == header.max_timestamp else header._replace(max_timestamp=latest)
+
+
+def _check_header(header: BatchHeader, settings: LogSettings) -> None:
     if header.length > settings.max_message_bytes:
         raise MessageTooLarge(
             f"The record batch size is {header.length} bytes, "
             f"which exceeds the maximum configured value of {settings.max_message_bytes}."
+        )
+    if header.base_offset != 0:
+        raise InvalidRecord(
+            f"The baseOffset of the record batch in the append should be 0, "
+            f"but it is {header.base_offset}"
         )
     if header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
         raise InvalidRecord(
@@ -88,16 +152,16 @@ def _check_batch(header: BatchHeader, settings: LogSettings, now_ms: int) -> Non
             f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "
             f"in record batch with producerId {header.producer_id}"
         )
-    if settings.timestamp_type is TimestampType.CREATE_TIME:
-        _check_timestamps(header, settings, now_ms)
+    if attributes & LOG_APPEND_TIME:
+        raise InvalidTimestamp("Producer should not set timestamp type to LogAppendTime")
 
 
-def _check_timestamps(header: BatchHeader, settings: LogSettings, now_ms: int) -> None:
+def _check_times(walked: Walked, settings: LogSettings, now_ms: int) -> None:
     earliest = now_ms - settings.timestamp_before_max_ms
     latest = now_ms + settings.timestamp_after_max_ms
-    for timestamp in (header.base_timestamp, header.max_timestamp):
-        if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
+    for timestamp in (walked.earliest_ms, walked.latest_ms):
+        if not earliest <= timestamp <= latest:
             raise InvalidTimestamp(
-                f"Timestamp {timestamp} of a batch is out of range: it should be within "
+                f"Timestamp {timestamp} of a record is out of range: it should be within "
                 f"[{earliest}, {latest}]"
             )

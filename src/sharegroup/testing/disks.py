@@ -6,7 +6,7 @@ nowhere: the next broker has another disk object by then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from sharegroup.model.environment import Disk, DiskFile
@@ -45,7 +45,7 @@ class _MortalFile(LocalFile):
     """A file that a dead broker can no longer change."""
 
     def __init__(self, path: str, disk: FolderDisk) -> None:
-        super().__init__(path)
+        super().__init__(path, disk.home)
         self._disk = disk
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
@@ -58,10 +58,10 @@ class _MortalFile(LocalFile):
         if not self._disk.dead:
             super().truncate(size)
 
-    def sync(self) -> None:
+    def sync(self, folders: dict[str, OSError | None] | None = None) -> None:
         """Block until it is on stable storage."""
         if not self._disk.dead:
-            super().sync()
+            super().sync(folders)
 
 
 class FolderDisk(LocalDisk):
@@ -101,10 +101,20 @@ class FolderDisk(LocalDisk):
         if not self.dead:
             super().make_folder(path)
 
-    def rename(self, old: str, new: str) -> None:
+    def make_folders(self, paths: Iterable[str]) -> None:
+        """Make folders, with one sync for all."""
+        if not self.dead:
+            super().make_folders(paths)
+
+    def rename_all(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Rename durably."""
         if not self.dead:
-            super().rename(old, new)
+            super().rename_all(pairs)
+
+    def reserve(self, path: str, size: int) -> None:
+        """Let a file take up room."""
+        if not self.dead:
+            super().reserve(path, size)
 
     def remove(self, path: str) -> None:
         """Remove a file or a whole folder."""

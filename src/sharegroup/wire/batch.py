@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
+from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.wire.compression import decompress
 
@@ -47,6 +47,8 @@ _AFTER_CRC = struct.Struct(">hiqqqhii")
 _BOUNDS = struct.Struct(">qi4xb6xi")
 _STAMP = struct.Struct(">qii")
 _CRC = struct.Struct(">I")
+_MAX_TIMESTAMP = struct.Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
 
 
 class BatchHeader(NamedTuple):
@@ -206,13 +208,27 @@ def stamped_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> 
 def append_time_header(
     batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int
 ) -> bytes:
-    """The whole 61-byte header under LogAppendTime: both timestamps set, CRC made again (Kafka
-    class LogValidator)."""
+    """The whole 61-byte header under LogAppendTime: type and largest timestamp set, CRC made again
+    (Kafka class LogValidator)."""
+    header = header._replace(
+        attributes=header.attributes | LOG_APPEND_TIME, max_timestamp=append_time_ms
+    )
+    return remade_header(batch, header, base_offset, leader_epoch)
+
+
+def states_max_timestamp(header: BatchHeader, batch: Buffer) -> bool:
+    """``batch`` has the largest timestamp that ``header`` has."""
+    (stated,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
+    return bool(stated == header.max_timestamp)
+
+
+def remade_header(batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:
+    """The 61 bytes that say what ``header`` says, with the CRC of the records in ``batch``."""
     after_crc = _AFTER_CRC.pack(
-        header.attributes | LOG_APPEND_TIME,
+        header.attributes,
         header.last_offset_delta,
         header.base_timestamp,
-        append_time_ms,
+        header.max_timestamp,
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
@@ -282,6 +298,7 @@ def decode_batch(data: Buffer) -> Iterator[tuple[int, int, bytes | None, bytes |
 
     Raises:
         CorruptMessage: a header, a compressed block or a record is not what it claims to be.
+        UnsupportedCompressionType: there is no such codec.
     """
     position = 0
     for header in parse_headers(data):
@@ -289,17 +306,8 @@ def decode_batch(data: Buffer) -> Iterator[tuple[int, int, bytes | None, bytes |
         position += header.length
         codec = header.attributes & COMPRESSION_MASK
         if codec:
-            records = _decompressed(codec, records)
+            records = bytes(decompress(codec, records))
         yield from _decode_records(header, records)
-
-
-def _decompressed(codec: int, records: bytes) -> bytes:
-    try:
-        return decompress(codec, records)
-    except UnsupportedCompressionType:
-        raise
-    except Exception as error:  # each codec library has exceptions of its own
-        raise CorruptMessage(f"the compressed records cannot be read: {error}") from error
 
 
 def _decode_records(

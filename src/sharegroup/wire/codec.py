@@ -22,6 +22,12 @@ from uuid import UUID
 
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import NULL_TOPIC_ID
+from sharegroup.model.limits import (
+    ACKNOWLEDGE_TYPES_MAX,
+    ARRAY_LENGTH_MAX,
+    STRING_BYTES_MAX,
+    TAGGED_FIELDS_MAX,
+)
 from sharegroup.wire.schema import FieldSchema, Message, element_schema
 
 M = TypeVar("M", bound=Message)
@@ -119,6 +125,10 @@ def _short() -> None:
     raise MalformedMessage("a length points past the end of the message")
 
 
+def _many(count: int) -> None:
+    raise MalformedMessage(f"{count} elements, tagged fields or bytes of a string are too many")
+
+
 def _null(name: str) -> None:
     raise MalformedMessage(f"{name} is null, which this version does not allow")
 
@@ -195,7 +205,7 @@ def reader(kind: type[Message], version: int, flexible: bool) -> Reader:
 
 def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     source = _Source()
-    source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null)
+    source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many)
     source.add(0, "def function(d, p):")
     plain, tagged = _layout(kind, version, flexible)
     values = {f.name: source.name(f.default) for f in _fields(kind)}
@@ -270,6 +280,8 @@ def _read_field(
         _read_elements(source, v, n, schema, version, flexible, indent + 1)
         return v
     source.add(indent + 1, f"e = p + {n}", "if e > len(d): _short()")
+    if schema.kind == "string":
+        source.add(indent + 1, f"if {n} > {STRING_BYTES_MAX}: _many({n})")
     chunk = 'str(d[p:e], "utf-8")' if schema.kind == "string" else "d[p:e]"
     source.add(indent + 1, f"{v} = {chunk}; p = e")
     return v
@@ -279,18 +291,31 @@ def _read_elements(
     source: _Source, v: str, n: str, schema: FieldSchema, version: int, flexible: bool, indent: int
 ) -> None:
     element = schema.element
+    most = ARRAY_LENGTH_MAX
     if isinstance(element, str) and element in FORMATS:
         code, size = FORMATS[element]
         unpack = source.name(struct.unpack_from)
+        most = ACKNOWLEDGE_TYPES_MAX if element == "i8" else most
+        # A count before the letter, not letters: `struct` keeps the formats that it has met.
+        values = f"list({unpack}(f'>{{{n}}}{code}', d, p))"
+        if element == "i8":
+            values = f"list(memoryview(d)[p : p + {n}].cast('b'))"
+        elif element == "uuid":
+            values = f"[_uuid(d[x : x + 16]) for x in range(p, p + {n} * 16, 16)]"
         source.add(
             indent,
             f"if p + {n} * {size} > len(d): _short()",
-            f"{v} = list({unpack}('>' + {code!r} * {n}, d, p)); p += {n} * {size}",
+            f"if {n} > {most}: _many({n})",
+            f"{v} = {values}; p += {n} * {size}",
         )
-        if element == "uuid":
-            source.add(indent, f"{v} = [_uuid(x) for x in {v}]")
         return
-    source.add(indent, f"if {n} > len(d) - p: _short()", f"{v} = []", f"for _ in range({n}):")
+    source.add(
+        indent,
+        f"if {n} > len(d) - p: _short()",
+        f"if {n} > {most}: _many({n})",
+        f"{v} = []",
+        f"for _ in range({n}):",
+    )
     if isinstance(element, str):
         x = _read_field(source, "an element", element_schema(schema), version, flexible, indent + 1)
     else:
@@ -310,6 +335,7 @@ def _read_tags(source: _Source, tagged: list[Any], values: dict[str, str], versi
         1,
         "n = d[p]; p += 1",
         "if n > 127: n, p = _u(d, p - 1)",
+        f"if n > {TAGGED_FIELDS_MAX}: _many(n)",
         "for _ in range(n):",
         "    t, p = _u(d, p)",
         "    s, p = _u(d, p)",
@@ -324,7 +350,7 @@ def _read_tags(source: _Source, tagged: list[Any], values: dict[str, str], versi
 
 def _tag_reader(name: str, schema: FieldSchema, version: int) -> Callable[[bytes, int], Any]:
     source = _Source()
-    source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null)
+    source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many)
     source.add(0, "def function(d, p):")
     if schema.kind in FORMATS:
         packer = struct.Struct(">" + FORMATS[schema.kind][0])
@@ -427,8 +453,9 @@ def _write_elements(
     element = schema.element
     if isinstance(element, str) and element in FORMATS:
         pack = source.name(struct.pack)
-        values = "(x.bytes for x in v)" if element == "uuid" else "v"
-        source.add(indent, f"w({pack}('>' + {FORMATS[element][0]!r} * len(v), *{values}))")
+        code = FORMATS[element][0]
+        pack_all = f"w({pack}(f'>{{len(v)}}{code}', *v))"
+        source.add(indent, "w(b''.join([x.bytes for x in v]))" if element == "uuid" else pack_all)
     elif isinstance(element, str):
         source.add(indent, "for v in v:")
         _write_field(source, "an element", element_schema(schema), version, flexible, indent + 1)

@@ -1,64 +1,137 @@
 """The codecs that a record batch may name in its attributes (Kafka class CompressionType).
 
-Used only where the broker itself must look into a batch; batches that pass through stay compressed.
+Unpacking is bounded by what comes out, whatever the data claims: memory by
+``DECOMPRESSED_BATCH_BYTES_MAX``, and with it the time.
 """
 
 from __future__ import annotations
 
-import zlib
-from typing import Final
+import mmap
+from typing import Any, Final
 
 import cramjam
 
 from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
+from sharegroup.model.limits import COMPRESSED_BLOCKS_MAX, DECOMPRESSED_BATCH_BYTES_MAX
 
 GZIP: Final = 1
 SNAPPY: Final = 2
 LZ4: Final = 3
 ZSTD: Final = 4
 
+Buffer = bytes | bytearray | memoryview
+
+_CODECS: Final[dict[int, Any]] = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}
+_ROOM_MIN: Final = 64 * 1024
+_ROOM_RATIO: Final = 8
+"""The first try has room for this many times the compressed bytes; few batches need a second."""
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
-_GZIP_WINDOW: Final = 31
-RECORDS_BYTES_MAX: Final = 256 * 1024 * 1024
-"""No batch that we look into may unpack to more: what a gzip bomb costs us at most."""
+_SNAPPY_RATIO_MAX: Final = 22
+"""A byte of snappy says at most 21.3: a copy of 64 takes three."""
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+_LZ4_BLOCK_CHECKSUM: Final = 0x10
+_LZ4_CONTENT_SIZE: Final = 0x08
+_LZ4_CONTENT_CHECKSUM: Final = 0x04
+_LZ4_DICTIONARY: Final = 0x01
 
 
-def decompress(codec: int, data: bytes) -> bytes:
+def decompress(
+    codec: int, data: Buffer, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+) -> bytes | memoryview:
     """The plain records of a compressed batch.
+
+    Frames one after the other are one stream, as Java reads them; lz4 has one frame only, for that
+    is all that Java reads. Bytes behind the last frame are damage.
 
     Raises:
         UnsupportedCompressionType: there is no such codec.
-        Exception: the codec's own error where the data is damaged.
+        CorruptMessage: the data is damaged, or unpacks to more than ``bytes_max``.
     """
-    if codec == GZIP:
-        return _gunzip(data)
     if codec == SNAPPY:
-        return _unsnappy(data)
+        return _unsnappy(bytes(data), bytes_max)
+    if codec not in _CODECS:
+        raise UnsupportedCompressionType(f"there is no compression type {codec}")
     if codec == LZ4:
-        return bytes(cramjam.lz4.decompress(data))
-    if codec == ZSTD:
-        return bytes(cramjam.zstd.decompress(data))
-    raise UnsupportedCompressionType(f"there is no compression type {codec}")
+        _check_lz4_frame(data)
+    room = min(bytes_max, max(_ROOM_MIN, _ROOM_RATIO * len(data)))
+    plain = bytearray(room)
+    try:
+        size = _CODECS[codec].decompress_into(data, plain)
+    except cramjam.DecompressionError as error:
+        if room >= bytes_max:
+            raise _unreadable(error, bytes_max) from error
+        return _in_large_room(codec, data, bytes_max)
+    return memoryview(plain)[:size]
 
 
-def _gunzip(data: bytes) -> bytes:
-    unzipper = zlib.decompressobj(_GZIP_WINDOW)
-    plain = unzipper.decompress(data, RECORDS_BYTES_MAX)
-    if unzipper.unconsumed_tail:
-        raise CorruptMessage(f"a batch unpacks to more than {RECORDS_BYTES_MAX} bytes")
-    return plain
+def _in_large_room(codec: int, data: Buffer, bytes_max: int) -> memoryview:
+    """The second and last try. Pages that are not written cost nothing, so that a batch which is
+    only damaged takes as little here as before."""
+    plain = mmap.mmap(-1, max(bytes_max, 1))
+    try:
+        size = _CODECS[codec].decompress_into(data, plain)
+    except cramjam.DecompressionError as error:
+        plain.close()
+        raise _unreadable(error, bytes_max) from error
+    return memoryview(plain)[:size]
 
 
-def _unsnappy(data: bytes) -> bytes:
+def _unreadable(error: Exception, bytes_max: int) -> CorruptMessage:
+    return CorruptMessage(
+        f"the compressed records cannot be read, or are more than {bytes_max} bytes: {error}"
+    )
+
+
+def _unsnappy(data: bytes, bytes_max: int) -> bytes:
     """Java's producers frame snappy blocks as xerial does; librdkafka may send one bare block."""
     if not data.startswith(_XERIAL_MAGIC):
-        return bytes(cramjam.snappy.decompress_raw(data))
-    blocks = []
+        return _snappy_block(data, bytes_max)
+    blocks: list[bytes] = []
+    size = 0
     position = _XERIAL_HEADER_BYTES
     while position < len(data):
-        size = int.from_bytes(data[position : position + 4], "big")
+        if data.startswith(_XERIAL_MAGIC, position):  # streams one after the other
+            position += _XERIAL_HEADER_BYTES
+            continue
+        length = int.from_bytes(data[position : position + 4], "big")
         position += 4
-        blocks.append(bytes(cramjam.snappy.decompress_raw(data[position : position + size])))
-        position += size
+        if length > len(data) - position or len(blocks) >= COMPRESSED_BLOCKS_MAX:
+            raise CorruptMessage("a snappy block is cut off, or there are too many of them")
+        block = _snappy_block(data[position : position + length], bytes_max - size)
+        position += length
+        size += len(block)
+        blocks.append(block)
+    if position != len(data):
+        raise CorruptMessage("a snappy stream is cut off")
     return b"".join(blocks)
+
+
+def _snappy_block(data: bytes, bytes_max: int) -> bytes:
+    """One raw block. It claims its size, and is believed only as far as it can be true."""
+    try:
+        claimed = cramjam.snappy.decompress_raw_len(data)
+        if claimed > min(bytes_max, _SNAPPY_RATIO_MAX * len(data)):
+            raise CorruptMessage(f"a snappy block of {len(data)} bytes claims to hold {claimed}")
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise _unreadable(error, bytes_max) from error
+
+
+def _check_lz4_frame(data: Buffer) -> None:
+    """There is one frame and nothing behind it; what is in its blocks is for the codec to judge."""
+    flags = data[4] if len(data) > 4 and data[:4] == _LZ4_MAGIC else None
+    if flags is None:
+        raise CorruptMessage("the compressed records are no lz4 frame")
+    position = 7 + 8 * bool(flags & _LZ4_CONTENT_SIZE) + 4 * bool(flags & _LZ4_DICTIONARY)
+    checksum = 4 * bool(flags & _LZ4_BLOCK_CHECKSUM)
+    for _ in range(COMPRESSED_BLOCKS_MAX):
+        size = int.from_bytes(data[position : position + 4], "little") & 0x7FFF_FFFF
+        position += 4
+        if not size or position > len(data):
+            break
+        position += size + checksum
+    else:
+        raise CorruptMessage(f"an lz4 frame of more than {COMPRESSED_BLOCKS_MAX} blocks")
+    if position + 4 * bool(flags & _LZ4_CONTENT_CHECKSUM) != len(data):
+        raise CorruptMessage("an lz4 frame does not end where its batch does")

@@ -7,11 +7,11 @@ Sans-IO: bytes in, frames out; the broker's and the client's connections use the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sharegroup.model.errors import MalformedMessage
-from sharegroup.model.limits import FRAME_BYTES_MAX
+from sharegroup.model.limits import FRAME_BYTES_MAX, TAGGED_FIELDS_MAX
 from sharegroup.wire.apis import APIS, Api
 from sharegroup.wire.codec import encode, read_uvarint
 from sharegroup.wire.schema import Message
@@ -19,58 +19,105 @@ from sharegroup.wire.schema import Message
 _LENGTH = struct.Struct(">i")
 _REQUEST = struct.Struct(">hhih")
 _REQUEST_FIXED = struct.Struct(">hhi")
+_KIND = struct.Struct(">hh")
 _NULL_STRING = struct.pack(">h", -1)
+_CHUNK_BYTES = 65_536
 
 
 class FrameSplitter:
-    """Cuts a byte stream into frames.
+    """Cuts a byte stream into frames, one at a time, when somebody wants the next one.
 
     Args:
         frame_bytes_max: a frame that claims to be longer is refused.
+        check: called with API key, version and length of a request frame that has begun and is not
+            there yet; it raises MalformedMessage for one that would not be taken when it is whole.
     """
 
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        check: Callable[[int, int, int], None] | None = None,
+    ) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._head = b""  # the beginning of a length
-        self._chunks: list[bytes] = []  # the beginning of a frame, and how much of it is missing
-        self._missing = 0
+        self._check = check
+        self._data = b""  # what came, and from where on it is not cut yet
+        self._at = 0
+        self.pending = False
+        """Whether there may be a frame to cut."""
+        self._chunks: list[bytes] = []  # the beginning of a frame
+        self.missing = 0
+        """Bytes of the frame that has begun, if it is known that one has, that did not come yet."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take what the socket gave; yield each whole frame (without its length).
+        """:meth:`add`, then each whole frame."""
+        self.add(data)
+        while (frame := self.next_frame()) is not None:
+            yield frame
+
+    def add(self, data: bytes) -> None:
+        """Take what the socket gave."""
+        if self.missing:
+            part = data[: self.missing]
+            self.missing -= len(part)
+            if len(self._chunks[-1]) + len(part) <= _CHUNK_BYTES:
+                self._chunks[-1] += part  # of many small pieces each would cost more than its bytes
+            else:
+                self._chunks.append(part)
+            data = data[len(part) :]
+        rest = self._data[self._at :] if self._at < len(self._data) else b""
+        self._data, self._at = rest + data if rest else data, 0
+        self.pending = not self.missing
+
+    def next_frame(self) -> bytes | None:
+        """The next frame (without its length); None when it is not whole yet.
 
         Raises:
-            MalformedMessage: a length is negative or over the limit; the caller must close the
-                connection.
+            MalformedMessage: a length is negative or over the limit, or ``check`` refuses the
+                frame; the caller must close the connection.
         """
-        position = 0
-        if self._missing:
-            if len(data) < self._missing:
-                self._chunks.append(data)
-                self._missing -= len(data)
-                return
-            position, self._missing = self._missing, 0
-            self._chunks.append(data[:position])
-            frame = b"".join(self._chunks)  # the one copy of a long frame
-            self._chunks.clear()
-            yield frame
-        elif self._head:
-            data = self._head + data
-        size = len(data)
-        while size - position >= 4:
-            (length,) = _LENGTH.unpack_from(data, position)
-            if not 0 <= length <= self._frame_bytes_max:
-                raise MalformedMessage(
-                    f"a frame of {length} bytes; the limit is {self._frame_bytes_max}"
-                )
-            position += 4
-            if size - position < length:
-                self._chunks.append(data[position:])
-                self._missing = length - (size - position)
-                position = size
-                break
-            yield data[position : position + length]
-            position += length
-        self._head = data[position:]
+        if self._chunks:
+            return self._whole()
+        if self._at == len(self._data):
+            self.pending = False
+            return None
+        data, at = self._data, self._at
+        left = len(data) - at - _LENGTH.size
+        if left < 0:
+            self.pending = False
+            return None
+        (length,) = _LENGTH.unpack_from(data, at)
+        if not 0 <= length <= self._frame_bytes_max:
+            raise MalformedMessage(
+                f"a frame of {length} bytes; the limit is {self._frame_bytes_max}"
+            )
+        if left < length:
+            self.pending = False
+            self._begin(length, left)
+            return None
+        at += _LENGTH.size
+        self._at = at + length
+        self.pending = self._at < len(data)
+        return data[at : self._at]
+
+    def _begin(self, length: int, left: int) -> None:
+        """A frame has begun that is not whole; wait for its first bytes, which say what it is."""
+        if left < min(length, _KIND.size):
+            return
+        start = len(self._data) - left
+        if self._check is not None and length >= _KIND.size:
+            key, version = _KIND.unpack_from(self._data, start)
+            self._check(key, version, length)
+        self._chunks.append(self._data[start:])
+        self.missing = length - left
+        self._data, self._at = b"", 0
+
+    def _whole(self) -> bytes | None:
+        if self.missing:
+            return None
+        frame = b"".join(self._chunks)  # the one copy of a long frame
+        self._chunks.clear()
+        self.pending = self._at < len(self._data)
+        return frame
 
 
 class RequestHeader(NamedTuple):
@@ -108,6 +155,8 @@ def parse_request_header(frame: bytes) -> RequestHeader:
 
 def _skip_tags(frame: bytes, position: int) -> int:
     count, position = read_uvarint(frame, position)
+    if count > TAGGED_FIELDS_MAX:
+        raise MalformedMessage(f"{count} tagged fields; {TAGGED_FIELDS_MAX} are the most")
     for _ in range(count):
         _, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)
@@ -115,6 +164,22 @@ def _skip_tags(frame: bytes, position: int) -> int:
         if position > len(frame):
             raise MalformedMessage("a tagged field points past the end of the request")
     return position
+
+
+def first_string(data: bytes, position: int) -> str:
+    """The string in the newer (compact) encoding at ``position``; empty where it is null.
+
+    Raises:
+        MalformedMessage: there is none.
+    """
+    try:
+        size, position = read_uvarint(data, position)
+        end = position + max(size - 1, 0)
+        if end > len(data):
+            raise MalformedMessage("a name points past the end of the request")
+        return str(data[position:end], "utf-8")
+    except (IndexError, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"a name cannot be read: {error}") from error
 
 
 def request_frame(

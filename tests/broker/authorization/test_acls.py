@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharegroup.broker.authorization.access import KEPT_MAX, Access
+from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
 from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.resources import (
@@ -22,6 +22,7 @@ from sharegroup.model.errors import (
     GroupAuthorizationFailed,
     TopicAuthorizationFailed,
 )
+from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 HEADER = ",".join(COLUMNS)
 HERE = "127.0.0.1"
@@ -158,7 +159,7 @@ def test_authorized_operations_are_bits() -> None:
 def test_ever_new_names_do_not_spoil_the_answers_kept() -> None:
     decides = authorizer("ALLOW,User:alice,*,READ,TOPIC,jobs,LITERAL")
     access = alice(decides)
-    for number in range(KEPT_MAX + 10):
+    for number in range(AUTHORIZER_ANSWERS_MAX + 10):
         assert not access.allows(Operation.READ, topic(f"made-up-{number}"))
     assert access.allows(Operation.READ, topic("jobs"))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
 from sharegroup.broker.authorization.resources import (
@@ -16,12 +15,10 @@ from sharegroup.broker.authorization.resources import (
     group,
     topic,
 )
+from sharegroup.broker.counters import NowAndThen
+from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 logger = logging.getLogger("sharegroup.authorizer")
-
-KEPT_MAX: Final = 10_000
-"""Answers kept for one connection; beyond it we ask anew, so that a client that names ever new
-topics costs time and not memory."""
 
 
 class Access:
@@ -31,11 +28,16 @@ class Access:
     all under :class:`AllowAll`.
     """
 
-    __slots__ = ("_authorizer", "_free", "_kept", "_told", "host", "principal")
+    __slots__ = ("_authorizer", "_free", "_kept", "_now_and_then", "_told", "host", "principal")
 
     def __init__(
-        self, authorizer: Authorizer | None = None, principal: str = ANONYMOUS, host: str = ""
+        self,
+        authorizer: Authorizer | None = None,
+        principal: str = ANONYMOUS,
+        host: str = "",
+        now_and_then: NowAndThen | None = None,
     ) -> None:
+        self._now_and_then = now_and_then
         self._authorizer = authorizer or AllowAll()
         self._free = isinstance(self._authorizer, AllowAll)
         self._kept: dict[tuple[Operation, Resource], bool] = {}
@@ -55,7 +57,7 @@ class Access:
         answer = self._kept.get((operation, resource))
         if answer is None:
             answer = self._authorizer.authorize(self.principal, self.host, operation, resource)
-            if len(self._kept) >= KEPT_MAX:
+            if len(self._kept) >= AUTHORIZER_ANSWERS_MAX:
                 self._kept.clear()
             self._kept[operation, resource] = answer
         return answer
@@ -78,19 +80,25 @@ class Access:
             raise REFUSALS[resource.type]
 
     def _tell(self, operation: Operation, resource: Resource) -> None:
-        """Log a refusal in the words of Kafka's authorizer, each once for a connection."""
+        """Log a refusal in the words of Kafka's authorizer: each once for a connection, and of all
+        that are alike one now and then."""
         if (operation, resource) in self._told:
             return
-        if len(self._told) >= KEPT_MAX:
+        if len(self._told) >= AUTHORIZER_ANSWERS_MAX:
             self._told.clear()
         self._told.add((operation, resource))
+        kind = f"{self.principal} {operation.name} {resource.type.name}"
+        left_out = self._now_and_then.due(kind) if self._now_and_then else ""
+        if left_out is None:
+            return
         logger.info(
-            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s",
+            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s%s",
             self.principal,
             operation.name,
             self.host,
             resource.type.name,
             resource.name,
+            left_out,
         )
 
     def require_topic(self, operation: Operation, name: str) -> None:

@@ -272,6 +272,7 @@ def check_broker(config: BrokerConfig) -> None:
     sessions, size = "group.share.max.share.sessions", "group.share.max.size"
     if config.integer(sessions) < config.integer(size):
         _must_not_be_less(sessions, size)
+    _check_queued(config)
     _check_access(config)
     check_plaintext(
         config.listeners, parse_protocols(config.names("listener.security.protocol.map"))
@@ -282,6 +283,13 @@ def check_broker(config: BrokerConfig) -> None:
         raise InvalidConfig("advertised.listeners: there are more of them than listeners")
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:
         raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _check_queued(config: BrokerConfig) -> None:
+    """The longest request must find room, as in Kafka; the default makes room by itself."""
+    queued, longest = "queued.max.request.bytes", "socket.request.max.bytes"
+    if queued in config.set_by_somebody and 0 < config.integer(queued) < config.integer(longest):
+        _must_not_be_less(queued, longest)
 
 
 def _check_access(config: BrokerConfig) -> None:

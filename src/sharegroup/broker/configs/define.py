@@ -39,6 +39,7 @@ def long(
     doc: str,
     *,
     synonyms: tuple[str, ...] = (),
+    departs: str = "",
     dynamic: bool = False,
 ) -> ConfigDef:
     """A 64-bit number; None as the default means "not set"."""
@@ -49,6 +50,7 @@ def long(
         minimum=minimum,
         doc=doc,
         synonyms=synonyms,
+        departs=departs,
         dynamic=dynamic,
     )
 

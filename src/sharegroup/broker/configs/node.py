@@ -104,12 +104,33 @@ NODE_CONFIGS: Final = (
         1,
         "The largest request accepted, in bytes; a larger one closes the connection.",
     ),
+    long(
+        "queued.max.request.bytes",
+        134_217_728,
+        None,
+        "Bytes of requests that have come and are not answered, over all connections; at so many "
+        "nothing further is read, and connections that hold room and do not move are closed. At "
+        "least socket.request.max.bytes; 0 or less: no bound.",
+        departs="what clients claim must not fill the memory: 128 MiB hold the longest request and "
+        "many of the usual size (Kafka: -1, no bound)",
+        dynamic=True,
+    ),
+    long(
+        "queued.max.response.bytes",
+        134_217_728,
+        None,
+        "Bytes of answers that their clients do not read, over all connections. From a quarter of "
+        "it on fetches get smaller answers; at all of it the slowest readers are closed. 0 or "
+        "less: no bound. Not a Kafka setting.",
+        dynamic=True,
+    ),
     integer("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
     integer(
         "max.connections",
         2**31 - 1,
         0,
-        "Connections open at once; one more is closed as soon as it is made.",
+        "Connections open at once; one more is closed as soon as it is made. There are never "
+        "more than the process has file descriptors for, beside those for its partitions.",
         dynamic=True,
     ),
     integer(

@@ -46,7 +46,7 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "cleanup.policy",
             ("delete",),
             "delete: retention applies. compact: nothing is deleted (and nothing is compacted "
-            "yet).",
+            "yet), and every record needs a key.",
             choices=("compact", "delete"),
             synonyms=("log.cleanup.policy",),
         ),
@@ -198,7 +198,8 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
     def word(name: str) -> str:
         return format_value(topic_value(name, overrides, broker))
 
-    deletes = "delete" in word("cleanup.policy").split(",")
+    policies = word("cleanup.policy").split(",")
+    deletes = "delete" in policies
     return LogSettings(
         segment_bytes=number("internal.segment.bytes") or number("segment.bytes"),
         segment_ms=number("segment.ms"),
@@ -211,6 +212,7 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         index_interval_bytes=number("index.interval.bytes"),
         producer_expiration_ms=broker.integer("producer.id.expiration.ms"),
         flush_policy=FlushPolicy(word("flush.policy")),
+        compacted="compact" in policies,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
@@ -24,6 +25,8 @@ from sharegroup.wire.messages.delete_topics import (
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
+
+logger = logging.getLogger("sharegroup.broker")
 
 
 async def delete_topics(
@@ -66,12 +69,21 @@ async def _delete(
         if broker.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
         await broker.topics.delete(topic)
-        broker.share_partitions.drop_topic(topic.topic_id)
+    except KafkaError as error:
+        return _refused(wanted, error)
+    await _forget(broker, topic)
+    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+
+
+async def _forget(broker: Broker, topic: Topic) -> None:
+    """Let groups forget a topic that is deleted, whatever comes of this: what cannot be written now
+    is forgotten when groups are loaded again."""
+    broker.share_partitions.drop_topic(topic.topic_id)
+    try:
         await broker.groups.topic_deleted(topic.topic_id)
         await broker.state.forget_missing_topics()  # of groups that other nodes coordinate
     except KafkaError as error:
-        return _refused(wanted, error)
-    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+        logger.warning("groups could not forget %s yet: %s", topic.name, error)
 
 
 def _find(broker: Broker, wanted: DeleteTopicState) -> Topic:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.context import RequestContext
-from sharegroup.broker.record_states import RECORD_STATES_MAX, add_record_states
+from sharegroup.broker.record_states import add_record_states
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.limits import RECORD_STATES_MAX
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.messages.describe_share_group_offsets import (
     DamagedOffsets,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.authorization.resources import topic as topic_resource
@@ -14,6 +14,7 @@ from sharegroup.model.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from sharegroup.model.limits import DESCRIBED_PARTITIONS_MAX
 from sharegroup.wire.messages.describe_topic_partitions import (
     CursorResponse,
     DescribeTopicPartitionsRequest,
@@ -24,9 +25,6 @@ from sharegroup.wire.messages.describe_topic_partitions import (
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
-
-PARTITIONS_MAX: Final = 2_000
-"""Kafka's max.request.partition.size.limit."""
 
 
 async def describe_topic_partitions(
@@ -51,7 +49,7 @@ async def describe_topic_partitions(
             raise InvalidRequest("a cursor's partition cannot be negative")
         names = [name for name in names if name >= cursor.topic_name]
         first = cursor.partition_index
-    left = min(request.response_partition_limit, PARTITIONS_MAX)
+    left = min(request.response_partition_limit, DESCRIBED_PARTITIONS_MAX)
     if left <= 0:
         raise InvalidRequest("the partition limit of a response must be positive")
     response = DescribeTopicPartitionsResponse(next_cursor=None)

@@ -44,8 +44,11 @@ async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) 
     with broker.waiters.watch(ids, context.connection) as waiter:
         while True:
             last_look = asyncio.get_running_loop().time() >= until or broker.stopping
-            parts, size, failed = await _look(broker, request, wanted, context)
-            if size >= request.min_bytes or failed or last_look or not wanted:
+            most = min(broker.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
+            bytes_max = min(request.max_bytes, most)
+            bytes_min = request.min_bytes if request.min_bytes <= most else 1
+            parts, size, failed = await _look(broker, request, wanted, context, bytes_max)
+            if size >= bytes_min or failed or last_look or not wanted:
                 return _response(wanted, parts)
             await waiter.wait(until)
             if not broker.is_connected(context.connection):
@@ -60,13 +63,16 @@ def _topic_id(broker: Broker, topic: FetchTopic) -> UUID:
 
 
 async def _look(
-    broker: Broker, request: FetchRequest, wanted: Wanted, context: RequestContext
+    broker: Broker,
+    request: FetchRequest,
+    wanted: Wanted,
+    context: RequestContext,
+    bytes_max: int,
 ) -> tuple[list[PartitionData], int, bool]:
     """One pass: the partitions' data, bytes in all, whether any has an error."""
     parts = []
     size = 0
     failed = False
-    bytes_max = min(request.max_bytes, broker.configs.broker.integer("fetch.max.bytes"))
     committed = request.isolation_level == READ_COMMITTED
     for topic, partition in wanted:
         part = PartitionData(partition_index=partition.partition, records=b"")

@@ -39,8 +39,6 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
-logger = logging.getLogger("sharegroup.broker")
-
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
@@ -118,7 +116,9 @@ def _changed(
 ) -> dict[str, str]:
     """``current`` after the request's operations."""
     table = TABLES[resource.resource_type]
-    configs = [replace(config, name=_todays(table, config.name)) for config in resource.configs]
+    configs = [
+        replace(config, name=_todays(broker, table, config.name)) for config in resource.configs
+    ]
     names = [config.name for config in configs]
     if len(set(names)) != len(names):
         raise InvalidRequest("Error due to duplicate config keys")
@@ -128,12 +128,13 @@ def _changed(
     return changed
 
 
-def _todays(table: ConfigTable, name: str) -> str:
+def _todays(broker: Broker, table: ConfigTable, name: str) -> str:
     """The setting that is meant: names of KIP drafts are understood, with a warning."""
     today = table.today(name)
     if today is None:
         return name
-    logger.warning("%s is the name of a draft; it is %s today", name, today)
+    sentence = f"{name} is the name of a draft; it is {today} today"
+    broker.counters.say(logging.WARNING, "draft_names", sentence)
     return today
 
 

@@ -119,13 +119,14 @@ def _session(
 def _wish(
     broker: Broker, request: ShareFetchRequest, session: ShareSession, context: RequestContext
 ) -> FetchWish:
-    bytes_max = min(request.max_bytes, broker.configs.broker.integer("fetch.max.bytes"))
+    most = min(broker.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
+    bytes_max = min(request.max_bytes, most)
     return FetchWish(
         group_id=session.group_id,
         member_id=session.member_id,
         partitions=session.rotated(),
         bytes_max=bytes_max,
-        bytes_min=min(request.min_bytes, bytes_max),
+        bytes_min=min(request.min_bytes, bytes_max) if request.min_bytes <= most else 1,
         wait_ms=request.max_wait_ms,
         records_max=request.max_records,
         batch_size=request.batch_size,

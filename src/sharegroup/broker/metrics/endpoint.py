@@ -16,15 +16,13 @@ from sharegroup.broker.metrics.exposition import Exposition
 from sharegroup.broker.metrics.lag import LagReader
 from sharegroup.broker.metrics.metric import Sample
 from sharegroup.broker.metrics.node import LoopLag
+from sharegroup.model.limits import SCRAPE_REQUEST_BYTES_MAX, SCRAPE_SECONDS_MAX
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 logger = logging.getLogger("sharegroup.broker")
 
-REQUEST_BYTES_MAX: Final = 16_384
-"""A scraper's request is a few hundred bytes."""
-REQUEST_SECONDS_MAX: Final = 10
 PATH: Final = "/metrics"
 GROUPS_AT_ONCE: Final = 100
 """Groups, or share partitions, read before requests get their turn."""
@@ -49,7 +47,7 @@ class MetricsEndpoint:
         """
         endpoint = cls(broker)
         server = await asyncio.start_server(
-            endpoint._serve, host or None, port, limit=REQUEST_BYTES_MAX
+            endpoint._serve, host or None, port, limit=SCRAPE_REQUEST_BYTES_MAX
         )
         endpoint._server = server
         endpoint._loop_lag.start()
@@ -91,7 +89,7 @@ class MetricsEndpoint:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(REQUEST_SECONDS_MAX):
+            async with asyncio.timeout(SCRAPE_SECONDS_MAX):
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 writer.write(await self._answer(head))
                 await writer.drain()

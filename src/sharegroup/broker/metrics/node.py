@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.broker.metrics.metric import Sample, gauge, histogram
+from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
 from sharegroup.model.histogram import Histogram
+from sharegroup.storage.failures import Lack
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
@@ -44,8 +45,22 @@ LOG_DAMAGED: Final = gauge(
     "Offsets of each partition that are damaged or missing on disk, as far as they are known.",
     labels=("topic", "partition"),
 )
+DISK_REFUSALS: Final = counter(
+    "sharegroup_disk_refusals",
+    "What the disk was asked for and could not do for now, by what there was too little of: room, "
+    "descriptors, memory. Each was answered with a retriable error, or tried again.",
+    labels=("lack",),
+)
 
-METRICS: Final = (FLUSH_SECONDS, LOOP_LAG, LOGS, FAILED_LOGS, LOG_END, LOG_DAMAGED)
+METRICS: Final = (
+    FLUSH_SECONDS,
+    LOOP_LAG,
+    LOGS,
+    FAILED_LOGS,
+    LOG_END,
+    LOG_DAMAGED,
+    DISK_REFUSALS,
+)
 
 SAMPLE_EVERY_S: Final = 0.1
 
@@ -84,6 +99,8 @@ def read(broker: Broker, lag: LoopLag) -> Iterator[Sample]:
     logs = list(broker.folder.logs)
     yield LOGS.of(len(logs))
     yield FAILED_LOGS.of(sum(log.failure is not None for log in logs))
+    for lack in Lack:
+        yield DISK_REFUSALS.of(broker.folder.failures.refused[lack], lack)
     for log in logs:
         topic, partition = log.topic_partition
         yield LOG_END.of(log.log_end_offset, topic, str(partition))

@@ -67,6 +67,23 @@ IDLE_CLOSED: Final = counter(
     "Connections closed after connections.max.idle.ms.",
     kafka="kafka.server:type=socket-server-metrics expired-connections-killed-count",
 )
+DROPPED: Final = counter(
+    "sharegroup_connections_dropped",
+    "Connections closed because memory was short and they did not move, by what was short: room "
+    "for requests (queued.max.request.bytes) or for answers (queued.max.response.bytes).",
+    labels=("memory",),
+)
+REQUEST_MEMORY: Final = gauge(
+    "sharegroup_request_memory_bytes",
+    "Bytes of requests that have come and are not answered, and room kept for unfinished ones.",
+    unit="bytes",
+    kafka="kafka.network:type=SocketServer,name=MemoryPoolUsed",
+)
+RESPONSE_MEMORY: Final = gauge(
+    "sharegroup_response_memory_bytes",
+    "Bytes of answers that their clients have not read.",
+    unit="bytes",
+)
 PRODUCE_BYTES: Final = counter(
     "sharegroup_produce_bytes",
     "Bytes of record batches appended.",
@@ -134,6 +151,9 @@ METRICS: Final = (
     ACCEPTED,
     REFUSED,
     IDLE_CLOSED,
+    DROPPED,
+    REQUEST_MEMORY,
+    RESPONSE_MEMORY,
     PRODUCE_BYTES,
     PRODUCE_REQUESTS,
     FETCH_BYTES,
@@ -163,6 +183,8 @@ def read(broker: Broker) -> Iterator[Sample]:
         yield RESPONSE_BYTES.of(requests.response_bytes, api)
     yield from _counted(broker)
     yield CONNECTIONS.of(len(broker.connections))
+    yield REQUEST_MEMORY.of(broker.connections.requests.used)
+    yield RESPONSE_MEMORY.of(broker.connections.answers.used)
     yield from _topics(broker)
 
 
@@ -171,6 +193,8 @@ def _counted(broker: Broker) -> Iterator[Sample]:
     yield MALFORMED.of(counts.get(("malformed_requests", ""), 0))
     yield ACCEPTED.of(counts.get(("connections", ""), 0))
     yield IDLE_CLOSED.of(counts.get(("connections_idle_closed", ""), 0))
+    for memory in ("request", "response"):
+        yield DROPPED.of(counts.get(("connections_dropped", f"{memory} memory"), 0), memory)
     for (name, label), count in counts.items():
         if name == "request_errors":
             yield ERRORS.of(count, *label.split(" ", 1))

@@ -1,0 +1,142 @@
+"""`python -m benchmarks.greedy_client ATTACK HOST:PORT TOPIC`: a client that takes all it can get,
+until it is killed. It prints a line when it is at work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID
+
+from sharegroup.client.admin import Admin
+from sharegroup.wire import apis
+from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.framing import request_frame
+from sharegroup.wire.messages import fetch, produce
+from sharegroup.wire.messages import share_acknowledge as ack
+from sharegroup.wire.messages.api_versions import ApiVersionsRequest
+from sharegroup.wire.messages.metadata import MetadataRequest
+from sharegroup.wire.schema import Message
+
+MIB = 1 << 20
+SETTLED_S = 1.5
+STAY = threading.Event()
+"""Nobody sets it: this process is killed."""
+
+
+class Target:
+    """Who is attacked: an address and a topic with large records."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.address = (host, int(port))
+        self.topic = topic
+        self.topic_id = asyncio.run(self._topic_id(bootstrap))
+
+    async def _topic_id(self, bootstrap: str) -> UUID:
+        async with Admin(bootstrap) as admin:
+            return (await admin.describe_topics(self.topic))[self.topic].topic_id
+
+    def connect(self) -> socket.socket:
+        """A connection whose first request is answered."""
+        peer = socket.create_connection(self.address)
+        peer.sendall(frame(apis.API_VERSIONS, 0, ApiVersionsRequest()))
+        peer.recv(MIB)
+        return peer
+
+
+def frame(api: apis.Api, version: int, request: Message) -> bytes:
+    return b"".join(request_frame(api, version, 1, "greedy", request))
+
+
+def stream(target: Target, data: bytes) -> None:
+    """Send it for ever, on as many connections as there are; answers are thrown away."""
+    peer = target.connect()
+
+    def swallow() -> None:
+        with suppress(OSError):
+            while peer.recv(MIB):
+                pass
+
+    threading.Thread(target=swallow, daemon=True).start()
+    while True:
+        try:
+            peer.sendall(data)
+        except OSError:  # dropped: here we are again
+            peer.close()
+            return stream(target, data)
+
+
+def pipelining(target: Target) -> None:
+    stream(target, frame(apis.METADATA, 12, MetadataRequest([])) * 5_000)
+
+
+def big_produce(target: Target) -> None:
+    batch = encode_batch([(None, bytes(900_000))], timestamp_ms=0)
+    data = produce.TopicProduceData(
+        topic_id=target.topic_id, partition_data=[produce.PartitionProduceData(0, batch)]
+    )
+    stream(target, frame(apis.PRODUCE, 13, produce.ProduceRequest(None, -1, 1000, [data])))
+
+
+def unread(target: Target) -> None:
+    part = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=64 * MIB)
+    topic = fetch.FetchTopic(topic_id=target.topic_id, partitions=[part])
+    request = fetch.FetchRequest(max_wait_ms=0, max_bytes=64 * MIB, topics=[topic])
+    held = [target.connect() for _ in range(20)]
+    for peer in held:
+        peer.sendall(frame(apis.FETCH, 13, request) * 3)
+    STAY.wait()
+
+
+def unfinished(target: Target) -> None:
+    def send() -> None:
+        peer = target.connect()
+        head = struct.pack(">ihhih", 20 * MIB, apis.PRODUCE.key, 13, 2, -1)
+        with suppress(OSError):
+            peer.sendall(head + bytes(20 * MIB - 20))
+        STAY.wait()
+
+    for _ in range(12):
+        threading.Thread(target=send, daemon=True).start()
+    STAY.wait()
+
+
+def acknowledge(target: Target) -> None:
+    first = 10**9
+    batches = [ack.AcknowledgementBatch(first + n, first + n, [1]) for n in range(800_000)]
+    topic = ack.AcknowledgeTopic(target.topic_id, [ack.AcknowledgePartition(0, batches)])
+    request = ack.ShareAcknowledgeRequest("greedy", "greedy", 1, topics=[topic])
+    data = frame(apis.SHARE_ACKNOWLEDGE, 1, request)
+    peer = target.connect()
+    while True:
+        peer.sendall(data)
+        peer.recv(MIB)
+
+
+ATTACKS: dict[str, Callable[[Target], None]] = {
+    "pipelining": pipelining,
+    "produce": big_produce,
+    "unread": unread,
+    "unfinished": unfinished,
+    "acknowledge": acknowledge,
+}
+
+
+def main() -> None:
+    attack, bootstrap, topic = sys.argv[1:]
+    target = Target(bootstrap, topic)
+    work = threading.Thread(target=ATTACKS[attack], args=(target,), daemon=True)
+    work.start()
+    STAY.wait(SETTLED_S)
+    print("at work", flush=True)
+    work.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Whose requests are started next: connections that have requests waiting take turns.
+
+A request costs its time when it is started; what waits for a disk or for records afterwards costs
+nothing. So in each step of the event loop a few requests are started, of as many connections as
+have some, and a connection that has sent thousands waits in line with one that has sent one. A
+lone request on an idle broker is started at once. Who has had the broker for himself for a while
+gets larger steps: they cost less, and there is nobody who would wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, Protocol
+
+from sharegroup.model.limits import STEP_REQUESTS, TURN_REQUESTS
+
+COMPANY_S: Final = 0.1
+"""So long after another connection had a turn steps are small."""
+
+
+class Player(Protocol):
+    """Who takes turns."""
+
+    @property
+    def wants_turn(self) -> bool:
+        """Whether it would start something now."""
+        ...
+
+    def take_turn(self) -> int:
+        """Start the next request, if there is one that may be; how many it counts for."""
+        ...
+
+
+class Turns:
+    """The line of all connections of one broker that have requests to start."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._line: deque[Player] = deque()
+        self._resting: deque[Player] = deque()  # they had all they may have in this step
+        self._in_line: set[Player] = set()
+        self._left = STEP_REQUESTS
+        self._started: dict[Player, int] = {}
+        self._latest: Player | None = None
+        self._company_until_s = 0.0
+        self._each = STEP_REQUESTS  # what one player may start in this step
+        self._next_step: asyncio.Handle | None = None
+
+    def enter(self, player: Player) -> None:
+        """Get in line, unless it is in it; start at once what may be."""
+        if player not in self._in_line:
+            if player is not self._latest:
+                self._latest = player
+                self._company_until_s = self._loop.time() + COMPANY_S
+                self._each = TURN_REQUESTS
+            if not self._line and self._left > STEP_REQUESTS // 2 and player not in self._started:
+                count = player.take_turn()  # as almost always: nobody waits
+                self._left -= count
+                if not (count and player.wants_turn):
+                    return
+                self._started[player] = count
+            self._in_line.add(player)
+            full = self._started.get(player, 0) >= self._each
+            (self._resting if full else self._line).append(player)
+            self._play()
+
+    def _play(self) -> None:
+        """Let those in line start requests until this step of the loop has had its share."""
+        while self._line and self._left > 0:
+            player = self._line.popleft()
+            count = player.take_turn()
+            self._left -= count
+            if not (count and player.wants_turn):
+                self._in_line.discard(player)
+                continue
+            started = self._started.get(player, 0) + count
+            self._started[player] = started
+            (self._line if started < self._each else self._resting).append(player)
+        waiting = self._line or self._resting
+        if self._next_step is None and (waiting or self._left < STEP_REQUESTS // 2):
+            self._next_step = self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._next_step = None
+        self._left = STEP_REQUESTS
+        self._started.clear()
+        if self._each < STEP_REQUESTS and self._loop.time() > self._company_until_s:
+            self._each = STEP_REQUESTS
+        if self._line or self._resting:
+            self._line += self._resting
+            self._resting.clear()
+            self._play()

@@ -1,0 +1,66 @@
+"""Text that came from somebody else, made safe to print: a name with a line end in it must not look
+like a line of ours, and nothing may move a terminal's cursor or turn its text around.
+
+Whatever does not print is written as a backslash escape: control characters and with them ANSI
+sequences, line and paragraph separators, zero-width and bidirectional controls, lone surrogates.
+Backslashes stay as they are, so that escaping twice does nothing more.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+_ANY = re.compile(r"[^ -~]")
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """``text`` with all that does not print escaped, but for the characters in ``keep``."""
+    if text.isprintable():
+        return text
+    return _ANY.sub(lambda found: _escaped(found[0], keep), text)
+
+
+def printable_json(document: str) -> str:
+    """A JSON document with all that does not print written as JSON writes it: it means the same.
+
+    Line ends between its lines stay.
+    """
+    if document.isprintable():
+        return document
+    return _ANY.sub(lambda found: _escaped_for_json(found[0]), document)
+
+
+class EscapedLines(logging.Formatter):
+    """Writes one line for each log record; the lines of a traceback below it are indented."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
+        """The line itself."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: object) -> str:  # noqa: N802  logging's name
+        """A traceback, none of whose lines begins like a log line."""
+        lines = super().formatException(ei).split("\n")  # type: ignore[arg-type]
+        return "\n".join("  " + printable(line) for line in lines)
+
+
+class EscapedMessages(logging.Filter):
+    """Escapes a logger's messages, for programs that bring handlers of their own."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, with a message that prints."""
+        record.msg, record.args = printable(record.getMessage()), None
+        return True
+
+
+def _escaped(character: str, keep: str) -> str:
+    if character.isprintable() or character in keep:
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def _escaped_for_json(character: str) -> str:
+    if character.isprintable() or character == "\n":
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

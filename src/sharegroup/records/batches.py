@@ -1,0 +1,119 @@
+"""Where the batches of a fetched run lie, without a belief in anything else that they say."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.wire.batch import HEADER_BYTES
+
+_BOUNDS = struct.Struct(">qi11xi")
+_LENGTH_END: Final = 12
+
+T = TypeVar("T")
+
+
+class Bounds(NamedTuple):
+    """The offsets that one batch says it has, both included, and its bytes."""
+
+    first: int
+    last: int
+    batch: memoryview
+
+
+def bounds_of(data: memoryview) -> Iterator[Bounds]:
+    """Each whole batch of a Fetch response, unchecked.
+
+    Raises:
+        CorruptMessage: a length no batch has: where the next one begins cannot be known.
+    """
+    position, size = 0, len(data)
+    while size - position >= HEADER_BYTES:
+        base_offset, length, last_offset_delta = _BOUNDS.unpack_from(data, position)
+        if length < HEADER_BYTES - _LENGTH_END:
+            raise CorruptMessage(f"a record batch cannot have a length of {length} bytes")
+        end = position + length + _LENGTH_END
+        if end > size:
+            return
+        yield Bounds(base_offset, base_offset + last_offset_delta, data[position:end])
+        position = end
+
+
+def end_offset(data: memoryview) -> int | None:
+    """The offset after the last whole batch; None when there is no whole batch.
+
+    Raises:
+        CorruptMessage: as :func:`bounds_of`.
+    """
+    end = None
+    for _, last, _ in bounds_of(data):
+        end = last + 1
+    return end
+
+
+@dataclass(slots=True)
+class Piece(Generic[T]):
+    """One batch in its place: what was read from it, or why it could not be."""
+
+    first: int
+    last: int
+    """Of a damaged batch: at most up to the next one, for what it says itself may be wrong."""
+    value: T | None
+    damage: Exception | None
+
+
+class Placed(NamedTuple, Generic[T]):
+    """The batches of a run, as far as they stand in the order of their offsets."""
+
+    pieces: list[Piece[T]]
+    """They ascend, and no two have an offset in common."""
+    astray: list[Bounds]
+    """Those that do not stand in their order."""
+    cut: CorruptMessage | None
+    """Why nothing behind the pieces could be told apart."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last piece; -1 when there is none."""
+        return self.pieces[-1].last + 1 if self.pieces else -1
+
+
+def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Placed[T]:
+    """Read the whole batches of a Fetch response that hold offsets up to ``last_wanted``, each by
+    itself: what ``read`` raises is the damage of that one.
+
+    No checksum covers a batch's base offset. One that goes back, or far ahead although others
+    follow that do not, is astray, and does not take the place of those behind it; nor does a
+    damaged one with the last offset that it claims.
+    """
+    pieces: list[Piece[T]] = []
+    astray: list[Bounds] = []
+    ahead: list[Bounds] = []
+    end = 0
+    try:
+        for one in bounds_of(data):
+            if one.first > last_wanted:
+                ahead.append(one)
+            elif one.first < end:
+                astray.append(one)
+            else:
+                astray += ahead
+                ahead.clear()
+                if pieces:
+                    pieces[-1].last = min(pieces[-1].last, one.first - 1)
+                pieces.append(_piece(one, read))
+                end = one.first + 1 if pieces[-1].damage else pieces[-1].last + 1
+    except CorruptMessage as error:
+        return Placed(pieces, astray, error)
+    return Placed(pieces, astray, None)
+
+
+def _piece(one: Bounds, read: Callable[[Bounds], T]) -> Piece[T]:
+    last = max(one.first, one.last)
+    try:
+        return Piece(one.first, last, read(one), None)
+    except Exception as error:  # noqa: BLE001  # a reader that is not ours may raise anything
+        return Piece(one.first, last, None, error)

@@ -1,0 +1,116 @@
+"""Is a whole batch what its header says? (Kafka classes LogValidator, DefaultRecordBatch and
+DefaultRecord, which ask the same of it.)
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from sharegroup.model.errors import CorruptMessage, InvalidRecord
+from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, RECORD_BYTES_MIN
+from sharegroup.records import walk as walking
+from sharegroup.records.verdict import Verdict, Walked
+from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
+from sharegroup.wire.compression import decompress
+
+Buffer = bytes | bytearray | memoryview
+
+
+def check_records(header: BatchHeader, batch: Buffer, *, dense: bool = True) -> None:
+    """Walk the records of one batch, a control batch as well.
+
+    Args:
+        header: of the batch, as it stands there.
+        batch: all of it, with its 61 bytes of header; the CRC is for others to check.
+        dense: as a producer makes batches: as many records as offsets, each record's offset delta
+            its index. Otherwise, as a compacted log keeps them: the deltas ascend within the
+            batch's offsets, and there may be no record at all.
+
+    Raises:
+        InvalidRecord: the records can be read, but they are not those that the header names.
+        CorruptMessage: they cannot be read, or unpack to more than DECOMPRESSED_BATCH_BYTES_MAX.
+        UnsupportedCompressionType: there is no such codec.
+    """
+    walk_records(header, batch, dense=dense)
+
+
+def walk_records(
+    header: BatchHeader,
+    batch: Buffer,
+    *,
+    dense: bool = True,
+    bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
+) -> Walked:
+    """As :func:`check_records`, and what the walk found; compressed records may unpack to
+    ``bytes_max``, and their ``position`` is how many bytes they are then."""
+    check_counts(header, dense=dense)
+    if header.attributes & COMPRESSION_MASK:
+        return walk_plain(header, plain_records(header, batch, bytes_max), dense=dense)
+    return walk_plain(header, batch, HEADER_BYTES, dense=dense)
+
+
+def plain_records(
+    header: BatchHeader, batch: Buffer, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+) -> bytes | memoryview:
+    """The records of one batch, unpacked where they are compressed.
+
+    Raises:
+        CorruptMessage: they cannot be unpacked, or are more than ``bytes_max``.
+        UnsupportedCompressionType: there is no such codec.
+    """
+    body = memoryview(batch)[HEADER_BYTES:]
+    codec = header.attributes & COMPRESSION_MASK
+    if not codec or not header.record_count:
+        return body
+    return decompress(codec, body, bytes_max)
+
+
+def walk_plain(header: BatchHeader, data: Buffer, start: int = 0, *, dense: bool) -> Walked:
+    """Walk plain records that stand in ``data`` from ``start`` to its end.
+
+    Raises:
+        InvalidRecord, CorruptMessage: as :func:`check_records`.
+    """
+    check_room(header, len(data) - start)
+    walked = walking.walk(
+        data,
+        start,
+        len(data),
+        header.record_count,
+        header.last_offset_delta,
+        dense=dense,
+        base_timestamp=header.base_timestamp,
+    )
+    if walked.verdict is not Verdict.GOOD:
+        _refuse(header, walked)
+    return walked
+
+
+def check_room(header: BatchHeader, size: int) -> None:
+    """Could so many records be in ``size`` plain bytes?
+
+    Raises:
+        InvalidRecord: they could not.
+    """
+    if header.record_count * RECORD_BYTES_MIN > size:
+        raise InvalidRecord(f"{header.record_count} records are claimed to be in {size} bytes")
+
+
+def check_counts(header: BatchHeader, *, dense: bool) -> None:
+    """Can there be so many records in a batch of so many offsets?
+
+    Raises:
+        InvalidRecord: there cannot.
+    """
+    count, offsets = header.record_count, header.last_offset_delta + 1
+    if dense and count != offsets:
+        raise InvalidRecord(f"a batch of {offsets} offsets claims to have {count} records")
+    if offsets < 1 or not 0 <= count <= offsets:
+        raise InvalidRecord(f"a batch of {offsets} offsets cannot have {count} records")
+
+
+def _refuse(header: BatchHeader, walked: Walked) -> NoReturn:
+    text = f"record {walked.records + 1} of {header.record_count}: {walked.verdict.words}"
+    if walked.verdict.is_about_counts:
+        raise InvalidRecord(text)
+    raise CorruptMessage(text)

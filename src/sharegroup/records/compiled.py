@@ -1,0 +1,91 @@
+"""The walk of ``walk.c`` through ctypes: there when the installation compiled it
+(``hatch_build.py``) and it loads here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from sharegroup.records import pure
+from sharegroup.records.verdict import Verdict, Walked
+
+log = logging.getLogger("sharegroup.records")
+
+LIBRARY: Final = Path(__file__).with_name("libwalk.so")
+"""Where the build puts it, on every system."""
+PURE_VARIABLE: Final = "SHAREGROUP_PURE"
+"""Set to 1, this environment variable leaves the library alone."""
+
+_INT64: Final = ctypes.c_int64
+_POINTER: Final = ctypes.c_void_p
+_FACTS: Final = _INT64 * 5
+
+Buffer = bytes | bytearray | memoryview
+
+
+def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
+    """The library; None when it is not wanted, not there, or not this version's.
+
+    One that is there and does not load is said, once: something is wrong with the installation.
+    """
+    if os.environ.get(PURE_VARIABLE) == "1" or not path.exists():
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+        version = library.sharegroup_walk_version()
+    except (OSError, AttributeError) as error:
+        log.warning("the compiled walk does not load, Python's is used: %s", error)
+        return None
+    if version != pure.VERSION:
+        log.warning("the compiled walk is another version's, Python's is used: install anew")
+        return None
+    numbers = [_INT64] * 4
+    library.sharegroup_walk.argtypes = [
+        _POINTER, *numbers, ctypes.c_int32, _INT64, _POINTER, _POINTER, _POINTER, _POINTER
+    ]  # fmt: skip
+    library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]
+    library.sharegroup_walk_batches.restype = _INT64
+    library.sharegroup_run_is_plain.argtypes = [_POINTER, _INT64]
+    return library
+
+
+def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
+    """:func:`sharegroup.records.pure.walk` done by ``library``, of which it is the twin."""
+    call: Any = library.sharegroup_walk
+
+    def walk(
+        data: Buffer,
+        start: int,
+        end: int,
+        count: int,
+        last_delta: int,
+        *,
+        dense: bool,
+        base_timestamp: int,
+    ) -> Walked:
+        if not 0 <= start <= end <= len(data):
+            raise ValueError(f"bytes {start} to {end} of {len(data)}")
+        facts = _FACTS()
+        verdict = call(
+            _address(data), start, end, count, last_delta, dense, base_timestamp, facts, None, None,
+            None,
+        )  # fmt: skip
+        records, position, earliest, latest, keyless = facts
+        return Walked(Verdict(verdict), records, position, earliest, latest, keyless)
+
+    return walk
+
+
+def _address(data: Buffer) -> Any:
+    """What ctypes takes for a pointer to the first byte. A view of bytes that nobody may write is
+    copied: ctypes has no pointer to it."""
+    if isinstance(data, bytes):
+        return data
+    if not len(data) or (isinstance(data, memoryview) and data.readonly):
+        return bytes(data)
+    return ctypes.byref(ctypes.c_char.from_buffer(data))

@@ -1,0 +1,26 @@
+"""The walk that is in use here: compiled, or Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sharegroup.records import compiled, pure
+from sharegroup.records.verdict import Walked
+
+LIBRARY: Final = compiled.load()
+"""The compiled walk, for those who fill arrays with it; None: Python's is in use."""
+IS_COMPILED: Final = LIBRARY is not None
+NAME: Final = "compiled" if IS_COMPILED else "pure Python"
+"""For people: ``sharegroup --version`` says it."""
+
+walk: Callable[..., Walked] = pure.walk if LIBRARY is None else compiled.walk_with(LIBRARY)
+"""See :func:`sharegroup.records.pure.walk`."""
+
+
+def run_is_plain(data: bytes) -> bool:
+    """``data`` is a run of good batches without compression, in the order of their offsets, as far
+    as was looked: the compiled walk sees it in one go, without it the answer is no. Checksums are
+    not looked at, and a batch that is cut off at the end is let be.
+    """
+    return LIBRARY is not None and bool(LIBRARY.sharegroup_run_is_plain(data, len(data)))

@@ -1,0 +1,133 @@
+"""What an error of the disk means, and what is said of it.
+
+* **Full**: there is no room. The request is refused, and may be sent again: somebody makes room.
+* **Transient**: the process or the machine is short of something other than room (descriptors,
+  memory, threads). The request is refused and may be sent again.
+* **Broken**: the disk or its contents cannot be trusted. The partition is out of service.
+
+A write that is refused for want of something leaves its partition in service and nothing half-made
+behind; each kind is said once per episode, and counted.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from typing import Final, Protocol
+
+from sharegroup.model.environment import Clock, Disk, DiskFile
+from sharegroup.model.errors import KafkaError, KafkaStorageError
+from sharegroup.model.ids import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class Lack(StrEnum):
+    """What there is too little of."""
+
+    ROOM = "room"
+    DESCRIPTORS = "descriptors"
+    MEMORY = "memory"
+
+
+_LACKS: Final = {
+    errno.ENOSPC: Lack.ROOM,
+    errno.EDQUOT: Lack.ROOM,
+    errno.EFBIG: Lack.ROOM,  # of the process: RLIMIT_FSIZE; segments end far below the disk's own
+    errno.EMFILE: Lack.DESCRIPTORS,
+    errno.ENFILE: Lack.DESCRIPTORS,
+    errno.ENOMEM: Lack.MEMORY,
+    errno.ENOBUFS: Lack.MEMORY,
+    errno.EAGAIN: Lack.MEMORY,  # also of a thread that cannot be started
+    errno.EINTR: Lack.MEMORY,
+    errno.ENOLCK: Lack.MEMORY,
+}
+
+EPISODE_MS: Final = 60_000
+"""A lack that did not show for so long is news when it does again."""
+
+
+def lack_of(error: OSError) -> Lack | None:
+    """What the error says is missing for now; None when the disk itself has failed."""
+    return _LACKS.get(error.errno) if error.errno is not None else None
+
+
+class Failing(Protocol):
+    """A log, as far as it can fail."""
+
+    topic_partition: TopicPartition
+
+    def fail(self, error: KafkaError) -> None:
+        """End its service."""
+        ...
+
+
+def remove_half_made(disk: Disk, files: Sequence[DiskFile]) -> None:
+    """Close and remove files whose writing was refused; what cannot be removed either is written
+    over the next time.
+    """
+    for file in files:
+        file.close()
+        with suppress(OSError):
+            disk.remove(file.path)
+
+
+class Failures:
+    """Counts and says what one data folder was refused."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_ms: dict[Lack, int] = {}
+        self.refused: Counter[Lack] = Counter()
+        """Operations that failed for want of something, and may be tried again."""
+
+    def refusal(self, what: str, error: OSError) -> KafkaStorageError | None:
+        """The error for whoever asked for ``what``, when it may be asked for again; None when the
+        disk has failed.
+        """
+        lack = lack_of(error)
+        if lack is None:
+            return None
+        self._say(lack, what, error)
+        return KafkaStorageError(f"{what}: {error.strerror}")
+
+    def of_log(self, log: Failing, error: OSError) -> KafkaStorageError:
+        """The error for whoever asked a log for something. A lack refuses that call; anything else
+        ends the log's service.
+        """
+        what = str(log.topic_partition)
+        refusal = self.refusal(what, error)
+        if refusal is None:
+            refusal = KafkaStorageError(f"{what}: {error}")
+            log.fail(refusal)
+        return refusal
+
+    @contextmanager
+    def answered(self, what: str) -> Iterator[None]:
+        """Whatever the disk refuses within becomes a KafkaStorageError."""
+        try:
+            yield
+        except OSError as error:
+            raise self.refusal(what, error) or self.failed(what, error) from error
+
+    def failed(self, what: str, error: OSError) -> KafkaStorageError:
+        """The same for an error that is no lack."""
+        logger.error("%s: %s", what, error)
+        return KafkaStorageError(f"{what}: {error.strerror}")
+
+    def _say(self, lack: Lack, what: str, error: OSError) -> None:
+        self.refused[lack] += 1
+        now_ms = self._clock.monotonic_ms()
+        last_ms = self._last_ms.get(lack)
+        self._last_ms[lack] = now_ms
+        if last_ms is None or now_ms - last_ms >= EPISODE_MS:
+            logger.error(
+                "%s is refused for now, want of %s: %s (further ones are only counted)",
+                what,
+                lack,
+                error.strerror,
+            )

@@ -1,0 +1,267 @@
+"""One open file of the real disk, and where it is found.
+
+An append is whole or not at all: what a failing write has left behind is cut off again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from sharegroup.storage.descriptors import CACHED_MAX, Descriptors
+from sharegroup.storage.failures import lack_of
+
+_BUFFERS_MAX: Final = 512
+"""Buffers of one writev; the system's own limit is 1,024."""
+
+_T = TypeVar("_T")
+
+
+class SyncNotStarted(OSError):
+    """There was no descriptor or thread to sync with. The kernel was asked for nothing, so that
+    nothing is lost: it may be tried again.
+    """
+
+
+class Home:
+    """Where the files of one disk are found: from the descriptors of the folders it has locked, or
+    else by their paths.
+    """
+
+    def __init__(self, files_max: int) -> None:
+        self.descriptors = Descriptors(files_max)
+        self.roots: dict[str, int] = {}
+
+    def at(self, path: str) -> tuple[str, int | None]:
+        """(path, descriptor of the folder that it begins in)."""
+        for root, fd in self.roots.items():
+            if path.startswith(root) and path[len(root) : len(root) + 1] == "/":
+                return path[len(root) :].lstrip("/") or ".", fd
+        root_fd = self.roots.get(path)
+        return (path, None) if root_fd is None else (".", root_fd)
+
+    def open(self, path: str, flags: int) -> int:
+        """A descriptor of a file or folder; raises OSError."""
+        name, root = self.at(path)
+        opening = lambda: os.open(name, flags, 0o644, dir_fd=root)  # noqa: E731
+        return self.descriptors.with_spare(opening)
+
+    def sync_folder(self, path: str) -> None:
+        """Make the names in a folder durable.
+
+        Raises:
+            SyncNotStarted: there was no descriptor to do it with.
+            OSError: it failed.
+        """
+        root = self.roots.get(path)
+        if root is not None:
+            os.fsync(root)
+            return
+        fd = started(path, lambda: self.open(path or ".", os.O_RDONLY | os.O_DIRECTORY))
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def started(path: str, start: Callable[[], _T]) -> _T:
+    """What ``start`` returns; a lack of something becomes SyncNotStarted."""
+    try:
+        return start()
+    except OSError as error:
+        if lack_of(error) is None:
+            raise
+        raise SyncNotStarted(error.errno, error.strerror, path) from error
+
+
+class LocalFile:
+    """One open file, appended to by one process only.
+
+    Its descriptor may be given back while nothing is unsynced (see ``descriptors``); the file that
+    is then opened again must be the same one. Appends and reads come from the loop's thread, syncs
+    from another.
+    """
+
+    def __init__(self, path: str, home: Home | None = None) -> None:
+        self.path = path
+        self.folder_dirty = False
+        self.used = True
+        self._home = home or Home(CACHED_MAX)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._torn = False
+        self._written = self._synced = self._syncs = 0
+        self._forced: OSError | None = None
+        flags = os.O_RDWR | os.O_APPEND
+        try:
+            self._fd = self._home.open(path, flags)
+        except FileNotFoundError:
+            self._fd = self._home.open(path, flags | os.O_CREAT)
+            self.folder_dirty = True
+        self._made = self.folder_dirty
+        facts = os.fstat(self._fd)
+        self._size = facts.st_size
+        self._identity = facts.st_dev, facts.st_ino
+        self._home.descriptors.hold(self)
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        return self._size
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to ``size`` bytes from ``position``; fewer only at the end of the file."""
+        with self._lock:
+            fd = self._descriptor()
+            try:
+                data = os.pread(fd, size, position)
+                if len(data) == size or not data:
+                    return data
+                parts = [data]
+                while data and (size := size - len(data)):
+                    position += len(data)
+                    data = os.pread(fd, size, position)
+                    parts.append(data)
+                return b"".join(parts)
+            except MemoryError as error:
+                raise no_memory(self.path) from error
+
+    def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
+        """Write all of it at the end, or leave the file as it was and raise OSError."""
+        buffers = [data] if isinstance(data, bytes) else data
+        total = sum(map(len, buffers))
+        with self._lock:
+            fd = self._descriptor()
+            if self._torn:
+                self._mend(fd)
+            self._written += 1
+            try:
+                write_all(fd, buffers, total)
+            except (OSError, MemoryError) as error:
+                self._torn = True
+                with suppress(OSError):  # then the next append does it first
+                    self._mend(fd)
+                if isinstance(error, MemoryError):
+                    raise no_memory(self.path) from error
+                raise
+            self._size += total
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes."""
+        with self._lock:
+            if size == self._size == 0 and not self._torn:
+                return
+            fd = self._descriptor()
+            self._written += 1
+            os.ftruncate(fd, size)
+            self._size = size
+            self._torn = False
+
+    def sync(self, folders: dict[str, OSError | None] | None = None) -> None:
+        """Block until data, size and (for a new file) name are on stable storage.
+
+        ``folders`` were synced since the file was made, by this sync of many files: (what came of
+        it).
+
+        Raises:
+            SyncNotStarted: it may be tried again.
+            OSError: what was written since the last sync may be lost.
+        """
+        if self.folder_dirty:
+            self._sync_folder({} if folders is None else folders)
+        with self._lock:
+            forced, self._forced = self._forced, None
+            if forced is not None:
+                raise forced
+            if self._made and not self._written and not self._closed:
+                return  # empty: its name is all there is
+            written = self._written
+            fd = started(self.path, self._descriptor)
+            self._syncs += 1
+        try:
+            os.fdatasync(fd)
+            self._synced = max(self._synced, written)
+        finally:
+            with self._lock:
+                self._syncs -= 1
+
+    def _sync_folder(self, folders: dict[str, OSError | None]) -> None:
+        folder = os.path.dirname(self.path)
+        if folder not in folders:
+            try:
+                self._home.sync_folder(folder)
+                folders[folder] = None
+            except OSError as error:
+                folders[folder] = error
+        failure = folders[folder]
+        if failure is not None:
+            raise failure
+        self.folder_dirty = False
+
+    def close(self) -> None:
+        """Close; a second call does nothing."""
+        with self._lock:
+            self._closed = True
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+        self._home.descriptors.drop(self)
+
+    def give_back(self, *, by_force: bool) -> bool:
+        """See ``descriptors.Holder``."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            unsynced = self._written != self._synced
+            if self._fd < 0 or self._syncs or (unsynced and not by_force):
+                return False
+            if unsynced:
+                try:
+                    os.fdatasync(self._fd)
+                    self._synced = self._written
+                except OSError as error:
+                    self._forced = error
+            os.close(self._fd)
+            self._fd = -1
+            return True
+        finally:
+            self._lock.release()
+
+    def _descriptor(self) -> int:
+        """The descriptor, opened again when it was given back."""
+        self.used = True
+        if self._fd >= 0:
+            return self._fd
+        if self._closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
+        fd = self._home.open(self.path, os.O_RDWR | os.O_APPEND)
+        facts = os.fstat(fd)
+        if (facts.st_dev, facts.st_ino) != self._identity:
+            os.close(fd)
+            raise OSError(errno.ESTALE, "another file has taken its place", self.path)
+        self._fd = fd
+        self._home.descriptors.hold(self)
+        return fd
+
+    def _mend(self, fd: int) -> None:
+        """Cut off what a failed append has left."""
+        os.ftruncate(fd, self._size)
+        self._torn = False
+
+
+def write_all(fd: int, buffers: Sequence[bytes | memoryview], total: int) -> None:
+    """Write ``buffers``, which have ``total`` bytes; raises OSError when some is written."""
+    written = 0
+    if len(buffers) <= _BUFFERS_MAX and (written := os.writev(fd, buffers)) == total:
+        return
+    rest = memoryview(b"".join(buffers))[written:]
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def no_memory(path: str) -> OSError:
+    """A MemoryError, as the error of a file."""
+    return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), path)

@@ -1,0 +1,225 @@
+"""Folders of many partitions: made, opened and removed off the loop's thread, a slice at a time.
+
+Each slice costs one sync of the data folder, whatever the number of partitions in it, and other
+requests are answered between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
+
+from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.ids import TopicPartition
+from sharegroup.storage import checkpoints, rewrite, skipping
+from sharegroup.storage.contents import LogContents
+from sharegroup.storage.disk import SyncFailed
+from sharegroup.storage.files import write_unsynced
+from sharegroup.storage.recovery import LastKnown, Recovered, open_partition
+from sharegroup.storage.settings import LogSettings
+
+logger = logging.getLogger(__name__)
+
+_SET_ASIDE_NAME_LENGTH: Final = 200
+"""Characters of the old name in a folder on its way out: with id and suffix it stays under the file
+system's 255.
+"""
+SLICE: Final = 64
+"""Partitions opened or removed in one go: some ten milliseconds of a thread."""
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Wanted(NamedTuple):
+    """A partition to open; its folder is made when it is missing."""
+
+    key: TopicPartition
+    folder: str
+    topic_id: UUID
+    settings: LogSettings
+    known: LastKnown
+
+
+class Opened(NamedTuple):
+    """What became of it: its contents, or why there are none."""
+
+    wanted: Wanted
+    contents: LogContents | None
+    error: OSError | None
+
+
+def slices(items: Sequence[_Item], size: int = SLICE) -> list[list[_Item]]:
+    """``items`` in their order, ``size`` at a time."""
+    rest = iter(items)
+    return list(iter(lambda: list(islice(rest, size)), []))
+
+
+class PartitionFolders:
+    """The folders of the partitions in one data folder, and the work on them that is under way."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+        self._working: set[asyncio.Future[Any]] = set()
+        self._leftovers: dict[str, None] = {}
+
+    def path_of(self, key: TopicPartition) -> str:
+        """The folder of a partition."""
+        return f"{self._path}/{key}"
+
+    def aside(self, key: TopicPartition, topic_id: UUID, suffix: str) -> tuple[str, str]:
+        """(the folder of a partition, what it is renamed to on its way out)."""
+        name = f"{key.topic[:_SET_ASIDE_NAME_LENGTH]}-{key.partition}.{topic_id.hex}-{suffix}"
+        return self.path_of(key), f"{self._path}/{name}"
+
+    async def run(self, work: Callable[[], _Result]) -> _Result:
+        """What ``work`` returns, off the loop's thread. It is done to its end, also when whoever
+        waits for it is cancelled.
+        """
+        task = asyncio.ensure_future(self._disk.run(work))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)
+
+    async def idle(self) -> None:
+        """Return when no work is under way."""
+        while self._working:
+            await asyncio.wait(set(self._working))
+
+    async def open(self, wanted: Sequence[Wanted], recovered: Recovered) -> list[Opened]:
+        """Open a slice of partitions; what was written for it is durable on return."""
+        opened = await self.run(lambda: self._open_all(wanted, recovered))
+        failures: dict[str, OSError] = {}
+        unsynced = [file for one in opened if one.contents for file in one.contents.unsynced]
+        try:
+            if unsynced:
+                await self._disk.sync(unsynced)
+        except SyncFailed as error:
+            failures = error.failures
+        return [self._synced(one, failures) for one in opened]
+
+    def _open_all(self, wanted: Sequence[Wanted], recovered: Recovered) -> list[Opened]:
+        opened = []
+        try:
+            self._disk.make_folders([each.folder for each in wanted])
+        except OSError as error:
+            return [Opened(each, None, error) for each in wanted]
+        for each in wanted:
+            try:
+                opened.append(Opened(each, self._open(each, recovered), None))
+            except OSError as error:
+                opened.append(Opened(each, None, error))
+        return opened
+
+    def _open(self, wanted: Wanted, recovered: Recovered) -> LogContents:
+        disk, folder = self._disk, wanted.folder
+        contents = open_partition(disk, folder, wanted.settings, wanted.known, recovered)
+        try:
+            self._skip_lost(wanted, contents, recovered)
+            if checkpoints.read_topic_id(disk, folder) != wanted.topic_id:
+                sides = contents.side_files
+                first = len(sides)
+                metadata = checkpoints.partition_metadata(wanted.topic_id)
+                write_unsynced(disk, f"{folder}/{checkpoints.PARTITION_METADATA}", metadata, sides)
+                epochs = checkpoints.LEADER_EPOCHS_CONTENT
+                write_unsynced(disk, f"{folder}/{checkpoints.LEADER_EPOCHS}", epochs, sides)
+                contents.unsynced += sides[first:]
+        except OSError:
+            close(contents)
+            raise
+        return contents
+
+    def _skip_lost(self, wanted: Wanted, contents: LogContents, recovered: Recovered) -> None:
+        """What was durable and is gone leaves its offsets behind."""
+        end, durable = contents.segments[-1].next_offset, wanted.known.recovery_point
+        if end >= durable:
+            return
+        skipping.report(recovered, wanted.key, end, skipping.DURABLE, durable)
+        sides: list[DiskFile] = []
+        file = skipping.skip(self._disk, contents.segments, durable, sides)
+        contents.side_files += sides
+        contents.unsynced += [*sides, file]
+        contents.recovery_point = durable
+
+    def _synced(self, opened: Opened, failures: dict[str, OSError]) -> Opened:
+        contents = opened.contents
+        if contents is None:
+            return opened
+        for file in contents.side_files:
+            file.close()
+        paths = [file.path for file in contents.unsynced]
+        failure = next((failures[path] for path in paths if path in failures), None)
+        wanted = opened.wanted
+        if failure is None:
+            rewrite.done(self._disk, wanted.folder)
+            return opened
+        rewrite.mark(self._disk, wanted.folder, contents.segments, wanted.known.recovery_point)
+        close(contents)
+        return Opened(wanted, None, failure)
+
+    async def clear(self, keys: Sequence[TopicPartition], new_id: UUID) -> None:
+        """Set aside what stands where folders are to be made: a deletion that failed half-way has
+        left it.
+        """
+        await self._rename([self.aside(key, new_id, "stray") for key in keys])
+
+    async def remove_partitions(self, keys: Sequence[TopicPartition], topic_id: UUID) -> bool:
+        """Remove the folders of partitions that no topic has any more. False: some are left, and
+        :meth:`remove_leftovers` tries again.
+        """
+        pairs = [self.aside(key, topic_id, "delete") for key in keys]
+        paths = [new for _, new in pairs]
+        try:
+            await self._rename(pairs)
+        except OSError as error:  # no room for longer names: then under those they have
+            logger.warning("folders of %s keep their names: %s", keys[0].topic, error)
+            paths += [old for old, _ in pairs]
+        left = await self._remove(paths)
+        if left:
+            self._leftovers.update(dict.fromkeys(left))
+            path, reason = next(iter(left.items()))
+            logger.warning("%d folders are removed later, %s: %s", len(left), path, reason)
+        return not left
+
+    async def remove_leftovers(self) -> None:
+        """Remove what could not be removed before."""
+        tried = list(self._leftovers)
+        left = await self._remove(tried)
+        for path in tried:
+            if path not in left:
+                self._leftovers.pop(path, None)
+
+    async def _rename(self, pairs: Sequence[tuple[str, str]]) -> None:
+        for some in slices(pairs, 8 * SLICE):
+            await self.run(partial(self._rename_all, some))
+
+    async def _remove(self, paths: Sequence[str]) -> dict[str, OSError]:
+        """Remove folders; those that are still there, at least in part, with the reason."""
+        left: dict[str, OSError] = {}
+        for some in slices(paths):
+            left |= await self.run(partial(self._remove_all, some))
+        return left
+
+    def _rename_all(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self._disk.rename_all([pair for pair in pairs if self._disk.exists(pair[0])])
+
+    def _remove_all(self, paths: Sequence[str]) -> dict[str, OSError]:
+        left = {}
+        for path in paths:
+            try:
+                self._disk.remove(path)
+            except OSError as error:
+                left[path] = error
+        return left
+
+
+def close(contents: LogContents) -> None:
+    """Close the files of a partition that is not to be opened after all."""
+    for file in (*contents.side_files, *(segment.file for segment in contents.segments)):
+        file.close()

@@ -1,0 +1,122 @@
+"""The partitions of one data folder: their logs, and those whose log could not be opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from sharegroup.model.environment import Environment
+from sharegroup.model.errors import KafkaStorageError, UnknownTopicOrPartition
+from sharegroup.model.ids import TopicPartition
+from sharegroup.storage.catalog import Catalog, Configs
+from sharegroup.storage.failures import Failures
+from sharegroup.storage.flush import Flusher
+from sharegroup.storage.partition_folders import Opened, PartitionFolders, Wanted
+from sharegroup.storage.partition_log import LocalPartitionLog
+from sharegroup.storage.recovery import LastKnown, Recovered
+from sharegroup.storage.settings import LogSettings
+
+SettingsOf = Callable[[str, Configs], LogSettings]
+"""(topic, its configs) → the effective settings of its logs."""
+
+
+class StartMoved(Protocol):
+    """Makes durable that the log start of one partition has moved; raises OSError."""
+
+    def __call__(self, log: LocalPartitionLog, /) -> None: ...
+
+
+class Partitions:
+    """Opens logs. Whoever opens one adds it to :attr:`logs` when it is to be found."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        catalog: Catalog,
+        folders: PartitionFolders,
+        settings_of: SettingsOf,
+        start_moved: StartMoved,
+    ) -> None:
+        self.logs: dict[TopicPartition, LocalPartitionLog] = {}
+        self.offline: dict[TopicPartition, str] = {}
+        """Why each of them could not be opened."""
+        self.failures = Failures(environment.clock)
+        self.flusher = Flusher(environment.disk, self.failures)
+        self.recovered = Recovered()
+        self.folders = folders
+        self._environment = environment
+        self._catalog = catalog
+        self._settings_of = settings_of
+        self._start_moved = start_moved
+
+    def find(self, key: TopicPartition) -> LocalPartitionLog:
+        """The log of one partition; raises as ``DataFolder.log``."""
+        log = self.logs.get(key)
+        if log is None:
+            if key in self.offline:
+                raise KafkaStorageError(self.offline[key])
+            raise UnknownTopicOrPartition
+        return log
+
+    def settings(self, topic: str) -> LogSettings:
+        """What applies to the logs of a topic in the catalog."""
+        return self._settings_of(topic, self._catalog.facts.topics[topic].configs)
+
+    def configure(self, topic: str | None = None) -> None:
+        """Apply what applies now to the logs of one topic, or of all."""
+        settings: dict[str, LogSettings] = {}
+        for key, log in self.logs.items():
+            if topic is None or key.topic == topic:
+                if key.topic not in settings:
+                    settings[key.topic] = self.settings(key.topic)
+                log.configure(settings[key.topic])
+
+    async def open(
+        self, keys: Sequence[TopicPartition], known: Mapping[TopicPartition, LastKnown]
+    ) -> list[Opened]:
+        """Open a slice of partitions that the catalog has; see ``PartitionFolders.open``."""
+        settings = {topic: self.settings(topic) for topic in {key.topic for key in keys}}
+        return await self.folders.open(
+            [
+                Wanted(
+                    key,
+                    self.folders.path_of(key),
+                    self._catalog.facts.topics[key.topic].topic_id,
+                    settings[key.topic],
+                    known.get(key, LastKnown()),
+                )
+                for key in keys
+            ],
+            self.recovered,
+        )
+
+    def log_of(self, opened: Opened) -> LocalPartitionLog:
+        """The log over what was opened."""
+        wanted = opened.wanted
+        assert opened.contents is not None, "it could not be opened"
+        log = LocalPartitionLog(
+            wanted.key,
+            wanted.topic_id,
+            self._environment,
+            self.flusher,
+            wanted.settings,
+            opened.contents,
+            self.failures,
+        )
+        log.on_start_moved = self._start_moved
+        return log
+
+    async def open_new(self, keys: Sequence[TopicPartition]) -> list[LocalPartitionLog]:
+        """The logs of a slice of new partitions, all of them.
+
+        Raises:
+            OSError: one cannot be opened.
+        """
+        opened = await self.open(keys, {})
+        logs = [self.log_of(one) for one in opened if one.error is None]
+        for one in opened:
+            if one.error is not None:
+                for log in logs:
+                    log.close()
+                raise one.error
+        return logs

@@ -1,0 +1,36 @@
+"""A log that has lost its tail goes on behind it: an offset names one record for ever."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.storage.damage import Damage
+from sharegroup.storage.recovery import Recovered
+from sharegroup.storage.segment import Segment
+
+DURABLE: Final = "was durable up to"
+SEEN: Final = "a share group has seen offsets up to"
+
+
+def report(recovered: Recovered, log: object, end: int, reason: str, next_offset: int) -> None:
+    """Say that ``log`` ends at ``end`` and goes on at ``next_offset``."""
+    recovered.damaged_batches += 1
+    recovered.report(
+        logging.ERROR,
+        f"{log} ends at offset {end}, but {reason} {next_offset}: data is missing. Offsets {end} "
+        f"to {next_offset - 1} are given up; the next record gets offset {next_offset}",
+    )
+
+
+def skip(disk: Disk, segments: list[Segment], next_offset: int, sides: list[DiskFile]) -> DiskFile:
+    """Give up the offsets up to ``next_offset``, in a new segment; its file. The caller must sync
+    it, and ``sides``, to which index files are added, before anything is appended.
+    """
+    last = segments[-1]
+    last.quarantine.add([Damage(last.size, last.size, last.next_offset, next_offset - 1)])
+    last.next_offset = next_offset
+    last.write_indexes(sides)
+    segments.append(last.following(disk, next_offset))
+    return segments[-1].file

@@ -1,0 +1,206 @@
+"""Topics made, grown and deleted: all of a change, or nothing of it (Kafka classes LogManager,
+ReplicationControlManager).
+
+The catalog is written before folders are made and before they are removed. What cannot be finished
+for want of room or descriptors is taken back; where even that cannot be written, memory has it
+already, and the next change writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from sharegroup.model.errors import (
+    InvalidPartitions,
+    NotLeaderOrFollower,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.storage.catalog import Catalog, Configs, TopicFacts
+from sharegroup.storage.partition_folders import slices
+from sharegroup.storage.partition_log import LocalPartitionLog
+from sharegroup.storage.partitions import Partitions
+from sharegroup.storage.reserve import Reserve
+
+logger = logging.getLogger(__name__)
+
+
+class TopicChanges:
+    """Changes of the topics of one data folder. Those of one topic wait for each other, those of
+    several go on together.
+
+    Args:
+        forget_offsets: writes the checkpoints anew when one still speaks of these partitions, which
+            are about to be made: an earlier topic's start would hide this one's records.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        partitions: Partitions,
+        reserve: Reserve,
+        new_id: Callable[[], UUID],
+        forget_offsets: Callable[[Sequence[TopicPartition]], None],
+    ) -> None:
+        self._catalog = catalog
+        self._partitions = partitions
+        self._folders = partitions.folders
+        self._failures = partitions.failures
+        self._reserve = reserve
+        self._new_id = new_id
+        self._forget_offsets = forget_offsets
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._unfinished: dict[str, int] = {}
+        self._closing = False
+        self.topics: Mapping[str, TopicFacts] = catalog.facts.topics
+        """Those that are there for everybody: with all their partitions open, or being opened at
+        the start.
+        """
+        self.on_change: Callable[[str], None] = lambda _name: None
+
+    def find(self, name: str) -> TopicFacts:
+        """The topic of that name; raises UnknownTopicOrPartition."""
+        try:
+            return self.topics[name]
+        except KeyError:
+            raise UnknownTopicOrPartition from None
+
+    async def create(self, name: str, topic_id: UUID, partitions: int, configs: Configs) -> None:
+        """Make a topic, durably."""
+        async with self._change(name):
+            if name in self.topics:
+                raise TopicAlreadyExists(f"Topic '{name}' already exists.")
+            if partitions < 1:
+                raise InvalidPartitions
+            await self._grow(
+                name, TopicFacts(topic_id=topic_id, partitions=partitions, configs=dict(configs)), 0
+            )
+
+    async def grow(self, name: str, partitions: int) -> None:
+        """Let a topic have ``partitions`` in all, durably."""
+        async with self._change(name):
+            old = self.find(name)
+            if partitions <= old.partitions:
+                raise InvalidPartitions(
+                    f"The topic {name} currently has {old.partitions} partition(s); "
+                    f"{partitions} would not be an increase."
+                )
+            await self._grow(name, replace(old, partitions=partitions), old.partitions)
+
+    async def delete(self, name: str) -> None:
+        """Remove a topic and all its records."""
+        async with self._change(name):
+            facts = self.find(name)
+            self._check_open()
+            with self._failures.answered(f"deleting {name}"):
+                self._reserve.spend(lambda: self._catalog.remove_topic(name))
+            self._show(name)
+            keys = [TopicPartition(name, number) for number in range(facts.partitions)]
+            logs = [self._partitions.logs.pop(key, None) for key in keys]
+            gone = [log for log in logs if log is not None]
+            for key in keys:
+                self._partitions.offline.pop(key, None)
+            for log in gone:
+                log.fail(UnknownTopicOrPartition())
+            await self._partitions.flusher.round_over()
+            for log in gone:
+                log.close()
+            await self._remove_folders(keys, facts.topic_id)
+
+    def configure(self, name: str, configs: Configs) -> None:
+        """Replace a topic's configs durably, and apply them to its logs."""
+        self.find(name)
+        facts = replace(self._catalog.facts.topics[name], configs=dict(configs))
+        with self._failures.answered(f"configs of {name}"):
+            self._catalog.put_topic(name, facts)
+        self._show(name)
+        self._partitions.configure(name)
+
+    async def close(self) -> None:
+        """Begin nothing more, and return when no folder is being worked on. What is half made or
+        half removed then is finished by the next start, as after a crash.
+        """
+        self._closing = True
+        await self._folders.idle()
+
+    def _change(self, name: str) -> asyncio.Lock:
+        """Held by whoever makes, grows or deletes that topic."""
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = asyncio.Lock()
+        return lock
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise NotLeaderOrFollower("the broker is shutting down")
+
+    def _show(self, changed: str) -> None:
+        """Let others see what the catalog says, but of unfinished topics what they were."""
+        topics = dict(self._catalog.facts.topics)
+        for name, partitions in self._unfinished.items():
+            if partitions:
+                topics[name] = replace(topics[name], partitions=partitions)
+            else:
+                topics.pop(name, None)
+        self.topics = topics
+        self.on_change(changed)
+
+    async def _grow(self, name: str, facts: TopicFacts, first: int) -> None:
+        """Write a topic down and open its partitions from ``first`` on; all of them, or none."""
+        self._check_open()
+        keys = [TopicPartition(name, number) for number in range(first, facts.partitions)]
+        self._unfinished[name] = first
+        try:
+            with self._failures.answered(f"creating {name}"):
+                self._forget_offsets(keys)
+                self._catalog.put_topic(name, facts)
+                logs = await self._open(keys, facts.topic_id)
+            settings = self._partitions.settings(name)
+            for log in logs:
+                log.settings = settings  # they may have changed meanwhile
+                self._partitions.logs[log.topic_partition] = log
+        finally:
+            if not self._closing:  # else it stays unfinished, for the next start to finish
+                del self._unfinished[name]
+                self._show(name)
+
+    async def _open(
+        self, keys: Sequence[TopicPartition], topic_id: UUID
+    ) -> list[LocalPartitionLog]:
+        opened: list[LocalPartitionLog] = []
+        done = False
+        try:
+            await self._folders.clear(keys, self._new_id())
+            for some in slices(keys):
+                self._check_open()
+                opened += await self._partitions.open_new(some)
+            self._check_open()
+            done = True
+        except OSError:
+            await self._take_back(keys, topic_id)
+            raise
+        finally:
+            if not done:
+                for log in opened:
+                    log.close()
+        return opened
+
+    async def _take_back(self, keys: Sequence[TopicPartition], topic_id: UUID) -> None:
+        """Let a creation that failed not have been."""
+        name, first = keys[0]
+        self._catalog.take_back(name, first)
+        try:
+            self._reserve.spend(self._catalog.write_if_stale)
+        except OSError as error:
+            logger.warning("%s is taken back, which is written later: %s", name, error)
+        await self._remove_folders(keys, topic_id)
+
+    async def _remove_folders(self, keys: Sequence[TopicPartition], topic_id: UUID) -> None:
+        if await self._folders.remove_partitions(keys, topic_id):
+            self._catalog.forget_deleted(topic_id)

@@ -1,0 +1,222 @@
+"""A connection that sends much is no obstacle to one that sends little."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from sharegroup.broker.server import Broker
+from sharegroup.broker.turns import Turns
+from sharegroup.model.limits import (
+    OPEN_BYTES_MAX,
+    OPEN_REQUESTS_MAX,
+    STEP_REQUESTS,
+    TURN_BYTES,
+    TURN_REQUESTS,
+)
+from sharegroup.wire import apis
+from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.codec import decode
+from sharegroup.wire.framing import response_body
+from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from sharegroup.wire.messages.metadata import MetadataRequest
+from sharegroup.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.broker.by_hand import TIMEOUT_MS, connect, topic_with_records
+from tests.broker.greedy import Greedy, frame, metadata
+from tests.broker.running import run
+from tests.broker.share_wire import until
+
+
+class Player:
+    """Has so many requests to start, each of which counts for ``size``."""
+
+    def __init__(self, name: str, left: int, started: list[str], size: int = 1) -> None:
+        self.name, self.left, self.started, self.size = name, left, started, size
+
+    @property
+    def wants_turn(self) -> bool:
+        return self.left > 0
+
+    def take_turn(self) -> int:
+        self.left -= 1
+        self.started.append(self.name)
+        return self.size
+
+
+def test_a_lone_request_is_started_at_once_and_a_greedy_one_in_steps() -> None:
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        turns.enter(Player("greedy", 1_000, started))
+        assert len(started) == TURN_REQUESTS, "no more in the step in which it came"
+        turns.enter(Player("late", 1, started))
+        assert started[-1] == "late", "who comes late has its turn in the same step"
+        await asyncio.sleep(0)
+        assert len(started) == 2 * TURN_REQUESTS + 1
+
+    asyncio.run(scenario())
+
+
+def test_who_has_the_broker_for_himself_gets_larger_steps() -> None:
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        turns.enter(Player("alone", 1_000_000, started))
+        steps: set[int] = set()
+        async with asyncio.timeout(20):
+            while STEP_REQUESTS not in steps:
+                before = len(started)
+                await asyncio.sleep(0)
+                steps.add(len(started) - before)
+        assert steps == {TURN_REQUESTS, STEP_REQUESTS}
+        turns.enter(Player("late", 1, started))
+        await asyncio.sleep(0)
+        before = len(started)
+        await asyncio.sleep(0)
+        assert len(started) - before == TURN_REQUESTS, "there is company again"
+
+    asyncio.run(scenario())
+
+
+def test_turns_go_round() -> None:
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        for name in "abcdefgh":
+            turns.enter(Player(name, 100, started))
+        while len(started) < 400:
+            before = len(started)
+            await asyncio.sleep(0)
+            assert len(started) - before <= STEP_REQUESTS
+        assert {started.count(name) for name in "abcdefgh"} <= set(range(46, 55))
+
+    asyncio.run(scenario())
+
+
+def test_a_large_request_is_a_turn_of_its_own() -> None:
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        turns.enter(Player("large", 10, started, size=TURN_REQUESTS))
+        assert started == ["large"]
+        await asyncio.sleep(0)
+        assert started == ["large", "large"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("split", [1, 5, 6, 7])
+def test_a_request_that_comes_in_pieces_is_answered(tmp_path: Path, split: int) -> None:
+    """Also in pieces that end inside its length, or just behind it."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        peer = await Greedy.connect(port)
+        sent = metadata(1) + metadata(2)
+        first = len(metadata(1)) + split
+        peer.send(sent[:first])
+        await peer.answer()
+        other = await connect(port)  # the broker has not lost itself in what is not there
+        peer.send(sent[first:])
+        assert (await peer.answer())[:4] == b"\0\0\0\2"
+        other.close()
+        peer.close()
+
+    run(tmp_path, scenario)
+
+
+def test_a_connection_that_pipelines_does_not_hold_up_its_neighbour(tmp_path: Path) -> None:
+    """The neighbour's requests are answered after few of the greedy one's, not after all."""
+    pipelined, asked = 20_000, 20
+
+    async def scenario(broker: Broker, port: int) -> None:
+        greedy, neighbour = await Greedy.connect(port), await connect(port)
+        greedy.send(metadata() * pipelined)
+        reading = asyncio.ensure_future(read(greedy, pipelined))
+        served = broker.meters.request("Metadata").seconds
+        await until(lambda: served.count > 50)
+        before = served.count
+        for _ in range(asked):
+            await neighbour.send(apis.METADATA, MetadataRequest([]), timeout_ms=TIMEOUT_MS)
+        assert served.count - before < asked * 150
+        assert not reading.done()
+        assert max(c.open_requests for c in broker.connections.all()) <= OPEN_REQUESTS_MAX
+        await reading
+        greedy.close()
+        neighbour.close()
+
+    run(tmp_path, scenario)
+
+
+async def read(peer: Greedy, answers: int) -> None:
+    for _ in range(answers):
+        await peer.answer()
+
+
+def produce_frame(topic_id: object, value: bytes, number: int) -> bytes:
+    batch = encode_batch([(None, value)], timestamp_ms=0)
+    data = TopicProduceData("jobs", topic_id, [PartitionProduceData(0, batch)])  # type: ignore[arg-type]
+    return frame(apis.PRODUCE, 13, ProduceRequest(None, -1, 1000, [data]), number)
+
+
+def test_pipelined_produce_requests_keep_their_order(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 1)
+        peer = await Greedy.connect(port, begun=True)
+        peer.send(b"".join(produce_frame(topic_id, b"v", number) for number in range(500)))
+        for number in range(500):
+            answer = await peer.answer()
+            correlation_id, at = response_body(apis.PRODUCE, 13, answer)
+            assert correlation_id == number
+            response = decode(apis.PRODUCE.response, 13, answer, at)
+            part = response.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+            assert part.base_offset == number + 1
+        peer.close()
+
+    run(tmp_path, scenario)
+
+
+def test_large_requests_of_one_connection_are_open_a_few_at_a_time(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 1)
+        peer = await Greedy.connect(port, begun=True)
+        one = produce_frame(topic_id, bytes(900_000), 1)
+        peer.send(one * 20)
+        held: list[int] = []
+        reading = asyncio.ensure_future(read(peer, 20))
+        while not reading.done():
+            held.append(broker.connections.requests.used)
+            await asyncio.sleep(0)
+        assert OPEN_BYTES_MAX // 2 < max(held) < OPEN_BYTES_MAX + 3 * len(one)
+        assert broker.connections.requests.used == 0
+        peer.close()
+
+    run(tmp_path, scenario)
+
+
+def test_a_fetch_that_waits_holds_up_nothing(tmp_path: Path) -> None:
+    """Nor do answers pile up behind it: those that must wait for it bound what is started."""
+    topics = 400
+
+    async def scenario(broker: Broker, port: int) -> None:
+        topic_id = await topic_with_records(broker, port, 1)
+        part = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
+        waiting = FetchRequest(
+            max_wait_ms=600_000,
+            min_bytes=1,
+            topics=[FetchTopic(topic_id=topic_id, partitions=[part])],
+        )
+        peer = await Greedy.connect(port)
+        peer.send(frame(apis.FETCH, 13, waiting, 0))
+        peer.send(b"".join(produce_frame(topic_id, b"v", number) for number in range(1, topics)))
+        assert (await peer.answer())[:4] == b"\0\0\0\0", "the produce behind it ends the wait"
+        await read(peer, topics - 1)
+        peer.close()
+
+    run(tmp_path, scenario)
+
+
+def test_the_turn_of_a_request_counts_its_bytes() -> None:
+    assert 1 < TURN_REQUESTS < STEP_REQUESTS
+    assert TURN_BYTES * TURN_REQUESTS <= 16 << 10, "a frame of acknowledgements fills its turn"
