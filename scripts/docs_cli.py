@@ -37,20 +37,22 @@ COMMANDS = (
     ("groups", "delete-offsets"),
     ("groups", "set"),
     ("groups", "delete"),
+    ("fsck",),
 )
 
 HEAD = """\
 # Command line
 
-Written by `make docs` from the `--help` of the commands. All commands but `serve` find the broker
-at `--bootstrap-server`, or where `SHAREGROUP_BOOTSTRAP_SERVER` says, or at 127.0.0.1:9092.
+Written by `make docs` from the `--help` of the commands. `serve` and `fsck` work on a data folder.
+All others find the broker at `--bootstrap-server`, or where `SHAREGROUP_BOOTSTRAP_SERVER` says, or
+at 127.0.0.1:9092.
 
 | Exit status | |
 | --- | --- |
 | 0 | done |
-| 1 | the broker refused; the sentence on stderr begins with Kafka's name of the error |
+| 1 | the broker refused; the sentence on stderr begins with its error. `fsck`: something is wrong |
 | 2 | wrong usage, or a setting that cannot be |
-| 3 | no broker was reached, or it went away |
+| 3 | no broker was reached, or it went away; `fsck`: the folder is in use or is none |
 | 130, 143 | Ctrl-C, SIGTERM: what was begun was finished first (a second Ctrl-C ends at once) |
 
 With `--json`, stdout holds one JSON document (`consume`: one for each record) and nothing else;

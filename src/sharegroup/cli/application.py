@@ -12,7 +12,7 @@ import sharegroup
 from sharegroup.cli.serve import SUMMARY, serve
 
 # In the order of the help. Each module has `add_to(application)`.
-COMMANDS: Final = ("topics", "produce", "consume", "groups", "spark-report")
+COMMANDS: Final = ("topics", "produce", "consume", "groups", "fsck", "spark-report")
 
 
 def run(words: Sequence[str]) -> NoReturn:

@@ -5,7 +5,7 @@
 1     the broker refused, and the sentence begins with Kafka's name of the error;
       or the output could not be written
 2     wrong usage, or a setting that cannot be
-3     no broker was reached, or it went away
+3     no broker was reached, or it went away; ``fsck``: the folder cannot be checked
 130   Ctrl-C (143: SIGTERM); what was begun was finished first
 ====  =======================================================================
 """
@@ -38,6 +38,7 @@ class ExitCode(IntEnum):
     REFUSED = 1
     USAGE = 2
     UNREACHABLE = 3
+    CANNOT_CHECK = 3
     INTERRUPTED = 130
     TERMINATED = 143
 

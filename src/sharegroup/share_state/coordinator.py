@@ -168,6 +168,10 @@ class ShareCoordinator:
             seen[where] = max(seen.get(where, 0), state.start_offset, end)
         return seen
 
+    def all_keys(self) -> list[SharePartitionKey]:
+        """All keys that have a state, sorted."""
+        return sorted(self._states)
+
     def keys_of_other_topics(self, exists: Callable[[UUID], bool]) -> list[SharePartitionKey]:
         """Keys whose topic does not exist (any more)."""
         known = {topic_id: exists(topic_id) for topic_id in {key.topic_id for key in self._states}}

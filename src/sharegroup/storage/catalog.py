@@ -22,6 +22,7 @@ from crc32c import crc32c
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import parse_topic_id, topic_id_text
+from sharegroup.storage.missing_catalog import rebuild_command
 
 FILE_NAME: Final = "catalog.json"
 VERSION: Final = 1
@@ -231,7 +232,10 @@ def _parse(data: bytes, path: str) -> Facts:
             },
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{path} is damaged ({error}); restore it from a backup") from error
+        raise ConfigError(
+            f"{path} is damaged ({error}); restore it from a backup, or make it again with "
+            f"{rebuild_command(path.rpartition('/')[0])}"
+        ) from error
 
 
 def _checked(data: bytes) -> bytes:

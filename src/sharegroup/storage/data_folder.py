@@ -40,6 +40,7 @@ from sharegroup.model.limits import CLIENT_TEXT_LENGTH_MAX
 from sharegroup.storage import checkpoints, skipping
 from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
 from sharegroup.storage.failures import Lack, lack_of
+from sharegroup.storage.missing_catalog import check_catalog
 from sharegroup.storage.partition_folders import PartitionFolders, slices
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.partitions import Partitions
@@ -125,6 +126,7 @@ class DataFolder:
                 "stop that one, or choose another folder"
             ) from error
         try:
+            check_catalog(disk, path)
             cluster_id = settings.cluster_id or topic_id_text(environment.new_id())
             folder = cls(environment, path, settings, Catalog.open(disk, path, cluster_id))
             settings.check_partitions(folder.partition_count)

@@ -1,0 +1,7 @@
+"""Check the records of ``__share_group_state`` and ``__consumer_offsets`` in a data folder that no
+broker has open, and say what damage is to share groups.
+
+Reading order: ``records`` → ``durable_state`` → ``affected``.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,46 @@
+"""What damage in a topic is to each share group, by the group's durable state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.record_state import TERMINAL
+from sharegroup.storage.checkup.findings import Affected
+from sharegroup.storage.checkup.folder_check import FolderCheck
+
+
+def add_affected_groups(
+    check: FolderCheck, windows: Mapping[SharePartitionKey, SharePartition]
+) -> None:
+    """Say in each finding that names offsets of a topic what they are to its share groups."""
+    by_place: dict[tuple[str, int], list[tuple[str, SharePartition]]] = {}
+    names = {facts.topic_id: name for name, facts in check.facts.topics.items()}
+    for key, window in sorted(windows.items()):
+        place = names[key.topic_id], key.partition
+        by_place.setdefault(place, []).append((key.group_id, window))
+    for finding in check.findings:
+        if finding.topic is None or finding.partition is None or not finding.records:
+            continue
+        first, last = finding.first_offset or 0, finding.last_offset or 0
+        for group, window in by_place.get((finding.topic, finding.partition), ()):
+            finding.groups.append(affected(group, window, first, last))
+
+
+def affected(group: str, window: SharePartition, first: int, last: int) -> Affected:
+    """What the offsets ``first`` … ``last`` are to a group whose durable state is ``window``."""
+    start, end = window.start_offset, window.end_offset
+    passed = max(0, min(last + 1, start) - first)
+    not_delivered = max(0, last + 1 - max(first, end))
+    in_flight = 0
+    if first < end and last >= start:
+        for span in window.spans(max(first, start)):
+            size = min(span.last, last) - max(span.first, first) + 1
+            if size <= 0:
+                break
+            if span.state in TERMINAL:
+                passed += size
+            else:
+                in_flight += size
+    return Affected(group=group, passed=passed, in_flight=in_flight, not_delivered=not_delivered)

@@ -1,0 +1,216 @@
+"""Membership and delivery state of share groups as a broker would load them, checked whole."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.broker.checkup.records import records_of
+from sharegroup.broker.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.lost_state import OFFSETS_BELIEVED_MAX
+from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.share import ShareGroups
+from sharegroup.model.environment import Disk
+from sharegroup.model.errors import SharegroupError
+from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.share.partition import SharePartition
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.state import NO_EPOCH, UNINITIALIZED_OFFSET
+from sharegroup.storage.checkup.findings import Finding, Severity
+from sharegroup.storage.checkup.folder_check import FolderCheck
+from sharegroup.storage.checkup.partition_check import PartitionReport
+from sharegroup.wire.internal import groups as group_records
+from sharegroup.wire.internal import share_state as state_records
+
+RESET: Final = (
+    "stop its members, then let it begin again with `sharegroup groups reset-offsets {group} "
+    "--all-topics --to-earliest --execute` (every record comes again), or with --to-latest (none "
+    "of the old ones does)"
+)
+
+
+class DurableState:
+    """What the internal topics of a checked folder say. Findings go to those of ``check``."""
+
+    def __init__(self, check: FolderCheck) -> None:
+        self._check = check
+        self._disk: Disk = check.disk
+        self._machine = ShareCoordinator()
+        self._groups = ShareGroups(lambda _: GroupSettings())
+        self._names = {facts.topic_id: name for name, facts in check.facts.topics.items()}
+        self.windows: dict[SharePartitionKey, SharePartition] = {}
+        """Each share partition that has begun, as its leader would load it."""
+        self.beyond: dict[TopicPartition, int] = {}
+        """Logs that end before what share groups have seen of them → the end of that."""
+
+    def run(self) -> None:
+        """Read and check everything. Raises OSError."""
+        for key, report in self._check.partitions.items():
+            if key.topic == SHARE_GROUP_STATE:
+                self._read_states(report)
+            elif key.topic == CONSUMER_OFFSETS:
+                self._read_groups(report)
+        self._check_machines()
+        for share_partition in self._machine.all_keys():
+            self._check_state(share_partition)
+        self._check_lost()
+        self._check_ends()
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def _read_states(self, report: PartitionReport) -> None:
+        for offset, key, value in records_of(self._disk, report, self._unreadable(report)):
+            try:
+                record = state_records.decode_record(key, value)
+                if record is not None:
+                    self._machine.replay(record.key, record.value, offset)
+            except (SharegroupError, IndexError, ValueError) as error:
+                self._unreadable(report)(offset, error)
+
+    def _read_groups(self, report: PartitionReport) -> None:
+        for offset, key, value in records_of(self._disk, report, self._unreadable(report)):
+            try:
+                record = group_records.decode_record(key, value)
+                if record is not None:
+                    self._groups.replay(record)
+            except (SharegroupError, IndexError, ValueError) as error:
+                self._unreadable(report)(offset, error)
+
+    def _unreadable(self, report: PartitionReport) -> _Unreadable:
+        return _Unreadable(self._check, report)
+
+    # -- checking -----------------------------------------------------------------------------
+
+    def _check_machines(self) -> None:
+        self._groups.sessions_restarted(0)
+        machines = ((CONSUMER_OFFSETS, self._groups), (SHARE_GROUP_STATE, self._machine))
+        for topic, machine in machines:
+            try:
+                machine.check_invariants()
+            except AssertionError as error:
+                self._say(
+                    Severity.ERROR,
+                    "group-state",
+                    topic,
+                    f"what it says cannot be: {error}",
+                    action="stop the group's members, delete the group (`sharegroup groups "
+                    "delete`), and let them join again",
+                )
+
+    def _check_state(self, key: SharePartitionKey) -> None:
+        where = self._where(key)
+        if where is None:
+            message = "is of a topic that does not exist: `sharegroup serve` deletes it"
+            self._say(Severity.INFO, "state-of-no-topic", _state(key), message)
+            return
+        state, _ = self._machine.read(key, NO_EPOCH, 0)
+        if state.start_offset == UNINITIALIZED_OFFSET:
+            return
+        try:
+            self.windows[key] = SharePartition(
+                start_offset=state.start_offset,
+                state_epoch=state.state_epoch,
+                leader_epoch=NO_EPOCH,
+                batches=state.batches,
+            )
+        except ValueError as error:
+            self._say(
+                Severity.ERROR,
+                "state-invalid",
+                _state(key),
+                f"cannot be: {error}; nothing of {where} is delivered to {key.group_id}",
+                where=where,
+                action=RESET.format(group=key.group_id),
+            )
+
+    def _check_lost(self) -> None:
+        """Groups that have begun in partitions whose state is gone."""
+        for group_id in sorted(self._groups.group_ids()):
+            lost = [
+                TopicPartition(topic.name, number)
+                for topic in self._groups.state_partitions(group_id)
+                if topic.topic_id in self._names
+                for number in topic.partitions
+                if SharePartitionKey(group_id, topic.topic_id, number) not in self._machine
+            ]
+            for where in lost:
+                self._say(
+                    Severity.ERROR,
+                    "state-lost",
+                    f"share group {group_id}",
+                    f"has lost its delivery state in {where}: nothing of it is delivered",
+                    where=where,
+                    action=RESET.format(group=group_id),
+                )
+
+    def _check_ends(self) -> None:
+        """Logs that have lost a tail that groups have seen."""
+        for seen, offset in sorted(self._machine.offsets_seen().items()):
+            name = self._names.get(seen.topic_id)
+            report = self._check.partitions.get(TopicPartition(name or "", seen.partition))
+            if report is None or offset <= report.end_offset:
+                continue
+            if offset - report.end_offset > OFFSETS_BELIEVED_MAX:
+                action = "reset the group's offsets (`sharegroup groups reset-offsets`)"
+            else:
+                action = "run --repair, or start `sharegroup serve`: the log goes on behind it"
+                self.beyond[report.key] = offset
+            self._say(
+                Severity.ERROR,
+                "state-beyond-end",
+                str(report.key),
+                f"ends at offset {report.end_offset}, but a share group has seen offsets up to "
+                f"{offset}: records are lost",
+                where=report.key,
+                offsets=(report.end_offset, offset - 1),
+                action=action,
+            )
+
+    def _where(self, key: SharePartitionKey) -> TopicPartition | None:
+        name = self._names.get(key.topic_id)
+        return None if name is None else TopicPartition(name, key.partition)
+
+    def _say(
+        self,
+        severity: Severity,
+        kind: str,
+        place: str,
+        message: str,
+        *,
+        where: TopicPartition | None = None,
+        offsets: tuple[int, int] | None = None,
+        action: str | None = None,
+    ) -> None:
+        finding = Finding(severity=severity, kind=kind, place=place, message=message, action=action)
+        if where is not None:
+            finding.topic, finding.partition = where
+        if offsets is not None:
+            finding.first_offset, finding.last_offset = offsets
+        self._check.findings.append(finding)
+
+
+class _Unreadable:
+    """Says that a record of an internal topic cannot be read."""
+
+    def __init__(self, check: FolderCheck, report: PartitionReport) -> None:
+        self._check = check
+        self._report = report
+
+    def __call__(self, offset: int, error: Exception) -> None:
+        topic, partition = self._report.key
+        self._check.findings.append(
+            Finding(
+                severity=Severity.ERROR,
+                kind="record-unreadable",
+                place=str(self._report.key),
+                message=f"the record at offset {offset} is none that a broker writes: {error}",
+                topic=topic,
+                partition=partition,
+                first_offset=offset,
+                last_offset=offset,
+                action="`sharegroup serve` cannot start with it; restore the folder from a backup",
+            )
+        )
+
+
+def _state(key: SharePartitionKey) -> str:
+    return f"delivery state {key}"

@@ -1,0 +1,127 @@
+"""``sharegroup fsck``: check a data folder, and repair it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+
+import typer
+
+from sharegroup.app.environment import local_environment
+from sharegroup.app.fsck import Outcome, Progress, fsck
+from sharegroup.cli.options import AsJson
+from sharegroup.cli.outcome import ExitCode, complain
+from sharegroup.cli.tables import count, print_json
+from sharegroup.model.errors import ConfigError
+from sharegroup.storage.checkup.findings import Finding, Severity
+
+EPILOG: Final = (
+    "Exit status: 0 nothing is wrong, or all of it is repaired; 1 something is wrong; 2 wrong "
+    "usage; 3 the folder cannot be checked: a broker has it open, or it is none."
+)
+
+
+def add_to(application: typer.Typer) -> None:
+    """Add the command."""
+    application.command("fsck", epilog=EPILOG)(check)
+
+
+def check(
+    data: Annotated[str, typer.Option("--data", metavar="DIR", help="The broker's data folder.")],
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Make again what can be, and write down what is lost for good."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check every batch, index, checkpoint and group record of a broker that is stopped.
+
+    A line for each thing that is wrong: how bad, where, which offsets, what it is to each share
+    group, and what heals it. Without --repair nothing is written.
+
+    error: records or delivery state are lost. warning: wrong, and no record is lost. known: lost
+    for good and written down, so that reads pass over it: no error any more. info: left by a
+    crash, as it should be.
+
+    --repair makes again indexes, snapshots, checkpoints, meta.properties, partition.metadata and
+    catalog.json (without settings: they are lost), puts whole batches back to their offset, and
+    writes down what cannot be read. It deletes nothing: what it replaces is kept as
+    NAME.damaged.N.
+
+    --json prints one document: version, folder, repair, sound, topics, partitions,
+    share_partitions, size_bytes, lost_records, open, repaired, and findings, each with severity,
+    kind, place, message, topic, partition, first_offset, last_offset, records, groups (group,
+    passed, in_flight, not_delivered), action and repaired.
+    """
+    try:
+        with _shown(sys.stderr.isatty()) as progress:
+            outcome = asyncio.run(fsck(local_environment(), data, repair=repair, progress=progress))
+    except ConfigError as error:
+        complain(error)
+        raise typer.Exit(ExitCode.CANNOT_CHECK) from None
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        complain(f"data folder {data} cannot be checked: {error.strerror}{place}")
+        raise typer.Exit(ExitCode.CANNOT_CHECK) from None
+    if as_json:
+        print_json(outcome.as_json())
+    else:
+        for finding in outcome.findings:
+            print(line(finding))
+        print(summary(outcome))
+    raise typer.Exit(ExitCode.DONE if outcome.sound else ExitCode.REFUSED)
+
+
+def line(finding: Finding) -> str:
+    """A finding for people."""
+    text = f"{finding.severity:<7}  {finding.place}: {finding.message}"
+    if finding.groups:
+        text += f" [{'; '.join(str(each) for each in finding.groups)}]"
+    if finding.repaired is not None:
+        text += f" -- repaired: {finding.repaired}"
+    elif finding.action is not None:
+        text += f" -- {finding.action}"
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def summary(outcome: Outcome) -> str:
+    """The last line."""
+    checked = (
+        f"{count(outcome.topics, 'topic')}, {count(outcome.partitions, 'partition')}, "
+        f"{count(outcome.share_partitions, 'share partition')}, {outcome.size_bytes} bytes"
+    )
+    counts = [
+        count(outcome.count(severity), severity.value)
+        for severity in (Severity.ERROR, Severity.WARNING)
+        if outcome.count(severity)
+    ]
+    repaired = sum(finding.repaired is not None for finding in outcome.findings)
+    if repaired:
+        counts.append(f"{repaired} repaired")
+    if outcome.lost_records:
+        counts.append(f"{count(outcome.lost_records, 'record')} lost")
+    return f"{outcome.folder}: {checked}: {', '.join(counts) or 'nothing is wrong'}"
+
+
+@contextmanager
+def _shown(visible: bool) -> Iterator[Progress]:
+    """A bar over the bytes on stderr, where a person is watching."""
+    if not visible:
+        yield Progress(begins=lambda _: None, read=lambda _: None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield Progress(
+            begins=lambda size: bar.update(task, total=size),
+            read=lambda size: bar.advance(task, size),
+        )

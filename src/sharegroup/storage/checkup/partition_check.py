@@ -1,0 +1,422 @@
+"""Check one partition's folder as recovery would find it (``storage.recovery``), whole: its
+segments with their indexes, how they join, snapshots, and what was known to be damaged before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.storage import producer_snapshot, rewrite
+from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
+from sharegroup.storage.checkup.findings import Finding, Severity
+from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
+from sharegroup.storage.damage import Damage, merged
+from sharegroup.storage.producers import note
+from sharegroup.storage.quarantine import DAMAGED, Quarantine
+from sharegroup.storage.recovery import LastKnown
+from sharegroup.storage.segment import TRANSACTION_INDEX
+from sharegroup.storage.transaction_index import TransactionIndex
+from sharegroup.transactions.ongoing import EndedTransaction
+from sharegroup.transactions.producers import ProducerTable
+from sharegroup.wire.batch import BatchHeader
+
+SNAPSHOT: Final = ".snapshot"
+SERVE_REBUILDS: Final = "`sharegroup serve` makes it again when it needs it; --repair does so now"
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionReport:
+    """What a partition's folder holds."""
+
+    key: TopicPartition
+    folder: str
+    clean: bool
+    segments: list[SegmentReport] = field(default_factory=list)
+    on_disk: set[int] = field(default_factory=set)
+    """Base offsets of the segments that have a file."""
+    log_start: int = 0
+    end_offset: int = 0
+    scan_from: int = OFFSET_MAX
+    """``serve`` scans the segments from this base offset on, and makes their side files anew."""
+    aborted: dict[int, list[EndedTransaction]] = field(default_factory=dict)
+    """By base offset of the segment: what its transaction index must say."""
+    snapshots: dict[int, bytes] = field(default_factory=dict)
+    """Producer snapshots that cannot be read, as they should be."""
+    producer_id_max: int = -1
+    findings: dict[int, list[Finding]] = field(default_factory=dict)
+    """By base offset of the segment that they are of."""
+
+    def damages(self) -> list[Damage]:
+        """All damaged ranges at or after the log start, ascending."""
+        return [
+            damage
+            for segment in self.segments
+            for damage in segment.damages
+            if damage.offsets > 0 and damage.last_offset >= self.log_start
+        ]
+
+
+class PartitionCheck:
+    """One partition. ``root``: the data folder; findings are appended to ``findings``."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        root: str,
+        key: TopicPartition,
+        known: LastKnown,
+        findings: list[Finding],
+    ) -> None:
+        self._disk = disk
+        self._known = known
+        self._findings = findings
+        self._producers = ProducerTable()
+        self._producers_known = True
+        """Nothing of them was before the first segment, or its snapshot is there."""
+        self._known_damages: dict[int, list[Damage]] = {}
+        self._durable = known.recovery_point
+        """All below was durable: the log has ended there, or behind it."""
+        self.report = PartitionReport(key=key, folder=f"{root}/{key}", clean=known.clean)
+
+    def run(self, on_bytes: OnBytes) -> PartitionReport:
+        """Check everything. Raises OSError."""
+        report = self.report
+        names = self._disk.list(report.folder) if self._disk.exists(report.folder) else []
+        bases = sorted(base for name in names if (base := base_of(name, ".log")) is not None)
+        report.on_disk = set(bases)
+        bases = bases or [self._known.log_start_offset or 0]
+        self._scan_from(bases)
+        self._load_snapshots(names, bases)
+        self._durable = max(self._durable, self._clean_end(names, bases))
+        for base in bases:
+            self._known_damages[base] = self._load_damages(base)
+        ends = [*bases[1:], OFFSET_MAX]
+        for base, end_offset in zip(bases, ends, strict=True):
+            self._walk(base, end_offset, on_bytes)
+        self._find_end()
+        if report.end_offset in report.snapshots:
+            snapshot = producer_snapshot.encode(self._producers.snapshot())
+            report.snapshots[report.end_offset] = snapshot
+        for segment in report.segments:
+            self._judge(segment)
+        return report
+
+    # -- before the walk ----------------------------------------------------------------------
+
+    def _scan_from(self, bases: Sequence[int]) -> None:
+        report = self.report
+        unsynced_from = rewrite.pending(self._disk, report.folder)
+        if unsynced_from is not None:
+            self._say(
+                Severity.INFO,
+                "sync-failed",
+                f"{report.key}/{rewrite.MARKER}",
+                f"a sync has failed: `sharegroup serve` writes anew what lies behind offset "
+                f"{unsynced_from}",
+            )
+        if unsynced_from is not None or not self._known.clean:
+            point = self._known.recovery_point
+            report.scan_from = max((base for base in bases if base <= point), default=bases[0])
+
+    def _clean_end(self, names: Sequence[str], bases: Sequence[int]) -> int:
+        """Where a clean end has left the log: its snapshot bears the offset; 0 after a crash."""
+        offsets = [base_of(name, SNAPSHOT) or 0 for name in names] if self._known.clean else []
+        believed = [offset for offset in offsets if offset <= bases[-1] + RELATIVE_OFFSET_MAX]
+        return max(believed, default=0)
+
+    def _load_damages(self, base: int) -> list[Damage]:
+        path = f"{self.report.folder}/{base:020d}"
+        quarantine = Quarantine(self._disk, path)
+        try:
+            quarantine.load()
+        except ValueError as error:
+            self._say(
+                Severity.WARNING,
+                "damage-list-unreadable",
+                self._place(base, DAMAGED),
+                f"the list of damages is damaged itself: {error}",
+                base=base,
+                action="--repair writes it again",
+            )
+        return quarantine.damages
+
+    def _load_snapshots(self, names: Sequence[str], bases: Sequence[int]) -> None:
+        """Begin the producers as a start does; note the snapshots that cannot be read."""
+        self._producers_known = bases[0] == 0
+        for name in sorted(names):
+            offset = base_of(name, SNAPSHOT)
+            if offset is None:
+                continue
+            try:
+                data = self._disk.read_file(f"{self.report.folder}/{name}")
+                entries = producer_snapshot.decode(data)
+            except ValueError as error:
+                self._unreadable_snapshot(offset, error)
+                continue
+            ids = [entry.producer_id for entry in entries]
+            self.report.producer_id_max = max(self.report.producer_id_max, *ids, -1)
+            if offset <= bases[0]:
+                self._producers.load(entries)
+                self._producers_known = self._producers_known or offset == bases[0]
+
+    def _unreadable_snapshot(self, offset: int, error: ValueError) -> None:
+        torn = not self._known.clean and offset >= self._known.recovery_point
+        if not torn:
+            self.report.snapshots[offset] = b""
+        self._say(
+            Severity.INFO if torn else Severity.WARNING,
+            "snapshot-unreadable",
+            self._place(offset, SNAPSHOT),
+            f"the producer snapshot cannot be used: {error}",
+            base=None if torn else offset,
+            action=None if torn else SERVE_REBUILDS,
+        )
+
+    # -- the walk -----------------------------------------------------------------------------
+
+    def _walk(self, base: int, end_offset: int, on_bytes: OnBytes) -> None:
+        report = self.report
+        aborted = report.aborted[base] = []
+        if base in report.snapshots:
+            report.snapshots[base] = producer_snapshot.encode(self._producers.snapshot())
+        if base not in report.on_disk:
+            report.segments.append(SegmentReport(base_offset=base, next_offset=base))
+            return
+
+        def on_batch(file: DiskFile, position: int, header: BatchHeader, offset: int) -> None:
+            report.producer_id_max = max(report.producer_id_max, header.producer_id)
+            batch = partial(file.pread, header.length, position)
+            try:
+                ended = note(self._producers, header, offset, batch, header.max_timestamp)
+            except CorruptMessage:
+                return
+            if ended is not None:
+                aborted.append(ended)
+
+        check = SegmentCheck(
+            self._disk,
+            f"{report.folder}/{base:020d}",
+            Offsets(base, self._known.cleaned_offset),
+            end_offset,
+            self._durable if end_offset == OFFSET_MAX else None,
+        )
+        report.segments.append(check.run(on_batch, on_bytes))
+
+    def _find_end(self) -> None:
+        """Where each segment ends, and what is missing there."""
+        report, segments = self.report, self.report.segments
+        given = [d.last_offset + 1 for known in self._known_damages.values() for d in known]
+        durable = max([self._durable, *given])
+        while (
+            len(segments) > 1
+            and not segments[-1].batches
+            and segments[-1].base_offset > durable
+            and segments[-1].base_offset >= report.scan_from
+        ):
+            gone = segments.pop()
+            segments[-1].end_offset = OFFSET_MAX
+            self._torn(gone)
+        for segment in segments[:-1]:
+            _reach(segment, segment.end_offset)
+        last = segments[-1]
+        if last.next_offset < durable:
+            _reach(last, durable)
+        elif last.tail_bytes:
+            self._torn(last)
+        report.end_offset = last.next_offset
+        self._find_start(segments[0])
+        for earlier, later in pairwise(segments):
+            assert earlier.next_offset == later.base_offset, "segments join"
+
+    def _find_start(self, first: SegmentReport) -> None:
+        start = self._known.log_start_offset
+        if start is not None and start < first.base_offset:
+            lost = Damage(0, 0, start, first.base_offset - 1)
+            first.damages = merged([lost], first.damages)
+        self.report.log_start = min(
+            max(start or 0, first.base_offset), self.report.segments[-1].next_offset
+        )
+        if start is not None and start < first.base_offset:
+            self.report.log_start = start
+
+    def _torn(self, segment: SegmentReport) -> None:
+        if segment.tail_bytes or segment.base_offset in self.report.on_disk:
+            self._say(
+                Severity.INFO,
+                "torn-tail",
+                self._place(segment.base_offset, ".log"),
+                f"ends in {segment.tail_bytes} bytes that are no whole batch, as a crash leaves "
+                f"them: `sharegroup serve` will cut them; the log ends at offset "
+                f"{segment.next_offset}",
+            )
+
+    # -- after the walk -----------------------------------------------------------------------
+
+    def _judge(self, segment: SegmentReport) -> None:
+        base = segment.base_offset
+        known = self._known_damages.get(base, [])
+        for misplaced in segment.misplaced:
+            self._say(
+                Severity.ERROR,
+                "wrong-offset",
+                self._place(base, ".log"),
+                f"the batch at byte {misplaced.position} is whole, but stands at a wrong offset; "
+                f"its neighbours say that it begins at {misplaced.base_offset}",
+                base=base,
+                offsets=(misplaced.base_offset, misplaced.last_offset),
+                action="--repair puts it right",
+            )
+        for damage in segment.damages:
+            self._judge_damage(segment, damage, known)
+        self._judge_list(segment, known)
+        if base >= self.report.scan_from or base not in self.report.on_disk:
+            return
+        for ending, problem in segment.index_problems:
+            self._say(
+                Severity.WARNING,
+                "index",
+                self._place(base, ending),
+                problem,
+                base=base,
+                action=SERVE_REBUILDS,
+            )
+        self._judge_transactions(segment)
+
+    def _judge_damage(
+        self, segment: SegmentReport, damage: Damage, known: Sequence[Damage]
+    ) -> None:
+        severity = Severity.ERROR
+        if any(_covers(each, damage) for each in known):
+            severity = Severity.KNOWN
+        elif damage.offsets <= 0 or damage.last_offset < self.report.log_start:
+            severity = Severity.WARNING
+        missing = damage.position == damage.end_position
+        offsets = (damage.first_offset, damage.last_offset) if damage.offsets > 0 else None
+        self._say(
+            severity,
+            "missing-records" if missing else "damaged-batches",
+            self._place(segment.base_offset, ".log"),
+            str(damage),
+            base=segment.base_offset,
+            offsets=offsets,
+            action=None
+            if severity is Severity.KNOWN
+            else "restore the file from a backup, or run --repair: it writes the range down, and "
+            "reads pass over it",
+        )
+
+    def _judge_list(self, segment: SegmentReport, known: Sequence[Damage]) -> None:
+        """A list that names what can be read keeps records back."""
+        start = self.report.log_start
+        wrong = [
+            damage
+            for damage in known
+            if damage.offsets > 0
+            and damage.last_offset >= start
+            and not any(_covers(found, damage) for found in segment.damages)
+        ]
+        misplaced = {each.base_offset for each in segment.misplaced}
+        for damage in wrong:
+            if damage.first_offset in misplaced:
+                continue  # found as damage at the time; repaired together with the batch
+            self._say(
+                Severity.WARNING,
+                "damage-list",
+                self._place(segment.base_offset, DAMAGED),
+                f"lists offsets {damage.first_offset} to {damage.last_offset} as damaged, which "
+                "is not what the log holds: it keeps back what can be read",
+                base=segment.base_offset,
+                offsets=(damage.first_offset, damage.last_offset),
+                action="--repair writes it again",
+            )
+
+    def _judge_transactions(self, segment: SegmentReport) -> None:
+        base = segment.base_offset
+        wanted = self.report.aborted.get(base, [])
+        path = f"{self.report.folder}/{base:020d}{TRANSACTION_INDEX}"
+        problem = None
+        if self._disk.exists(path):
+            try:
+                found = TransactionIndex.from_bytes(self._disk.read_file(path)).entries
+            except ValueError as error:
+                problem = f"cannot be used: {error}"
+            else:
+                whole = not any(each.damages or each.misplaced for each in self.report.segments)
+                if whole and self._producers_known and found != wanted:
+                    problem = "does not list the transactions that the log has aborted"
+        elif wanted:
+            problem = f"is missing; the log has {len(wanted)} aborted transactions there"
+        if problem is not None:
+            self._say(
+                Severity.WARNING,
+                "transaction-index",
+                self._place(base, TRANSACTION_INDEX),
+                problem,
+                base=base,
+                action="--repair makes it again",
+            )
+
+    # -----------------------------------------------------------------------------------------
+
+    def _place(self, base: int, ending: str) -> str:
+        return f"{self.report.key}/{base:020d}{ending}"
+
+    def _say(
+        self,
+        severity: Severity,
+        kind: str,
+        place: str,
+        message: str,
+        *,
+        base: int | None = None,
+        offsets: tuple[int, int] | None = None,
+        action: str | None = None,
+    ) -> None:
+        """``base``: the segment (or the snapshot's offset) whose repair heals it."""
+        finding = Finding(
+            severity=severity,
+            kind=kind,
+            place=place,
+            message=message,
+            topic=self.report.key.topic,
+            partition=self.report.key.partition,
+            first_offset=None if offsets is None else offsets[0],
+            last_offset=None if offsets is None else offsets[1],
+            action=action,
+        )
+        self._findings.append(finding)
+        if base is not None:
+            self.report.findings.setdefault(base, []).append(finding)
+
+
+def base_of(name: str, ending: str) -> int | None:
+    """The offset in the name of a segment's file; None for any other file."""
+    number = name.removesuffix(ending)
+    if not name.endswith(ending) or not (number.isascii() and number.isdigit()):
+        return None
+    return int(number)
+
+
+def _reach(segment: SegmentReport, end_offset: int) -> None:
+    """The segment ends at ``end_offset``: what is behind its last whole batch is damage."""
+    if segment.tail_bytes or segment.next_offset < end_offset:
+        lost = Damage(segment.valid_bytes, segment.size, segment.next_offset, end_offset - 1)
+        segment.damages = merged([], [*segment.damages, lost])
+    segment.next_offset = end_offset
+
+
+def _covers(whole: Damage, part: Damage) -> bool:
+    return (
+        whole.position <= part.position
+        and part.end_position <= whole.end_position
+        and whole.first_offset <= part.first_offset
+        and part.last_offset <= whole.last_offset
+    )

@@ -1,0 +1,185 @@
+"""Repair what a check of one partition has found. Records are never deleted: what is replaced and
+may hold data is kept beside it as ``….damaged.N``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import count
+from typing import Final
+
+from sharegroup.model.environment import Disk, DiskFile
+from sharegroup.storage.batch_reader import CHUNK_BYTES
+from sharegroup.storage.checkup.findings import Finding
+from sharegroup.storage.checkup.partition_check import SNAPSHOT, PartitionReport
+from sharegroup.storage.checkup.segment_check import Misplaced, SegmentReport
+from sharegroup.storage.damage import Damage, merged
+from sharegroup.storage.quarantine import Quarantine
+from sharegroup.storage.segment import TRANSACTION_INDEX, Segment
+from sharegroup.storage.settings import LogSettings
+from sharegroup.storage.transaction_index import TransactionIndex
+
+_BASE_OFFSET: Final = struct.Struct(">q")
+_QUARANTINED: Final = frozenset({"damaged-batches", "missing-records", "state-beyond-end"})
+_LISTED: Final = _QUARANTINED | {"damage-list", "damage-list-unreadable", "wrong-offset"}
+
+
+def free_name(disk: Disk, path: str) -> str:
+    """``PATH.damaged.N`` with the first N that is not taken."""
+    return next(name for number in count(1) if not disk.exists(name := f"{path}.damaged.{number}"))
+
+
+def set_aside(disk: Disk, path: str) -> str:
+    """Rename a damaged file; the last part of its new name. Raises OSError."""
+    aside = free_name(disk, path)
+    disk.rename(path, aside)
+    return aside.rpartition("/")[2]
+
+
+class PartitionRepair:
+    """One partition after its check. ``sparse_below``: compaction may have taken offsets below."""
+
+    def __init__(self, disk: Disk, report: PartitionReport, sparse_below: int) -> None:
+        self._disk = disk
+        self._report = report
+        self._sparse_below = sparse_below
+
+    async def run(self) -> None:
+        """Repair all that can be, and say so in the findings. Raises OSError."""
+        report = self._report
+        if any(finding.open for each in report.findings.values() for finding in each):
+            self._disk.make_folder(report.folder)
+        for segment in list(report.segments):
+            open_ones = [f for f in report.findings.get(segment.base_offset, ()) if f.open]
+            if open_ones:
+                await self._segment(segment, open_ones)
+        for offset, content in report.snapshots.items():
+            self._snapshot(offset, content)
+
+    async def _segment(self, segment: SegmentReport, findings: Sequence[Finding]) -> None:
+        report, disk = self._report, self._disk
+        path = f"{report.folder}/{segment.base_offset:020d}"
+        kinds = {finding.kind for finding in findings}
+        if segment.base_offset not in report.on_disk:
+            disk.write_file(path + ".log", b"")
+        if segment.misplaced:
+            aside = await restore_offsets(disk, path + ".log", segment.misplaced)
+            _done(findings, {"wrong-offset"}, f"put right; the damaged file is kept as {aside}")
+        if kinds & _LISTED:
+            quarantine = Quarantine(disk, path)
+            quarantine.damages = segment.damages
+            quarantine.save()
+            _done(findings, _QUARANTINED, "written down: reads and share groups pass over it")
+            _done(findings, {"damage-list", "damage-list-unreadable"}, "written again")
+        if kinds & (_LISTED | {"index"}) and segment.base_offset < report.scan_from:
+            self._rebuild_indexes(segment)
+        _done(findings, {"index"}, "made again from the log")
+        if "transaction-index" in kinds:
+            self._rebuild_transactions(segment)
+            _done(findings, {"transaction-index"}, "made again from the log")
+        if segment is report.segments[-1] and kinds & _QUARANTINED:
+            self._begin_behind(segment)
+
+    def _begin_behind(self, last: SegmentReport) -> None:
+        """Let the log go on in a new segment behind offsets that are lost at its end: its name says
+        that they are not to be given out again.
+        """
+        path = f"{self._report.folder}/{last.next_offset:020d}.log"
+        at_its_end = last.damages and last.damages[-1].last_offset + 1 == last.next_offset
+        if not at_its_end or last.next_offset == last.base_offset or self._disk.exists(path):
+            return
+        for segment in self._report.segments:
+            if segment.base_offset >= self._report.scan_from:  # the scan begins behind it now
+                self._rebuild_indexes(segment)
+                self._rebuild_transactions(segment)
+        self._disk.write_file(path, b"")
+
+    def _rebuild_transactions(self, segment: SegmentReport) -> None:
+        path = f"{self._report.folder}/{segment.base_offset:020d}{TRANSACTION_INDEX}"
+        entries = self._report.aborted[segment.base_offset]
+        if entries or self._disk.exists(path):
+            self._disk.write_file(path, TransactionIndex(entries).to_bytes())
+
+    def _rebuild_indexes(self, segment: SegmentReport) -> None:
+        disk, base = self._disk, segment.base_offset
+        interval = LogSettings().index_interval_bytes
+        opened = Segment(disk, self._report.folder, base, interval, self._sparse_below)
+        try:
+            opened.quarantine.damages = segment.damages
+            opened.next_offset = segment.next_offset
+            ends = [damage.end_position for damage in segment.damages]
+            opened.size = max([segment.valid_bytes, *ends])  # a torn tail is no part of it
+            opened.indexes.rebuild()
+            offsets, times = opened.indexes.both
+            times.mark()
+            disk.write_file(opened.path + ".index", offsets.to_bytes())
+            disk.write_file(opened.path + ".timeindex", times.to_bytes())
+        finally:
+            opened.close()
+
+    def _snapshot(self, offset: int, content: bytes) -> None:
+        path = f"{self._report.folder}/{offset:020d}{SNAPSHOT}"
+        aside = set_aside(self._disk, path)
+        done = f"kept as {aside}"
+        if content:
+            self._disk.write_file(path, content)
+            done = f"made again from the log; the damaged one is {done}"
+        _done(self._report.findings.get(offset, ()), {"snapshot-unreadable"}, done)
+
+
+def give_up(report: PartitionReport, end_offset: int, findings: Sequence[Finding]) -> None:
+    """Plan that a log goes on at ``end_offset``, which is behind its end: share groups have seen
+    offsets up to there, and they must not name other records. The repair that follows does it, and
+    says so in ``findings``.
+    """
+    last = report.segments[-1]
+    start = max([last.valid_bytes, *(damage.end_position for damage in last.damages)])
+    lost = Damage(start, last.size, last.next_offset, end_offset - 1)
+    last.damages = merged([], [*last.damages, lost])
+    last.next_offset = report.end_offset = end_offset
+    report.findings.setdefault(last.base_offset, []).extend(findings)
+
+
+async def restore_offsets(disk: Disk, path: str, misplaced: Sequence[Misplaced]) -> str:
+    """Give batches of a ``.log`` file the base offsets that they must have. The file is replaced as
+    a whole; the last part of the name under which the old one is kept.
+
+    Raises:
+        OSError: the disk failed; the file is as it was.
+    """
+    aside = free_name(disk, path)
+    source = disk.open(path)
+    try:
+        await _copy(disk, source, aside, ())
+        await _copy(disk, source, path, misplaced)
+    finally:
+        source.close()
+    return aside.rpartition("/")[2]
+
+
+async def _copy(disk: Disk, source: DiskFile, path: str, patches: Sequence[Misplaced]) -> None:
+    copy = disk.open(path + ".tmp")
+    try:
+        copy.truncate(0)
+        position = 0
+        for patch in patches:
+            _append(copy, source, position, patch.position)
+            copy.append(_BASE_OFFSET.pack(patch.base_offset))
+            position = patch.position + _BASE_OFFSET.size
+        _append(copy, source, position, source.size())
+        await disk.sync([copy])
+    finally:
+        copy.close()
+    disk.rename(path + ".tmp", path)
+
+
+def _append(copy: DiskFile, source: DiskFile, start: int, end: int) -> None:
+    for position in range(start, end, CHUNK_BYTES):
+        copy.append(source.pread(min(CHUNK_BYTES, end - position), position))
+
+
+def _done(findings: Sequence[Finding], kinds: set[str] | frozenset[str], what: str) -> None:
+    for finding in findings:
+        if finding.kind in kinds and finding.open:
+            finding.repaired = what

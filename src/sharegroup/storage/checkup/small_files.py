@@ -1,0 +1,86 @@
+"""Kafka's small text files of a data folder, read strictly: a start takes what it can use, a check
+says what is wrong (``storage.checkpoints``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sharegroup.model.environment import Disk
+from sharegroup.model.ids import TopicPartition, parse_topic_id
+from sharegroup.model.offsets import OFFSET_MAX
+from sharegroup.storage import checkpoints
+
+
+@dataclass(slots=True)
+class OffsetsFile:
+    """A checkpoint file. ``problem`` says why it cannot be believed; None: it can, or it is not
+    there.
+    """
+
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def read_offsets(disk: Disk, path: str) -> OffsetsFile:
+    """A checkpoint file: a row that is none makes the whole file useless, as for ``serve``."""
+    if not disk.exists(path):
+        return OffsetsFile()
+    try:
+        version, count, *lines = disk.read_file(path).decode().splitlines()
+        if version != "0":
+            raise ValueError(f"version {version!r}, not 0")
+        if int(count) != len(lines):
+            raise ValueError(f"{len(lines)} lines, not {count}")
+        found = OffsetsFile()
+        for line in lines:
+            topic, number, text = line.split()
+            offset = int(text)
+            if not 0 <= offset <= OFFSET_MAX or int(number) < 0:
+                raise ValueError(f"no partition has an offset as in {line!r}")
+            found.offsets[TopicPartition(topic, int(number))] = offset
+    except ValueError as error:
+        return OffsetsFile(problem=f"cannot be used: {error}")
+    return found
+
+
+def read_topic_id(disk: Disk, folder: str) -> UUID | None:
+    """The topic id in a partition's folder; None when the file is missing or damaged."""
+    path = f"{folder}/{checkpoints.PARTITION_METADATA}"
+    if not disk.exists(path):
+        return None
+    try:
+        lines = disk.read_file(path).decode().splitlines()
+        values = dict(line.split(": ", 1) for line in lines)
+        return parse_topic_id(values["topic_id"])
+    except (KeyError, ValueError):
+        return None
+
+
+def leader_epochs_problem(disk: Disk, folder: str) -> str | None:
+    """What is wrong with ``leader-epoch-checkpoint``; None: nothing."""
+    path = f"{folder}/{checkpoints.LEADER_EPOCHS}"
+    if not disk.exists(path):
+        return "is missing"
+    try:
+        version, count, *lines = disk.read_file(path).decode().splitlines()
+        rows = [tuple(map(int, line.split())) for line in lines]
+    except ValueError as error:
+        return f"cannot be used: {error}"
+    well_formed = version == "0" and count == str(len(rows)) and all(len(row) == 2 for row in rows)
+    return None if well_formed else "is no list of leader epochs"
+
+
+def read_meta_properties(disk: Disk, root: str) -> dict[str, str] | None:
+    """The properties in ``meta.properties``; None when it is missing or no such file."""
+    path = f"{root}/{checkpoints.META_PROPERTIES}"
+    if not disk.exists(path):
+        return None
+    try:
+        lines = disk.read_file(path).decode().splitlines()
+        values = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    except ValueError:
+        return None
+    whole = values.get("version") == "1" and values.get("cluster.id")
+    return values if whole and values.get("node.id", "").isdecimal() else None

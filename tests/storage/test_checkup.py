@@ -1,0 +1,491 @@
+"""The checks of a folder that nobody has open: what they name, what a repair leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from sharegroup.app.environment import local_environment
+from sharegroup.model.errors import ConfigError
+from sharegroup.storage import checkpoints
+from sharegroup.storage.checkup.findings import Finding, Severity
+from sharegroup.storage.checkup.folder_check import FolderCheck
+from sharegroup.storage.checkup.folder_repair import FolderRepair
+from sharegroup.wire.markers import MarkerType
+from tests.app.checked import without_checksum
+from tests.storage.support import (
+    NOW_MS,
+    abandon,
+    append_durably,
+    batch,
+    one_log,
+    open_folder,
+    opened,
+    run,
+)
+from tests.storage.test_damage_at_rest import (
+    RECORDS,
+    SMALL,
+    file_of,
+    fill,
+    flip,
+    read_around,
+    sealed,
+    value,
+)
+from tests.storage.test_transaction_index import Writer
+
+
+def checked(path: Path, *, repair: bool = False) -> FolderCheck:
+    """Check a folder, and repair it."""
+    environment = local_environment()
+    check = FolderCheck(environment.disk, str(path), environment.new_id)
+    check.lock()
+    try:
+        check.run(lambda _: None)
+        if repair:
+            asyncio.run(FolderRepair(check, environment.new_id).run({}))
+    finally:
+        check.unlock()
+    return check
+
+
+def found(path: Path, *, repair: bool = False) -> list[Finding]:
+    return checked(path, repair=repair).findings
+
+
+def offsets(findings: list[Finding], *severities: Severity) -> set[int]:
+    """The offsets that findings of these severities name."""
+    return {
+        at
+        for finding in findings
+        if finding.records and finding.severity in severities
+        for at in range(finding.first_offset or 0, (finding.last_offset or 0) + 1)
+    }
+
+
+def readable(path: Path) -> dict[int, bytes]:
+    """What a broker gives after a start."""
+    records: dict[int, bytes] = {}
+
+    async def main() -> None:
+        async with opened(path, SMALL) as folder:
+            log = await one_log(folder)
+            log.check_invariants()
+            records.update(await read_around(log, log.log_start_offset, 1 << 20))
+
+    run(main())
+    return records
+
+
+def but(lost: set[int]) -> dict[int, bytes]:
+    return {at: value(at) for at in range(RECORDS) if at not in lost}
+
+
+def content(path: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        file.relative_to(path).as_posix(): (file.read_bytes(), file.stat().st_mtime_ns)
+        for file in path.rglob("*")
+        if file.is_file()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run(fill(tmp_path / "whole"))
+    return tmp_path / "whole"
+
+
+def copied(folder: Path) -> Path:
+    copy = folder.parent / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    return Path(shutil.copytree(folder, copy))
+
+
+def batch_at(data: bytes, position: int) -> int:
+    """How many batches lie before the one that holds a byte."""
+    count = start = 0
+    while (start := start + 12 + int.from_bytes(data[start + 8 : start + 12], "big")) <= position:
+        count += 1
+    return count
+
+
+def test_a_sound_folder_is_found_sound_and_nothing_is_written(folder: Path) -> None:
+    before = content(folder)
+    assert found(folder) == []
+    assert found(folder, repair=True) == []
+    assert content(folder) == before
+
+
+def test_every_byte_of_a_segment(folder: Path) -> None:
+    """The batch of a flipped byte is named, and no other; after a repair all others are read."""
+    base = sealed(folder)[1]
+    data = file_of(folder, base).read_bytes()
+    starts: dict[int, int] = {}
+    for position in range(len(data)):
+        starts.setdefault(batch_at(data, position), position)
+    for position in range(len(data)):
+        copy = copied(folder)
+        flip(file_of(copy, base), position, position % 8)
+        before = content(copy)
+        first = base + 2 * batch_at(data, position)
+        findings = found(copy)
+        start = starts[(first - base) // 2]
+        if 12 <= position - start < 16:
+            continue  # the leader epoch, which no CRC covers and nothing needs
+        assert offsets(findings, Severity.ERROR) == {first, first + 1}, position
+        assert content(copy) == before
+        if position % 5 and position - start >= 8:
+            continue
+        repaired = checked(copy, repair=True)
+        assert not any(finding.open for finding in repaired.findings)
+        again = found(copy)
+        misplaced = position - start < 8
+        lost = set() if misplaced else {first, first + 1}
+        assert offsets(again, Severity.KNOWN) == lost
+        assert not any(finding.open for finding in again)
+        assert readable(copy) == but(lost)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_every_byte_of_an_index(suffix: str, folder: Path) -> None:
+    base = sealed(folder)[1]
+    whole = file_of(folder, base, suffix).read_bytes()
+    for position in range(len(whole)):
+        copy = copied(folder)
+        file = file_of(copy, base, suffix)
+        flip(file, position, position % 8)
+        findings = found(copy, repair=True)
+        assert [(f.severity, f.kind) for f in findings] == [(Severity.WARNING, "index")], position
+        assert findings[0].place == f"t-0/{file.name}"
+        assert found(copy) == []
+        if position % 5 == 0:
+            assert readable(copy) == but(set())
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("size", [None, 0, 5])
+def test_an_index_that_is_missing_or_cut_off(suffix: str, size: int | None, folder: Path) -> None:
+    file = file_of(folder, sealed(folder)[0], suffix)
+    whole = file.read_bytes()
+    assert len(whole) > 5
+    if size is None:
+        file.unlink()
+    else:
+        os.truncate(file, size)
+    problems = [finding for finding in found(folder) if finding.kind == "index"]
+    # an offset index may know less than the log; a time index must have its largest timestamp
+    assert bool(problems) == (size != 0 or suffix == ".timeindex")
+    found(folder, repair=True)
+    assert found(folder) == []
+    assert readable(folder) == but(set())
+
+
+def test_every_byte_of_a_snapshot(folder: Path) -> None:
+    file = max((folder / "t-0").glob("*.snapshot"))
+    whole = file.read_bytes()
+    for position in range(len(whole)):
+        copy = copied(folder)
+        damaged = copy / "t-0" / file.name
+        flip(damaged, position, position % 8)
+        kept = damaged.read_bytes()
+        findings = found(copy, repair=True)
+        assert [finding.kind for finding in findings] == ["snapshot-unreadable"]
+        assert damaged.read_bytes() == whole
+        assert damaged.with_name(f"{file.name}.damaged.1").read_bytes() == kept
+        assert found(copy) == []
+
+
+@pytest.mark.parametrize("name", [checkpoints.RECOVERY_POINTS, checkpoints.LOG_STARTS])
+def test_every_byte_of_a_checkpoint(name: str, folder: Path) -> None:
+    """A byte that is no text any more: flipped digits are other offsets."""
+    whole = (folder / name).read_bytes()
+    for position in range(len(whole)):
+        copy = copied(folder)
+        flip(copy / name, position, 7)
+        findings = found(copy, repair=True)
+        assert [(f.kind, f.place) for f in findings] == [("checkpoint", name)]
+        assert (copy / name).read_bytes() == whole
+        assert found(copy) == []
+    (folder / name).unlink()
+    assert [finding.kind for finding in found(folder, repair=True)] == ["checkpoint"]
+    assert (folder / name).read_bytes() == whole
+
+
+@pytest.mark.parametrize("offset", [10_000_000_000, 2**70])
+@pytest.mark.parametrize("name", [checkpoints.RECOVERY_POINTS, checkpoints.LOG_STARTS])
+def test_an_offset_that_no_log_can_have_is_not_believed(
+    name: str, offset: int, folder: Path
+) -> None:
+    whole = (folder / name).read_bytes()
+    (folder / name).write_text(f"0\n1\nt 0 {offset}\n")
+    findings = found(folder, repair=True)
+    assert {finding.kind for finding in findings} == {"checkpoint"}
+    assert (folder / name).read_bytes() == whole
+    assert readable(folder) == but(set())
+
+
+def test_a_log_start_that_hides_every_record_is_put_right(folder: Path) -> None:
+    (folder / checkpoints.LOG_STARTS).write_text("0\n1\nt 0 9000\n")
+    assert {finding.kind for finding in found(folder, repair=True)} == {"checkpoint"}
+    assert readable(folder) == but(set())
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("how", ["gone", "empty", "cut"])
+def test_a_missing_stretch_is_named(which: int, how: str, folder: Path) -> None:
+    bases = [*sealed(folder), RECORDS]
+    base, following = bases[which], bases[which + 1]
+    file = file_of(folder, base)
+    first = base
+    if how == "gone":
+        file.unlink()
+    else:
+        size = 0 if how == "empty" else file.stat().st_size // 2
+        first = base + 2 * batch_at(file.read_bytes(), size) if size else base
+        os.truncate(file, size)
+    lost = set(range(first, following))
+    assert offsets(found(folder), Severity.ERROR) == lost
+    found(folder, repair=True)
+    again = found(folder)
+    assert offsets(again, Severity.KNOWN) == lost
+    assert not any(finding.open for finding in again)
+    assert readable(folder) == but(lost)
+
+
+@pytest.mark.parametrize("how", ["last segment", "all segments", "folder"])
+def test_lost_offsets_at_the_end_are_not_given_out_again(how: str, folder: Path) -> None:
+    last = max(int(file.stem) for file in (folder / "t-0").glob("*.log"))
+    if how == "last segment":
+        file_of(folder, last).unlink()
+    elif how == "all segments":
+        for file in (folder / "t-0").glob("*.log"):
+            file.unlink()
+    else:
+        shutil.rmtree(folder / "t-0")
+    lost = set(range(last if how == "last segment" else 0, RECORDS))
+    assert offsets(found(folder), Severity.ERROR) == lost
+    assert not any(finding.open for finding in found(folder, repair=True))
+    again = found(folder)
+    assert offsets(again, Severity.KNOWN) == lost
+    assert not any(finding.open for finding in again)
+
+    async def main() -> None:
+        async with opened(folder, SMALL) as broker:
+            log = await one_log(broker)
+            assert log.log_end_offset == RECORDS
+            await append_durably(log, batch(b"next"))
+            assert (await read_around(log, RECORDS, 1 << 20)) == {RECORDS: b"next"}
+
+    run(main())
+
+
+def test_batches_at_a_wrong_offset_are_put_right_and_the_old_file_is_kept(folder: Path) -> None:
+    base = sealed(folder)[1]
+    file = file_of(folder, base)
+    whole = file.read_bytes()
+    length = 12 + int.from_bytes(whole[8:12], "big")
+    for position in (0, length):
+        flip(file, position + 6, 3)
+    kept = file.read_bytes()
+    findings = [finding for finding in found(folder, repair=True) if finding.kind == "wrong-offset"]
+    assert offsets(findings, Severity.ERROR) == {base, base + 1, base + 2, base + 3}
+    assert file.read_bytes() == whole
+    assert file.with_name(f"{file.name}.damaged.1").read_bytes() == kept
+    assert found(folder) == []
+    assert readable(folder) == but(set())
+
+
+def test_a_list_of_damages_is_held_against_the_log(folder: Path) -> None:
+    base = sealed(folder)[1]
+    side = file_of(folder, base, ".log.damaged")
+    side.write_text(f"[[0, 100, {base}, {base + 1}]]")
+    findings = found(folder)
+    assert [(f.severity, f.kind) for f in findings] == [(Severity.WARNING, "damage-list")]
+    found(folder, repair=True)
+    assert readable(folder) == but(set())
+    flip(file_of(folder, base), 70, 1)
+    side.write_bytes(b"[[\0")
+    kinds = {finding.kind for finding in found(folder, repair=True)}
+    assert kinds == {"damage-list-unreadable", "damaged-batches"}
+    assert offsets(found(folder), Severity.KNOWN) == {base, base + 1}
+
+
+def test_a_torn_tail_and_old_indexes_of_a_crash_are_no_damage(tmp_path: Path) -> None:
+    async def main() -> None:
+        await fill(tmp_path)
+        folder = await open_folder(tmp_path, SMALL)
+        await append_durably(await one_log(folder), batch(b"one"), batch(b"two"))
+        await abandon(folder)
+
+    run(main())
+    last = max((tmp_path / "t-0").glob("*.log"))
+    with last.open("ab") as file:
+        file.write(batch(b"torn")[:-3])
+    before = content(tmp_path)
+    findings = found(tmp_path)
+    assert {(f.severity, f.kind) for f in findings} == {
+        (Severity.INFO, "not-clean"),
+        (Severity.INFO, "torn-tail"),
+    }
+    found(tmp_path, repair=True)
+    assert content(tmp_path) == before
+    assert readable(tmp_path).keys() == set(range(RECORDS + 2))
+
+
+def test_a_failed_sync_is_said(folder: Path) -> None:
+    (folder / "t-0" / "sync-failed").write_text("60")
+    findings = found(folder)
+    assert [(f.severity, f.kind) for f in findings] == [(Severity.INFO, "sync-failed")]
+    assert "offset 60" in findings[0].message
+
+
+def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            writer = Writer(log)
+            for producer in range(12):
+                writer.data(producer, 2)
+                kind = MarkerType.ABORT if producer % 2 else MarkerType.COMMIT
+                writer.end(producer, kind)
+            await log.wait_durable(log.log_end_offset)
+
+    run(main())
+    assert found(tmp_path) == []
+    files = sorted((tmp_path / "t-0").glob("*.txnindex"))
+    assert len(files) >= 2
+    for file in files:
+        whole = file.read_bytes()
+        for position in range(len(whole)):
+            flip(file, position, position % 8)
+            findings = found(tmp_path, repair=position % 9 == 0)
+            assert [finding.kind for finding in findings] == ["transaction-index"], position
+            if position % 9:
+                file.write_bytes(whole)
+            assert file.read_bytes() == whole
+        file.unlink()
+        assert [finding.kind for finding in found(tmp_path, repair=True)] == ["transaction-index"]
+        assert file.read_bytes() == whole
+
+
+# -- the catalog and the other small files --------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "zeros"])
+def test_a_lost_catalog_is_refused_and_made_again(how: str, folder: Path) -> None:
+    file = folder / "catalog.json"
+    whole = file.read_bytes()
+    if how == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(whole[:40] if how == "cut" else bytes(len(whole)))
+    with pytest.raises(ConfigError, match=f"sharegroup fsck --data {folder} --repair"):
+        run(fill(folder))
+    assert [finding.kind for finding in found(folder)] == ["catalog"]
+    before = checked(folder, repair=True)
+    assert "defaults apply" in before.findings[0].message
+    assert found(folder) == []
+    after = checked(folder).facts
+    assert after.cluster_id == "test-cluster"
+    assert after.topics["t"].topic_id == UUID(int=7)
+    assert after.topics["t"].partitions == 1
+    if how != "gone":
+        assert (folder / "catalog.json.damaged.1").read_bytes() != whole
+    assert readable(folder) == but(set())
+
+
+def test_a_new_folder_needs_no_catalog(tmp_path: Path) -> None:
+    run(fill(tmp_path / "new"))
+    assert (tmp_path / "new" / "catalog.json").exists()
+
+
+def test_producer_ids_go_on_above_all_that_the_logs_know(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            header = {"producer_id": 123_456, "producer_epoch": 0, "base_sequence": 0}
+            await append_durably(await one_log(folder), batch(b"x", **header))
+
+    run(main())
+    (tmp_path / "catalog.json").unlink()
+    assert checked(tmp_path, repair=True).partitions
+    assert checked(tmp_path).facts.producer_ids_end > 123_456
+
+
+def test_a_catalog_of_another_version_is_left_alone(folder: Path) -> None:
+    file = folder / "catalog.json"
+    file.write_text(without_checksum(file.read_text()).replace('"version": 1', '"version": 2'))
+    before = content(folder)
+    with pytest.raises(ConfigError, match="is of version 2"):
+        found(folder, repair=True)
+    assert content(folder) == before
+
+
+def test_a_damaged_topic_id_in_a_folder_is_put_right(folder: Path) -> None:
+    file = folder / "t-0" / checkpoints.PARTITION_METADATA
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"AAAAAA", b"AABAAA", 1))
+    findings = found(folder, repair=True)
+    assert [(f.severity, f.kind) for f in findings] == [(Severity.ERROR, "partition-metadata")]
+    assert file.read_bytes() == whole
+    assert readable(folder) == but(set())
+
+
+def test_a_folder_of_another_topic_is_not_taken_for_this_one(folder: Path) -> None:
+    file = folder / "t-0" / checkpoints.PARTITION_METADATA
+    file.write_bytes(checkpoints.partition_metadata(UUID(int=2**127 - 1)))
+    for _ in range(2):
+        findings = found(folder, repair=True)
+        assert [(f.kind, f.open) for f in findings] == [("other-topic", True)]
+
+
+def test_a_folder_that_no_topic_owns_is_set_aside(folder: Path) -> None:
+    shutil.copytree(folder / "t-0", folder / "u-3")
+    findings = found(folder, repair=True)
+    assert [finding.kind for finding in findings] == ["stray-folder"]
+    assert not (folder / "u-3").exists()
+    assert [finding.kind for finding in found(folder)] == ["set-aside"]
+    assert readable(folder) == but(set())
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "t-0/leader-epoch-checkpoint"])
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe", None])
+def test_small_files_are_written_anew(name: str, damage: bytes | None, folder: Path) -> None:
+    whole = (folder / name).read_bytes()
+    if damage is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(damage)
+    (finding,) = found(folder, repair=True)
+    assert (finding.severity, finding.place) == (Severity.WARNING, name)
+    assert (folder / name).read_bytes() == whole
+
+
+def test_records_of_any_time_are_sound(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            times = [NOW_MS, NOW_MS - 500, -1, NOW_MS + 7, NOW_MS + 7, 3] * 6
+            batches = [batch(b"x" * 50, timestamp_ms=time) for time in times]
+            await append_durably(await one_log(folder), *batches)
+
+    run(main())
+    assert found(tmp_path) == []
+
+
+def test_a_lost_tail_is_known_without_its_checkpoint(folder: Path) -> None:
+    """The snapshot of a clean end bears the offset where the log ended."""
+    (folder / checkpoints.RECOVERY_POINTS).unlink()
+    last = max((folder / "t-0").glob("*.log"))
+    os.truncate(last, last.stat().st_size - 5)
+    lost = {RECORDS - 2, RECORDS - 1}
+    assert offsets(found(folder), Severity.ERROR) == lost
+    found(folder, repair=True)
+    again = found(folder)
+    assert offsets(again, Severity.KNOWN) == lost
+    assert not any(finding.open for finding in again)
+    assert readable(folder) == but(lost)
