@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.internal_topic import SHARE_GROUP_STATE
+from sharegroup.broker.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_headers
+from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, encode_batch, parse_headers
 from tests.broker import running, share_wire
 from tests.broker.test_share_state_log import accepted, batches, begin, run
 
@@ -91,3 +91,30 @@ def positions(log: bytes) -> Iterator[tuple[int, BatchHeader]]:
     for header in parse_headers(log):
         yield at, header
         at += header.length
+
+
+def test_a_record_of_ours_that_cannot_be_decoded_keeps_no_broker_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its batch is whole: what is in it is no record of an internal topic."""
+
+    async def before(broker: Broker, port: int) -> None:
+        session = await share_wire.started(broker, port, partitions=1, records=3)
+        await session.fetch(0)
+        for topic in (SHARE_GROUP_STATE, CONSUMER_OFFSETS):
+            log = broker.topics.log(topic, 0)
+            for key in (b"", b"\0", b"\0\0junk", b"\0\1junk", b"\0\x0b\0\1g", b"\xff" * 30):
+                log.append_trusted(encode_batch([(key, b"\xff" * 9)], timestamp_ms=0))
+            await log.wait_durable(log.log_end_offset)
+
+    async def after(broker: Broker, port: int) -> None:
+        for topic in (SHARE_GROUP_STATE, CONSUMER_OFFSETS):
+            assert f"{topic}-0: the record at offset" in caplog.text
+        assert broker.groups.groups.group_ids() == [share_wire.GROUP]
+        topic = broker.topics.find(share_wire.TOPIC)
+        assert topic is not None
+        key = SharePartitionKey(share_wire.GROUP, topic.topic_id, 0)
+        assert (await broker.state.read_summary(key)).start_offset == 0
+
+    running.run(tmp_path, before)
+    running.run(tmp_path, after)

@@ -118,8 +118,10 @@ class GroupLog:
         await self._topic.settle()  # writes on their way must not be forgotten
         for partition in range(self._topic.partition_count):
             count = 0
-            async for _, raw_key, raw_value in self._topic.replay(partition):
-                record = decode_record(raw_key, raw_value)
+            async for offset, raw_key, raw_value in self._topic.replay(partition):
+                record = None
+                with self._topic.passing_over(partition, offset):
+                    record = decode_record(raw_key, raw_value)
                 if record is not None:
                     count += 1
                     yield record

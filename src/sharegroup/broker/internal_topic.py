@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.errors import CorruptMessage, MalformedMessage
 from sharegroup.wire.batch import decode_batch, encode_batch, end_offset_of
 
 if TYPE_CHECKING:
@@ -154,6 +155,15 @@ class InternalTopic:
             if not data:
                 return
             offset = end_offset_of(data)
+
+    @contextmanager
+    def passing_over(self, partition: int, offset: int) -> Iterator[None]:
+        """What is malformed in the record at ``offset`` is said, and left out like damage."""
+        try:
+            yield
+        except MalformedMessage as error:
+            logger.error("%s-%d: the record at offset %d is left out: %s", self.name, partition,
+                         offset, error)  # fmt: skip
 
     def _report_lost(self, partition: int, first: int, end: int) -> None:
         logger.error(

@@ -191,9 +191,10 @@ class StateShard:
             await self._topic.ensure()  # all of it
             await self._topic.settle(self.partition)  # what is on its way must not be forgotten
             for offset, raw_key, raw_value in await self._live():
-                record = decode_record(raw_key, raw_value)
-                if record is not None:
-                    machine.replay(record.key, record.value, offset)
+                with self._topic.passing_over(self.partition, offset):
+                    record = decode_record(raw_key, raw_value)
+                    if record is not None:
+                        machine.replay(record.key, record.value, offset)
         self._machine = machine
         self.load_seconds.observe(now_s() - started)
 

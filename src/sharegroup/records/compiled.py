@@ -24,7 +24,7 @@ PURE_VARIABLE: Final = "SHAREGROUP_PURE"
 _INT64: Final = ctypes.c_int64
 _POINTER: Final = ctypes.c_void_p
 _FACTS: Final = _INT64 * 5
-_WALK_ARGUMENTS: Final = [
+_WALK_ARGUMENTS: Final[list[Any]] = [
     _POINTER, *[_INT64] * 4, ctypes.c_int32, _INT64, _POINTER, _POINTER, _POINTER, _POINTER
 ]  # fmt: skip
 _VERDICTS: Final = tuple(Verdict)

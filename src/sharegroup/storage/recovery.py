@@ -109,7 +109,7 @@ def open_partition(
     contents = LogContents(
         folder=folder,
         segments=segments,
-        log_start_offset=_log_start(segments, known),
+        log_start_offset=_log_start(segments, known, recovered),
         recovery_point=segments[-1].next_offset,
     )
     stale = scanned + _load_transactions(segments, scanned, names)
@@ -158,15 +158,23 @@ def _load_damages(segment: Segment, recovered: Recovered) -> list[Damage]:
     return segment.quarantine.damages
 
 
-def _log_start(segments: list[Segment], known: LastKnown) -> int:
+def _log_start(segments: list[Segment], known: LastKnown, recovered: Recovered) -> int:
     """Where the log starts. What is missing before the first segment is damage.
 
     A start is durable before a segment below it is deleted: the first one begins at or below it.
     """
     first, start = segments[0], known.log_start_offset
+    end = segments[-1].next_offset
+    if start is not None and start > max(end, known.recovery_point):
+        recovered.report(
+            logging.ERROR,
+            f"{first.file.path}: its log ends at offset {end} and cannot begin at {start}, as the "
+            "checkpoint says: it begins with its first record",
+        )
+        start = None
     if start is not None and start < first.base_offset:
         first.quarantine.add([Damage(0, 0, start, first.base_offset - 1)])
-    return min(max(start or 0, first.base_offset), segments[-1].next_offset)
+    return min(max(start or 0, first.base_offset), end)
 
 
 def _resume(segment: Segment) -> bool:
