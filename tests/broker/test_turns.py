@@ -13,6 +13,7 @@ from sharegroup.model.limits import (
     OPEN_BYTES_MAX,
     OPEN_REQUESTS_MAX,
     STEP_REQUESTS,
+    STEP_REQUESTS_ALONE,
     TURN_BYTES,
     TURN_REQUESTS,
 )
@@ -66,11 +67,11 @@ def test_who_has_the_broker_for_himself_gets_larger_steps() -> None:
         turns.enter(Player("alone", 1_000_000, started))
         steps: set[int] = set()
         async with asyncio.timeout(20):
-            while STEP_REQUESTS not in steps:
+            while STEP_REQUESTS_ALONE not in steps:
                 before = len(started)
                 await asyncio.sleep(0)
                 steps.add(len(started) - before)
-        assert steps == {TURN_REQUESTS, STEP_REQUESTS}
+        assert steps == {TURN_REQUESTS, STEP_REQUESTS_ALONE}
         turns.enter(Player("late", 1, started))
         await asyncio.sleep(0)
         before = len(started)

@@ -82,6 +82,7 @@ class BrokerConnection(asyncio.Protocol):
         self._running_bytes = 0
         self._ready_bytes = 0
         self._sent_bytes = 0
+        self._leaving: list[bytes] = []
         self._answered = False
         self._active_s = 0.0
         self._loop = asyncio.get_running_loop()
@@ -108,7 +109,7 @@ class BrokerConnection(asyncio.Protocol):
     def unread_bytes(self) -> int:
         """Answers that are ready and that the peer has not taken."""
         written = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        return self._ready_bytes + written
+        return self._ready_bytes + sum(map(len, self._leaving)) + written
 
     @property
     def read_bytes(self) -> int:
@@ -198,13 +199,15 @@ class BrokerConnection(asyncio.Protocol):
             self._dispatcher.malformed(self, error)
             self.close()
             return 1
-        if frame is None:
-            self._claim_room()
-            return 0
-        self.claimed = False
-        self._take(frame)
+        if frame is not None:
+            self.claimed = False
+            self._take(frame)
         if self._splitter.missing:
             self._claim_room()
+        if not (self._reading or self._splitter.pending):
+            self._adjust_reading()  # all that came has had its turn: no answer need come first
+        if frame is None:
+            return 0
         return 1 + len(frame) // (TURN_RECORD_BYTES if frame[:2] == _PRODUCE else TURN_BYTES)
 
     def idle_since(self, before: float) -> bool:
@@ -221,6 +224,7 @@ class BrokerConnection(asyncio.Protocol):
         """Send what is ready, then close."""
         self._closing = True
         if self._transport is not None:
+            self._write()
             self._transport.close()
 
     def abort(self) -> None:
@@ -305,12 +309,21 @@ class BrokerConnection(asyncio.Protocol):
         if ready and self._transport is not None:
             for chunk in ready:
                 self._sent_bytes += len(chunk)
-            self._transport.writelines(ready)
-            if self._peer_slow:
-                self._answers.check()
-            elif not self._ready_bytes:
-                self._answers.caught_up(self)
+            if not self._leaving:  # what else is ready in this step of the loop leaves with it
+                self._loop.call_soon(self._write)
+            self._leaving += ready
         self._go_on()
+
+    def _write(self) -> None:
+        """Hand over what is ready: one system call for many answers."""
+        leaving, self._leaving = self._leaving, []
+        if self._transport is None:
+            return
+        self._transport.writelines(leaving)
+        if self._peer_slow:
+            self._answers.check()
+        elif not self._ready_bytes:
+            self._answers.caught_up(self)
 
     def _go_on(self) -> None:
         """Some answer has left, or the peer reads again: start what was held back."""

@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from typing import Final, Protocol
 
-from sharegroup.model.limits import STEP_REQUESTS, TURN_REQUESTS
+from sharegroup.model.limits import STEP_REQUESTS, STEP_REQUESTS_ALONE, TURN_REQUESTS
 
 COMPANY_S: Final = 0.1
 """So long after another connection had a turn steps are small."""
@@ -40,11 +40,12 @@ class Turns:
         self._line: deque[Player] = deque()
         self._resting: deque[Player] = deque()  # they had all they may have in this step
         self._in_line: set[Player] = set()
-        self._left = STEP_REQUESTS
+        self._size = STEP_REQUESTS_ALONE  # what all may start in one step
+        self._left = self._size
         self._started: dict[Player, int] = {}
         self._latest: Player | None = None
         self._company_until_s = 0.0
-        self._each = STEP_REQUESTS  # what one player may start in this step
+        self._each = self._size  # what one player may start in this step
         self._next_step: asyncio.Handle | None = None
 
     def enter(self, player: Player) -> None:
@@ -54,7 +55,9 @@ class Turns:
                 self._latest = player
                 self._company_until_s = self._loop.time() + COMPANY_S
                 self._each = TURN_REQUESTS
-            if not self._line and self._left > STEP_REQUESTS // 2 and player not in self._started:
+                self._left -= self._size - STEP_REQUESTS
+                self._size = STEP_REQUESTS
+            if not self._line and self._left > self._size // 2 and player not in self._started:
                 count = player.take_turn()  # as almost always: nobody waits
                 self._left -= count
                 if not (count and player.wants_turn):
@@ -78,15 +81,15 @@ class Turns:
             self._started[player] = started
             (self._line if started < self._each else self._resting).append(player)
         waiting = self._line or self._resting
-        if self._next_step is None and (waiting or self._left < STEP_REQUESTS // 2):
+        if self._next_step is None and (waiting or self._left < self._size // 2):
             self._next_step = self._loop.call_soon(self._step)
 
     def _step(self) -> None:
         self._next_step = None
-        self._left = STEP_REQUESTS
         self._started.clear()
-        if self._each < STEP_REQUESTS and self._loop.time() > self._company_until_s:
-            self._each = STEP_REQUESTS
+        if self._size < STEP_REQUESTS_ALONE and self._loop.time() > self._company_until_s:
+            self._size = self._each = STEP_REQUESTS_ALONE
+        self._left = self._size
         if self._line or self._resting:
             self._line += self._resting
             self._resting.clear()

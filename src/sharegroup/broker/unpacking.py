@@ -31,6 +31,10 @@ class Unpacking:
         self._turn = asyncio.Lock()
         self._waiting: Counter[TopicIdPartition] = Counter()
 
+    def passes(self, batches: bytes) -> bool:
+        """Whether these need not go through :meth:`walked`: nothing is compressed, nobody waits."""
+        return not self._waiting and not _is_compressed(batches)
+
     async def walked(self, partition: TopicIdPartition, batches: bytes) -> bytes:
         """``batches``, looked into where they are compressed; uncompressed ones are left to whoever
         appends them. Does not let go of the loop unless it must. What is returned must be appended
@@ -39,10 +43,7 @@ class Unpacking:
         Raises:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: a batch is not what it says.
         """
-        if not self._waiting[partition]:
-            del self._waiting[partition]
-            if not _is_compressed(batches):
-                return batches
+        if partition not in self._waiting:
             with suppress(CorruptMessage):  # or it is large, which the thread will find out
                 return walk_batches(batches, UNPACKED_ON_LOOP_BYTES_MAX)
         self._waiting[partition] += 1
@@ -52,6 +53,8 @@ class Unpacking:
                 return await loop.run_in_executor(None, walk_batches, batches)
         finally:
             self._waiting[partition] -= 1
+            if not self._waiting[partition]:
+                del self._waiting[partition]
 
 
 def _is_compressed(batches: bytes) -> bool:

@@ -52,7 +52,7 @@ bounds it as well."""
 TAGGED_FIELDS_MAX: Final = 10_000
 """Tagged fields of one struct, as Kafka from 4.4 on."""
 
-OPEN_REQUESTS_MAX: Final = 100
+OPEN_REQUESTS_MAX: Final = 256
 """Requests of one connection that are started and not answered; at so many no further one is
 started until half of them are answered (Kafka handles one at a time)."""
 
@@ -67,6 +67,10 @@ nothing is not slowed down by it, and its neighbour waits for no more than these
 STEP_REQUESTS: Final = 32
 """Requests started in one step of the event loop, over all connections; then sockets are read,
 timers fire, and the next connections have their turn."""
+
+STEP_REQUESTS_ALONE: Final = 128
+"""The same while one connection has the broker for itself: some milliseconds. Each step costs a
+round of fsync, which then serves as many."""
 
 TURN_BYTES: Final = 4 << 10
 """Each so many bytes of a request count as another one in its turn: decoding them takes as long."""

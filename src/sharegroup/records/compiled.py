@@ -29,8 +29,8 @@ _WALK_ARGUMENTS: Final[list[Any]] = [
 ]  # fmt: skip
 _VERDICTS: Final = tuple(Verdict)
 HELD_BYTES_MAX: Final = 64 * 1024
-"""Up to so many bytes, some ten microseconds, the walk keeps Python's lock: to give it up and get it
-back beside a thread that ends an fsync costs more.
+"""Up to so many bytes, some ten microseconds, the walk keeps Python's lock: to give it up and get
+it back beside a thread that ends an fsync costs more.
 """
 
 Buffer = bytes | bytearray | memoryview

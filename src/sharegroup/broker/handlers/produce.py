@@ -106,8 +106,11 @@ async def _append(
         raise InvalidTopic(f"{log.topic_partition.topic} is internal; clients cannot write to it")
     if not partition.records:
         raise InvalidRequest("a produce request needs at least one record batch for each partition")
-    where = TopicIdPartition(log.topic_id, partition.index)
-    appended = await log.append(await broker.unpacking.walked(where, partition.records))
+    batches = partition.records
+    if not broker.unpacking.passes(batches):
+        where = TopicIdPartition(log.topic_id, partition.index)
+        batches = await broker.unpacking.walked(where, batches)
+    appended = await log.append(batches)
     part.base_offset = appended.base_offset
     part.log_append_time_ms = appended.append_time_ms
     part.log_start_offset = log.log_start_offset
