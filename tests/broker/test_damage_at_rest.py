@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.internal_topic import SHARE_GROUP_STATE
+from sharegroup.broker.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.metrics import node
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.server import Broker
@@ -269,4 +269,17 @@ def test_batches_that_lie_in_an_old_log_block_no_group(
         assert "Traceback" not in caplog.text
 
     running.run(tmp_path, as_before)
+    running.run(tmp_path, after)
+
+
+def test_a_group_whose_records_are_lost_goes_on_with_its_delivery_state(tmp_path: Path) -> None:
+    """``__consumer_offsets`` is gone, the state log is not: nothing accepted comes again."""
+    topic_id = produced(tmp_path, 4, accepted=10)
+    log_file(tmp_path, CONSUMER_OFFSETS).unlink()
+
+    async def after(broker: Broker, port: int) -> None:
+        assert broker.groups.groups.group_ids() == []
+        await share_wire.new_group(broker, port)
+        assert await drained(await resumed(port, topic_id)) == list(range(10, 20))
+
     running.run(tmp_path, after)

@@ -208,13 +208,33 @@ class ShareGroupCoordinator:
         """
         self._write_soon(group_id, self.groups.initializing(group_id, missing))
         try:
-            await self._initialize_state(group_id, missing, 0)
+            await self._initialize_state(group_id, await self._unknown(group_id, missing), 0)
         except KafkaError as error:
             logger.warning("delivery state of group %s is not there yet: %s", group_id, error)
             records = self.groups.not_initialized(group_id, missing)
         else:
             records = self.groups.initialized(group_id, missing)
         self._write_soon(group_id, records)
+
+    async def _unknown(self, group_id: str, missing: Sequence[ToInitialize]) -> list[ToInitialize]:
+        """``missing`` without the partitions that a leader has worked on: the group has lost its
+        records of them, to a damaged log, and must not begin anew where it has accepted records.
+        """
+        unknown: list[ToInitialize] = []
+        for item in missing:
+            begun = []
+            for partition in item.topic.partitions:
+                key = SharePartitionKey(group_id, item.topic.topic_id, partition)
+                known = await self._state.knows(key)
+                if known and (await self._state.read_summary(key)).leader_epoch >= 0:
+                    logger.warning("%s goes on with the delivery state that it has of %s-%d",
+                                   group_id, item.topic.name, partition)  # fmt: skip
+                    begun.append(partition)
+            rest = tuple(p for p in item.topic.partitions if p not in begun)
+            if rest:
+                topic = TopicPartitions(item.topic.topic_id, item.topic.name, rest)
+                unknown.append(ToInitialize(topic, item.start_offset))
+        return unknown
 
     async def _initialize_state(
         self, group_id: str, items: Sequence[ToInitialize], epoch_min: int
@@ -227,6 +247,8 @@ class ShareGroupCoordinator:
             for item in items
             for partition in item.topic.partitions
         ]
+        if not starts:
+            return
         stored = await self._stored_epoch([key for key, _ in starts])
         epoch = max(self.groups.initialization_epoch(group_id), stored, epoch_min)
         await self._state.initialize(starts, epoch)
