@@ -62,6 +62,7 @@ PARTITION_KEYS = {
     "start_offset",
     "in_flight",
     "lag",
+    "damaged",
     "error",
 }
 
