@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.broker.server import Broker
-from sharegroup.broker.turns import Turns
+from sharegroup.broker.turns import COMPANY_S, Turns
 from sharegroup.model.limits import (
     OPEN_BYTES_MAX,
     OPEN_REQUESTS_MAX,
@@ -77,6 +77,26 @@ def test_who_has_the_broker_for_himself_gets_larger_steps() -> None:
         before = len(started)
         await asyncio.sleep(0)
         assert len(started) - before == TURN_REQUESTS, "there is company again"
+
+    asyncio.run(scenario())
+
+
+def test_who_never_leaves_the_line_is_company_for_who_comes_again_and_again() -> None:
+    """The greedy one does not get in line anew: it is in it all the time."""
+
+    async def scenario() -> None:
+        started: list[str] = []
+        turns = Turns()
+        turns.enter(Player("greedy", 1_000_000, started))
+        victim = Player("victim", 1, started)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 3 * COMPANY_S
+        while loop.time() < until:
+            victim.left = 1
+            turns.enter(victim)
+            before = len(started)
+            await asyncio.sleep(0)
+            assert len(started) - before <= STEP_REQUESTS
 
     asyncio.run(scenario())
 

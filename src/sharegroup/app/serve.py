@@ -29,6 +29,12 @@ logger = logging.getLogger("sharegroup.broker")
 
 DATA_DEFAULT = "./sharegroup-data"
 
+THREAD_SWITCH_S = 0.0005
+"""How long a thread that has synced a file waits for Python's lock while the event loop is busy. At
+Python's 5 ms, and a few times in each sync, one busy client would make everybody's fsync take tens
+of milliseconds.
+"""
+
 
 def run(
     *,
@@ -80,6 +86,7 @@ async def serve(
     except OSError as error:
         raise ConfigError(f"data folder {folder} cannot be used: {error.strerror}") from error
     calm_garbage_collector()
+    sys.setswitchinterval(THREAD_SWITCH_S)
     try:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -51,7 +51,7 @@ class Turns:
     def enter(self, player: Player) -> None:
         """Get in line, unless it is in it; start at once what may be."""
         if player not in self._in_line:
-            if player is not self._latest:
+            if player is not self._latest or self._in_line:  # others may never leave the line
                 self._latest = player
                 self._company_until_s = self._loop.time() + COMPANY_S
                 self._each = TURN_REQUESTS
