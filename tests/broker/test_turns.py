@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,27 @@ def test_a_fetch_that_waits_holds_up_nothing(tmp_path: Path) -> None:
 def test_the_turn_of_a_request_counts_its_bytes() -> None:
     assert 1 < TURN_REQUESTS < STEP_REQUESTS
     assert TURN_BYTES * TURN_REQUESTS <= 16 << 10, "a frame of acknowledgements fills its turn"
+
+
+@pytest.mark.parametrize("cut", [1, 3, 6])
+def test_a_connection_reads_on_when_all_that_came_has_had_its_turn(
+    cut: int, tmp_path: Path
+) -> None:
+    """What came last is the beginning of a request: no answer is open when that is found out."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for number in (1, 5, OPEN_REQUESTS_MAX, 3 * OPEN_REQUESTS_MAX):
+            frames = [struct.pack(">ihhih", 10, 18, 0, i, -1) for i in range(number + 1)]
+            last = frames.pop()
+            writer.write(b"".join(frames) + last[:cut])
+            for _ in frames:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                await reader.readexactly(size)
+            writer.write(last[cut:])
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            answer = await reader.readexactly(size)
+            assert struct.unpack_from(">i", answer) == (number,)
+        writer.close()
+
+    run(tmp_path, scenario)
