@@ -29,6 +29,7 @@ class ScriptedServer:
         self._served = {API_VERSIONS.key: (0, api_versions_max), METADATA.key: (1, 12)}
         self._server: asyncio.Server | None = None
         self._writers: list[asyncio.StreamWriter] = []
+        self._serving: set[asyncio.Task[object]] = set()
         self.handle(METADATA, self._metadata, (1, 12))
 
     def handle(self, api: Api, handler: Handler, versions: tuple[int, int]) -> None:
@@ -50,6 +51,9 @@ class ScriptedServer:
         self._server.close()
         self.drop_connections()
         await self._server.wait_closed()
+        for task in self._serving:  # a handler may wait for ever
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     @property
     def address(self) -> str:
@@ -62,6 +66,9 @@ class ScriptedServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         splitter = FrameSplitter()
         try:
             while data := await reader.read(65_536):

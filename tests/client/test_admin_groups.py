@@ -72,6 +72,24 @@ def test_offsets_of_chosen_partitions(broker: RunningServer) -> None:
     run(scenario)
 
 
+def test_a_partition_has_no_start_offset_until_something_is_finished(
+    broker: RunningServer,
+) -> None:
+    async def scenario() -> None:
+        topic, group = await topic_with(broker.bootstrap, 3)
+        where = TopicPartition(topic, 0)
+        async with Admin(broker.bootstrap) as admin, consumer_of(broker, topic, group) as consumer:
+            await poll_until(consumer, 3)
+            held = (await admin.list_share_group_offsets(group))[where]
+            assert (held.start_offset, held.lag) == (None, None)
+            await consumer.commit()
+            done = (await admin.list_share_group_offsets(group))[where]
+            assert done.start_offset in (3, 0)  # Apache Kafka stores it one write late
+            assert done.lag == 0
+
+    run(scenario)
+
+
 def test_a_group_is_moved_and_gets_the_records_again(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await drained(broker, 9)

@@ -36,7 +36,7 @@ async def one_batch(broker: RunningServer, count: int) -> tuple[str, str]:
     topic, group = await topic_with(broker.bootstrap, 0)
     async with Producer(broker.bootstrap, linger_ms=60_000, batch_size=1 << 20) as producer:
         for number in range(count):
-            await producer.send(topic, b"%d" % number)
+            await producer.enqueue(topic, b"%d" % number)
         await producer.flush()
     return topic, group
 
@@ -66,7 +66,7 @@ def test_every_field_of_every_record_in_every_codec(broker: RunningServer) -> No
             async with Producer(broker.bootstrap, compression=codec) as producer:
                 for key in KEYS:
                     for value in (codec.encode() * 99, b"", None):
-                        await producer.send(
+                        await producer.enqueue(
                             topic,
                             value,
                             key=key,
@@ -130,12 +130,13 @@ def test_what_is_left_out_waits_for_its_answer(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 20)
         async with consumer_of(broker, topic, group) as consumer:
-            rows = await next_rows(consumer)
+            batches = consumer.arrow_batches()
+            rows = await anext(batches)
             words = ["accept", None, "reject", "release"] * 5
             consumer.acknowledge(rows, words)
             consumer.reject(rows.slice(0, 1))  # the last word counts
             with pytest.raises(IllegalState, match="must be acknowledged"):
-                await next_rows(consumer)
+                await anext(batches)
             consumer.accept(rows.filter(pa.array([word is None for word in words])))
             again = await accept_until(consumer, 5)
             assert again["offset"].to_pylist() == list(range(3, 20, 4))
@@ -149,7 +150,8 @@ def test_an_error_changes_nothing(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 10)
         async with consumer_of(broker, topic, group) as consumer:
-            rows = await next_rows(consumer)
+            batches = consumer.arrow_batches()
+            rows = await anext(batches)
             offsets = rows["offset"].to_numpy()
 
             def places(by: int, name: str = topic, partition: int = 0) -> pa.Table:
@@ -168,7 +170,7 @@ def test_an_error_changes_nothing(broker: RunningServer) -> None:
             with pytest.raises(TypeError, match="int holds no records"):
                 consumer.accept(7)
             with pytest.raises(IllegalState, match="must be acknowledged"):
-                await next_rows(consumer)
+                await anext(batches)
             consumer.accept(places(0).to_pandas().sort_values("offset", ascending=False))
             await consumer.commit()
             with pytest.raises(IllegalState, match="does not wait to be acknowledged"):
@@ -220,6 +222,7 @@ def test_the_blocking_consumer_drains_and_ends_when_the_queue_is_idle(
             assert batch.num_rows <= 1_250
             batches.append(batch)
             if sum(one.num_rows for one in batches) == 3_000:
+                consumer.commit()
                 break
         assert list(consumer.arrow_batches(max_records=1_000, idle_timeout_ms=1)) == []
     values = pa.Table.from_batches(batches)["value"].cast(pa.string()).cast(pa.int64())

@@ -22,7 +22,7 @@ async def produce_slowly(bootstrap: str, topic: str) -> list[int]:
     async with Producer(bootstrap, batch_size=200) as producer:
         sent = []
         for number in range(COUNT):
-            sent.append(await producer.send(topic, str(number)))
+            sent.append(await producer.enqueue(topic, str(number)))
             await asyncio.sleep(0.002)
         return [(await one).offset for one in sent]
 

@@ -267,8 +267,8 @@ def test_batches_are_accepted_by_going_round(broker: RunningServer) -> None:
                     assert [r.offset for r in ours] == sorted(r.offset for r in ours)
                 seen += records
                 if len(seen) == 60:
+                    await consumer.commit()
                     break
-            await consumer.commit()
         assert numbers(seen) == list(range(60))
         await lag_becomes(broker, group, 0)
 
@@ -280,7 +280,7 @@ def test_keys_and_values_are_deserialized(broker: RunningServer) -> None:
         topic, group = await topic_with(broker.bootstrap, 0)
         async with Producer(broker.bootstrap) as producer:
             for value in ('{"n": 1}', "broken", '{"n": 3}', None):
-                await producer.send(topic, value, key="k")
+                await producer.enqueue(topic, value, key="k")
         async with consumer_of(
             broker,
             topic,
@@ -348,7 +348,7 @@ def test_unsubscribing_gives_back_what_was_fetched_ahead(broker: RunningServer) 
         topic, group = await topic_with(broker.bootstrap, 0)
         async with Producer(broker.bootstrap, batch_size=200) as producer:
             for number in range(60):
-                await producer.send(topic, str(number))
+                await producer.enqueue(topic, str(number))
         async with (
             consumer_of(broker, topic, group=group, max_poll_records=5) as consumer,
             consumer_of(broker, topic, group=group) as other,

@@ -31,3 +31,11 @@ def test_same_names(name: str) -> None:
 
 def test_the_share_consumers_methods_take_the_same() -> None:
     assert surface(sync.ShareConsumer) == surface(client.ShareConsumer)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_constructors_take_the_same(name: str) -> None:
+    """All but connections to share, which belong to an event loop."""
+    theirs = dict(inspect.signature(getattr(client, name)).parameters)
+    theirs.pop("cluster")
+    assert dict(inspect.signature(getattr(sync, name)).parameters) == theirs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -34,16 +35,16 @@ def test_produce_and_consume(broker: RunningServer, names: tuple[str, str]) -> N
     topic, group = names
     with Producer(broker.bootstrap) as producer:
         for number in range(COUNT):
-            producer.send(topic, b"%d" % number, key="one")
+            producer.enqueue(topic, b"%d" % number, key="one")
         producer.flush()
-        assert producer.send(topic, "last", key="one").result().offset == COUNT
+        assert producer.send(topic, "last", key="one").offset == COUNT
     values = []
     with ShareConsumer(topic, group_id=group, bootstrap_servers=broker.bootstrap) as consumer:
         for record in consumer:
             values.append(record.value)
             if record.value == b"last":
+                assert set(consumer.commit().values()) == {None}
                 break
-        assert set(consumer.commit().values()) == {None}
     assert values == [*(b"%d" % number for number in range(COUNT)), b"last"]
     with Admin(broker.bootstrap) as admin:
         offsets = admin.list_share_group_offsets(group)
@@ -57,7 +58,7 @@ def test_leaving_a_loop_by_an_exception_releases(
     topic, group = names
     with Producer(broker.bootstrap) as producer:
         for number in range(10):
-            producer.send(topic, b"%d" % number, partition=0)
+            producer.enqueue(topic, b"%d" % number, partition=0)
     settings: dict[str, Any] = {"group_id": group, "bootstrap_servers": broker.bootstrap}
 
     def interrupted() -> None:
@@ -88,7 +89,7 @@ def test_callback_wakeup_and_batches(broker: RunningServer, names: tuple[str, st
     topic, group = names
     with Producer(broker.bootstrap) as producer:
         for number in range(10):
-            producer.send(topic, b"%d" % number, partition=0)
+            producer.enqueue(topic, b"%d" % number, partition=0)
     heard: list[tuple[str, bool]] = []
 
     def callback(offsets: Any, error: Any) -> None:
@@ -104,7 +105,8 @@ def test_callback_wakeup_and_batches(broker: RunningServer, names: tuple[str, st
         max_poll_records=5,
     )
     with consumer:
-        first = next(consumer.batches())
+        batches = consumer.batches()
+        first = next(batches)
         assert [record.offset for record in first] == list(range(len(first)))
         assert consumer.commit(timeout_ms=30_000) == {TopicPartition(topic, 0): None}
         assert heard == [(threading.current_thread().name, True)]
@@ -128,17 +130,37 @@ def test_closing_in_the_loops_body_ends_the_loop(
             consumer.close()
 
 
-def test_an_error_of_one_record_is_told_by_its_result_and_by_flush(
+def test_an_error_is_told_by_result_or_by_flush_or_by_send(
     broker: RunningServer, names: tuple[str, str]
 ) -> None:
     topic, _ = names
     with Producer(broker.bootstrap) as producer:
-        sent = producer.send(topic, b"x", partition=9)
+        refused = producer.enqueue(topic, b"x", partition=9)
         with pytest.raises(InvalidPartitions):
-            sent.result()
+            refused.result()
+        producer.flush()  # whoever asked knows it
+        producer.enqueue(topic, b"x", partition=9)
         with pytest.raises(InvalidPartitions):
             producer.flush()
-        producer.send(topic, b"x", partition=1)
+        with pytest.raises(InvalidPartitions):
+            producer.send(topic, b"x", partition=9)
+        assert producer.send_and_wait(topic, b"x", partition=1).offset == 0
+
+
+def test_several_threads_send_through_one_producer(
+    broker: RunningServer, names: tuple[str, str]
+) -> None:
+    topic, _ = names
+    with Producer(broker.bootstrap) as producer, ThreadPoolExecutor(8) as threads:
+        sent = list(threads.map(lambda n: producer.send(topic, str(n), partition=0), range(200)))
+    assert sorted(one.offset for one in sent) == list(range(200))
+
+
+def test_what_is_not_closed_warns() -> None:
+    for make in (Producer, Admin, lambda: ShareConsumer("t", group_id="g")):
+        with pytest.warns(ResourceWarning, match="was not closed: write `with"):
+            make()._thread.leave()  # type: ignore[union-attr]
+    assert loop_threads() == []
 
 
 def test_what_is_closed_says_so() -> None:

@@ -55,7 +55,7 @@ async def topic_with(
 async def produce(bootstrap: str, topic: str, count: int, *, first: int = 0) -> None:
     async with Producer(bootstrap) as producer:
         for number in range(first, first + count):
-            await producer.send(topic, str(number), key=str(number))
+            await producer.enqueue(topic, str(number), key=str(number))
 
 
 async def poll_until(

@@ -38,9 +38,10 @@ def column_names(include_headers: bool, include_timestamp_type: bool = False) ->
 
 
 def ddl(include_headers: bool, include_timestamp_type: bool = False) -> str:
-    """The schema as DDL text."""
+    """The schema as DDL text. Spark keeps the case of a struct's field names, and compares them
+    with those of the Arrow batch."""
     names = column_names(include_headers, include_timestamp_type)
-    return ", ".join(f"{name} {COLUMNS[name].upper()}" for name in names)
+    return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
 
 
 def check_columns(fields: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
         RecordDeserializationError,
         Wakeup,
     )
-    from sharegroup.client.producer import Producer, RecordMetadata, SentRecord
+    from sharegroup.client.produce_delivery import Delivery, RecordMetadata
+    from sharegroup.client.producer import Producer
     from sharegroup.client.record import Record, Records
+    from sharegroup.client.worker_retry import Backoff, Reject
 
 __all__ = [
     "AckType",
     "Admin",
+    "Backoff",
     "BootstrapError",
     "BufferExhausted",
     "CorruptRecordBatch",
+    "Delivery",
     "IllegalState",
     "OffsetSpec",
     "Producer",
@@ -38,8 +42,8 @@ __all__ = [
     "RecordDeserializationError",
     "RecordMetadata",
     "Records",
+    "Reject",
     "ResourceType",
-    "SentRecord",
     "ShareConsumer",
     "Wakeup",
 ]
@@ -47,18 +51,20 @@ __all__ = [
 _HOMES = {
     "AckType": "core.acknowledgements",
     "Admin": "admin",
+    "Backoff": "worker_retry",
     "BootstrapError": "errors",
     "BufferExhausted": "errors",
     "CorruptRecordBatch": "errors",
+    "Delivery": "produce_delivery",
     "IllegalState": "errors",
     "OffsetSpec": "descriptions",
     "Producer": "producer",
     "Record": "record",
     "RecordDeserializationError": "errors",
-    "RecordMetadata": "producer",
+    "RecordMetadata": "produce_delivery",
     "Records": "record",
+    "Reject": "worker_retry",
     "ResourceType": "descriptions",
-    "SentRecord": "producer",
     "ShareConsumer": "consumer",
     "Wakeup": "errors",
 }

@@ -76,6 +76,11 @@ class Acknowledger:
     def __bool__(self) -> bool:
         return any(self._queues.values())
 
+    @property
+    def sending(self) -> list[asyncio.Task[Any]]:
+        """What is under way."""
+        return list(self._sending)
+
     def add(self, partition: TopicIdPartition, first: int, last: int, types: bytes) -> None:
         """Queue one range."""
         self._queues.setdefault(partition, AcknowledgementQueue()).add(first, last, types)

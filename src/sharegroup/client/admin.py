@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 Resource = ResourceType | Literal["topic", "broker", "group"]
 
-_UNASKED_DEFAULT: Final = -1
+BROKERS_DEFAULT: Final = -1
 """Partitions and replicas: as the broker's settings say (KIP-464)."""
 
 
@@ -84,6 +85,15 @@ class Admin:
         if self._owns_cluster:
             await self._cluster.close()
 
+    def __del__(self) -> None:
+        if getattr(self, "_owns_cluster", False) and self._cluster.connected:
+            warnings.warn(
+                "an Admin was not closed: write `async with Admin(...)`, or await its close()",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
+
     async def __aenter__(self) -> Self:
         try:
             await self.start()
@@ -105,8 +115,8 @@ class Admin:
     async def create_topics(
         self,
         *names: str,
-        partitions: int = _UNASKED_DEFAULT,
-        replication_factor: int = _UNASKED_DEFAULT,
+        partitions: int = BROKERS_DEFAULT,
+        replication_factor: int = BROKERS_DEFAULT,
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Create topics, all alike.

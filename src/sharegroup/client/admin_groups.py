@@ -143,6 +143,7 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
         in_flight=_known(partition.in_flight_count),
         error=answer_error(partition),
         damaged=damaged_of(partition),
+        begins_at=_known(partition.begins_at),
     )
 
 

@@ -15,10 +15,12 @@ from uuid import UUID
 
 from sharegroup.client.admin_groups import answer_error, check_group, damaged_of
 from sharegroup.client.admin_topics import by_topic
+from sharegroup.client.archived_records import with_reasons
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.descriptions import PartitionRecords, RecordRange
 from sharegroup.model.errors import error_from_code
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
+from sharegroup.share.archived import Reason
 from sharegroup.share.record_state import RecordState
 from sharegroup.wire import apis
 from sharegroup.wire.messages.describe_share_group_offsets import (
@@ -65,7 +67,10 @@ async def describe_record_states(
         while (rest := _untold_from(found[where])) is not None:
             page = await _describe(cluster, group_id, [where], rest)
             found[where] = _joined(found[where], _told(page[where].partition), rest)
-    return found
+    return {
+        where: with_reasons(one, _archived(described[where].partition))
+        for where, one in found.items()
+    }
 
 
 async def _describe(
@@ -110,6 +115,22 @@ def _told(partition: DescribeShareGroupOffsetsResponsePartition) -> PartitionRec
         error=answer_error(partition),
         damaged=damaged_of(partition),
     )
+
+
+def _archived(partition: DescribeShareGroupOffsetsResponsePartition) -> list[RecordRange]:
+    """What the broker remembers of what was given up; reasons that we do not know are left out."""
+    known = {int(reason): reason.word for reason in Reason}
+    return [
+        RecordRange(
+            first=one.first_offset,
+            last=one.last_offset,
+            state=RecordState.ARCHIVED,
+            delivery_count=one.delivery_count,
+            reason=known[one.reason],
+        )
+        for one in partition.archived
+        if one.reason in known
+    ]
 
 
 def _range(told: RecordStates) -> RecordRange:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.core.holdings import Holdings
@@ -41,7 +41,7 @@ class Answering(ABC):
     def _check_usable(self) -> None:
         """Raises IllegalState: the consumer is closed, or this is its callback."""
 
-    def accept(self, *records: Record | ArrowRows) -> None:
+    def accept(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processed; they will not come again. Sent by the next :meth:`poll` or
         :meth:`commit`.
 
@@ -55,19 +55,19 @@ class Answering(ABC):
         """
         self._decide(records, AckType.ACCEPT)
 
-    def release(self, *records: Record | ArrowRows) -> None:
+    def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: not processed; deliver them again, if the delivery count allows. Raises
         as :meth:`accept`.
         """
         self._decide(records, AckType.RELEASE)
 
-    def reject(self, *records: Record | ArrowRows) -> None:
+    def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: they cannot be processed; they will not come again. Raises as
         :meth:`accept`.
         """
         self._decide(records, AckType.REJECT)
 
-    def renew(self, *records: Record | ArrowRows) -> None:
+    def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: still at work; the locks begin anew with the next :meth:`poll` or
         :meth:`commit`, and the poll after that returns the records once more, to be acknowledged
         finally. Raises as :meth:`accept`.
@@ -75,7 +75,7 @@ class Answering(ABC):
         self._decide(records, AckType.RENEW)
 
     def acknowledge(
-        self, record: Record | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
+        self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
     ) -> None:
         """Any of the four. Before it is sent, a record may be acknowledged again: the last word
         counts. Raises as :meth:`accept`; nothing is acknowledged then.
@@ -91,7 +91,7 @@ class Answering(ABC):
         else:
             arrow().answer_rows(self._holdings, record, kind)
 
-    def _decide(self, records: Sequence[Record | ArrowRows], kind: AckType) -> None:
+    def _decide(self, records: Sequence[Record[Any, Any] | ArrowRows], kind: AckType) -> None:
         self._check_usable()
         tables = [one for one in records if not isinstance(one, Record)]
         if not tables:

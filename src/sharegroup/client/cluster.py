@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from sharegroup.client.addresses import Address, parse_addresses
 from sharegroup.client.backoff import Backoff
+from sharegroup.client.conditions import Conditions
 from sharegroup.client.connection import Connection
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.metadata import MetadataImage, TopicInfo
@@ -39,6 +40,7 @@ from sharegroup.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+    MetadataResponseTopic,
 )
 from sharegroup.wire.schema import Message
 
@@ -89,7 +91,9 @@ class Cluster:
         self._metadata_max_age_s = metadata_max_age_ms / 1000
         self._links: dict[Address, NodeLink] = {}
         self._coordinators: dict[str, int] = {}
+        self.conditions = Conditions()
         self._topics_asked: set[str] = set()
+        self._topics_watched: set[str] = set()
         self._topic_errors: dict[str, KafkaError] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = 0.0
@@ -141,11 +145,23 @@ class Cluster:
 
     async def close(self) -> None:
         """Close all connections; requests under way fail with NetworkException."""
+        await asyncio.gather(*self.cut(), return_exceptions=True)
+        await asyncio.sleep(0)  # so that the transports are gone when this returns
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """Close all connections, without waiting; the tasks that end now."""
+        ending: list[asyncio.Task[Any]] = []
         if self._refreshing is not None:
             self._refreshing.cancel()
+            ending.append(self._refreshing)
         for link in self._links.values():
-            link.close()
-        await asyncio.sleep(0)  # so that the transports are gone when this returns
+            ending += link.close()
+        return ending
+
+    @property
+    def connected(self) -> bool:
+        """Some connection is open."""
+        return any(link.connected for link in self._links.values())
 
     # --- sending ----------------------------------------------------------------------------------
 
@@ -260,12 +276,16 @@ class Cluster:
             log.info("topics could not be checked: %s", error)
             return
         for topic in response.topics:
+            self._note_whether_it_exists(topic)
+        for topic in response.topics:
             if topic.error_code in (InvalidTopic.code, TopicAuthorizationFailed.code):
                 raise error_from_code(topic.error_code, f"the topic {topic.name!r} is refused")
 
     def watch(self, topics: Iterable[str]) -> None:
-        """Include these topics in every :meth:`refresh`."""
-        self._topics_asked.update(topics)
+        """Include these topics in every :meth:`refresh`, and say when one does not exist."""
+        watched = set(topics)
+        self._topics_asked |= watched
+        self._topics_watched |= watched
 
     async def refresh(self) -> None:
         """Ask about nodes and all topics in use. Calls at the same time share one request.
@@ -288,7 +308,7 @@ class Cluster:
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self._refreshing = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.info("metadata could not be refreshed: %s", error)
+            log.debug("metadata could not be refreshed: %s", error)
 
     async def _refresh(self) -> None:
         names = sorted(self._topics_asked)
@@ -307,7 +327,24 @@ class Cluster:
         if not response.brokers:
             raise LeaderNotAvailable(f"{link.address} knows of no broker yet")
         self._topic_errors = self.metadata.apply(response)
+        for topic in response.topics:
+            self._note_whether_it_exists(topic)
         self._refreshed_at = asyncio.get_running_loop().time()
+
+    def _note_whether_it_exists(self, topic: MetadataResponseTopic) -> None:
+        if topic.name not in self._topics_watched:
+            return
+        key = ("topic", topic.name)
+        if topic.error_code == UnknownTopicOrPartition.code:
+            self.conditions.begins(
+                key,
+                "there is no topic %r: waiting until there is; create it (`sharegroup topics "
+                "create %s`) or subscribe to another name",
+                topic.name,
+                topic.name,
+            )
+        elif not topic.error_code:
+            self.conditions.ends(key, "there is a topic %r now", topic.name)
 
     # --- links ------------------------------------------------------------------------------------
 
@@ -320,6 +357,7 @@ class Cluster:
                 connect_timeout_ms=min(10_000, self.request_timeout_ms),
                 backoff_ms=self._reconnect_ms,
                 jitter=self.random,
+                conditions=self.conditions,
             )
         return link
 

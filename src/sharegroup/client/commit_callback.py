@@ -38,6 +38,8 @@ class CommitCallback:
         self._entered = False
         self.elsewhere = False
         """Another front tells the outcomes, on its own thread."""
+        self.watcher: Callable[[Acknowledged], None] | None = None
+        """Is told of each outcome at once, wherever that is."""
 
     def replace(self, callback: AckCallback | None) -> None:
         """Set or take away the callback; outcomes that nobody waited for are forgotten."""
@@ -47,6 +49,8 @@ class CommitCallback:
 
     def note(self, outcome: Acknowledged) -> None:
         """Acknowledgements are through, or have failed."""
+        if self.watcher is not None:
+            self.watcher(outcome)
         if self._callback is not None:
             self._outcomes.append(outcome)
 

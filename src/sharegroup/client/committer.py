@@ -36,6 +36,7 @@ class Committer:
         self._member = member
         self._callback = callback
         self._background: set[asyncio.Task[Any]] = set()
+        self._flushes: set[asyncio.Task[AckOutcomes]] = set()
         self._renewing: asyncio.Task[AckOutcomes] | None = None
         self._linger: asyncio.TimerHandle | None = None
 
@@ -52,26 +53,29 @@ class Committer:
                 self._member.acknowledge_ranges(one.partition, one.ranges)
         return outcomes
 
-    def queue_decided(self) -> AckOutcomes:
-        """Queue all that can be sent; in implicit mode that is all that the application was
-        given.
+    def queue_decided(self, *, in_work: bool = True) -> AckOutcomes:
+        """Queue all that can be sent; in implicit mode that is all that the application was given,
+        with or without what a loop has ``in_work``.
         """
         if self._holdings.implicit:
-            self._holdings.accept_given()
+            self._holdings.accept_given(in_work=in_work)
         return self.queue(self._holdings.take_decided())
 
-    async def commit(self, wait_s: float | None) -> AckOutcomes:
-        """Send all that can be sent; None is success. What takes longer than ``wait_s`` is
-        RequestTimedOut, and goes on.
+    async def commit(self, wait_s: float | None, *, in_work: bool) -> AckOutcomes:
+        """Send all that can be sent, as :meth:`queue_decided` says; None is success. What takes
+        longer than ``wait_s`` is RequestTimedOut, and goes on.
         """
-        outcomes = self.queue_decided()
+        outcomes = self.queue_decided(in_work=in_work)
         renewing = self.begin_renewals()
-        sent = await self._member.commit(wait_s)
-        renewed: AckOutcomes = {}
+        before = set(self._flushes)
+        found_all = [await self._member.commit(wait_s)]
+        if before:
+            done, _ = await asyncio.wait(before, timeout=wait_s)
+            found_all += [one.result() for one in done]
         if renewing is not None:
             await asyncio.wait([renewing])
-            renewed = renewing.result()
-        for found in (sent, renewed):
+            found_all.append(renewing.result())
+        for found in found_all:
             for partition, error in found.items():
                 outcomes[partition] = outcomes.get(partition) or error
         return outcomes
@@ -83,7 +87,9 @@ class Committer:
         if not self._member.has_pending_acknowledgements:
             return
         if not soon:
-            self._later(self._member.commit())
+            flush = self.later(self._member.commit())
+            self._flushes.add(flush)
+            flush.add_done_callback(self._flushes.discard)
         elif self._linger is None:
             loop = asyncio.get_running_loop()
             self._linger = loop.call_later(_LINGER_S, self._end_linger)
@@ -94,11 +100,22 @@ class Committer:
 
     async def finish(self) -> None:
         """Wait for all that is under way."""
+        self._stop_lingering()
+        if self._background:
+            await asyncio.wait(self._background)
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """End at once what is under way; the tasks that end now."""
+        self._stop_lingering()
+        ending = list(self._background)
+        for task in ending:
+            task.cancel()
+        return ending
+
+    def _stop_lingering(self) -> None:
         if self._linger is not None:
             self._linger.cancel()
             self._linger = None
-        if self._background:
-            await asyncio.wait(self._background)
 
     # --- renewals ---------------------------------------------------------------------------------
 
@@ -108,7 +125,7 @@ class Committer:
         """
         renewals = self._holdings.take_renewals()
         if renewals:
-            self._renewing = self._later(self._renew(renewals, self._renewing))
+            self._renewing = self.later(self._renew(renewals, self._renewing))
         return self._renewing
 
     async def renewed(self, wait_s: float) -> bool:
@@ -156,7 +173,8 @@ class Committer:
                 return
             self._holdings.locked_until(began + timeout_ms / 1000)
 
-    def _later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Do this in the background; :meth:`finish` waits for it."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._done)

@@ -6,56 +6,48 @@
         async for record in consumer:
             print(record.value, record.delivery_count)
 
-A record is accepted when the loop asks for the next one. Leave the ``async with`` by an exception,
-and whatever was not accepted is released and delivered again, to whomever.
+A record is accepted when the loop asks for the next one. Leave the loop in any other way, and the
+record in work is released and delivered again, to whomever (:mod:`sharegroup.client.loops`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
+import warnings
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from sharegroup.client.admin import Admin
-from sharegroup.client.answering import Answering, arrow
+from sharegroup.client.answering import Answering
+from sharegroup.client.asking import GIVE_UP_S, Asking
+from sharegroup.client.closing import ended, finish
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.commit_callback import AckCallback, CommitCallback
 from sharegroup.client.committer import Committer
 from sharegroup.client.consumer_metrics import Metrics
 from sharegroup.client.consumer_settings import check_group, check_positive, is_strict, mode_of
-from sharegroup.client.core.holdings import Holdings, Iteration
-from sharegroup.client.decode import Decoding, Deserializer, decode_all
+from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.decode import Decoding, decode_all
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.fetcher import Fetcher, FetchSettings
+from sharegroup.client.leaving import Leaving
+from sharegroup.client.loops import ArrowLoop, BatchLoop, RecordLoop, asking_task
+from sharegroup.client.metadata import PartitionNames
 from sharegroup.client.receiver import Receiver
-from sharegroup.client.record import Record, Records
+from sharegroup.client.record import K, Records, V
+from sharegroup.client.running import Running
 from sharegroup.client.share_member import ShareMember
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import KafkaError
-from sharegroup.model.ids import TopicIdPartition, TopicPartition
-
-if TYPE_CHECKING:
-    from sharegroup.client.arrow_batches import ArrowForm
-    from sharegroup.client.arrow_decode import RecordBatch
-
-_ITERATION_FLUSH_S: Final = 1.0
-"""While an ``async for`` goes slowly through a batch, what it has accepted is sent this often."""
-_YIELD_S: Final = 0.02
-"""How long an ``async for`` whose body awaits nothing may keep the event loop from its other
-work.
-"""
-GIVE_UP_S: Final = 365 * 86_400
+from sharegroup.model.ids import TopicPartition
 
 
-T = TypeVar("T")
-
-
-class ShareConsumer(Answering):
-    """A member of a share group (KIP-932).
+class ShareConsumer(Answering, Asking, Running[K, V]):
+    """A member of a share group (KIP-932); ``ShareConsumer[K, V]`` by its deserializers.
 
     Args:
         topics: what to subscribe to; :meth:`subscribe` may change it.
@@ -91,8 +83,8 @@ class ShareConsumer(Answering):
         group_id: str,
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
         auto_offset_reset: str | None = None,
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
         acknowledgement_mode: Literal["implicit", "explicit"] = "implicit",
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
         renew_locks: bool = False,
@@ -122,7 +114,8 @@ class ShareConsumer(Answering):
         self._decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
         self._group_id = group_id
         self._auto_offset_reset = auto_offset_reset
-        self._callback = CommitCallback(acknowledgement_commit_callback, self._name_of)
+        self._names = PartitionNames(self._cluster.metadata)
+        self._callback = CommitCallback(acknowledgement_commit_callback, self._names.of)
         self._member = ShareMember(
             self._cluster,
             group_id,
@@ -143,15 +136,14 @@ class ShareConsumer(Answering):
             ),
         )
         self._committer = Committer(self._holdings, self._member, self._callback)
-        self._receiver = Receiver(
-            self._member, self._fetcher, self._holdings, self._committer, self._callback
-        )
+        parts = (self._member, self._fetcher, self._holdings, self._committer)
+        self._receiver = Receiver(*parts, self._callback, self._names)
+        self._leaving = Leaving(self._holdings, self._committer, self._receiver)
         self._wakeup = WakeupCall()
         self._renew_locks = renew_locks
-        self._form: str | None = None
         self._lock_keeper: asyncio.Task[None] | None = None
-        self._started = self._polling = self._closed = False
-        self._flush_at = self._yield_at = 0.0
+        self._closing: asyncio.Task[None] | None = None
+        self._clock: Callable[[], float] = float  # the loop's, from start() on
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -166,31 +158,92 @@ class ShareConsumer(Answering):
         self._check_usable()
         if self._started:
             return
+        self._leaving.start()
         if self._auto_offset_reset is not None:
-            admin = Admin(cluster=self._cluster)
-            await admin.begin_group_at(self._group_id, self._auto_offset_reset)
+            await self._begin_group_at(self._auto_offset_reset)
+        self._clock = asyncio.get_running_loop().time
         await self._member.start()
         self._started = True
         if self._renew_locks:
             self._lock_keeper = asyncio.create_task(self._committer.keep_locks())
 
+    async def _begin_group_at(self, reset: str) -> None:
+        group, conditions = self._group_id, self._cluster.conditions
+        try:
+            await Admin(cluster=self._cluster).begin_group_at(group, reset)
+        except KafkaError as error:
+            if not error.retriable:
+                conditions.begins(
+                    ("auto_offset_reset", group),
+                    "auto_offset_reset=%r cannot be set for the group %r (%s): correct it, or leave"
+                    " it out and let somebody who may set the group's share.auto.offset.reset",
+                    reset,
+                    group,
+                    error,
+                )
+            raise
+        conditions.ends(("auto_offset_reset", group), "the group %r begins at %r", group, reset)
+
     async def close(self, *, timeout_ms: int = 30_000) -> None:
         """Send what is acknowledged, release the rest, leave the group. Nothing happens the
-        second time. It takes at most ``timeout_ms``, and at most ``request_timeout_ms``.
+        second time. It takes at most ``timeout_ms``, and at most ``request_timeout_ms``; what is
+        not through by then is cut: no task and no connection is left behind.
+
+        Whoever is cancelled in here waits for that, for two seconds at most, and is cancelled then.
         """
         self._callback.check_outside()
-        if self._closed:
+        if self._closing is None:
+            self._closed = True
+            timeout_ms = min(timeout_ms, self._cluster.request_timeout_ms)
+            closing = self._close(timeout_ms)
+            self._closing = asyncio.create_task(closing, name="share-consumer-close")
+            self._closing.add_done_callback(lambda _: self._cut())  # it may not even have begun
+        elif self._closing.done():
             return
-        self._closed = True
         try:
-            if self._lock_keeper is not None:
-                self._lock_keeper.cancel()
-            left_ms = await self._release_all(min(timeout_ms, self._cluster.request_timeout_ms))
-            await self._member.close(timeout_ms=left_ms)
-            self._callback.run()
+            await finish(self._closing)
         finally:
-            if self._owns_cluster:
-                await self._cluster.close()
+            self._callback.run()
+
+    async def _close(self, timeout_ms: int) -> None:
+        try:
+            left_ms = await self._release_all(timeout_ms)
+            await self._member.close(timeout_ms=left_ms)
+        finally:
+            await ended(self._cut())
+
+    def _cut(self) -> list[asyncio.Task[Any]]:
+        """End all that is ours, without a word to the group; the tasks that end now."""
+        self._closed = True
+        self._leaving.stop()
+        ending = [*self._committer.cut(), *self._fetcher.cut(), *self._member.cut()]
+        if self._lock_keeper is not None:
+            ending.append(self._lock_keeper)
+        if self._owns_cluster:
+            ending += self._cluster.cut()
+        for task in ending:
+            task.cancel()
+        return ending
+
+    def __del__(self) -> None:
+        leaving = getattr(self, "_leaving", None)
+        if leaving is None or leaving.loop is None or self._closed:
+            return
+        warnings.warn(
+            f"a ShareConsumer of group {self._group_id!r} was not closed: write "
+            "`async with ShareConsumer(...)`, or await its close()",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+        self._forsake()
+
+    def _forsake(self) -> None:
+        """End without a word to the group, from any thread: nobody has closed this."""
+        self._closed = True
+        loop = self._leaving.loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._cut)
 
     async def __aenter__(self) -> Self:
         try:
@@ -218,7 +271,7 @@ class ShareConsumer(Answering):
     @property
     def assignment(self) -> list[TopicPartition]:
         """The partitions that the group has given to this consumer now, sorted."""
-        named = (self._name_of(partition) for partition in self._member.assignment)
+        named = (self._names.of(partition) for partition in self._member.assignment)
         return sorted(named)
 
     @property
@@ -232,8 +285,11 @@ class ShareConsumer(Answering):
         return self._member.lock_timeout_ms
 
     def metrics(self) -> Metrics:
-        """Kafka's share consumer metrics: (group, name) → value. An average of nothing is NaN."""
-        return self._member.metrics.read()
+        """Kafka's share consumer metrics, and those of :meth:`run`: (group, name) → value. An
+        average of nothing is NaN.
+        """
+        worker = {} if self._worker is None else self._worker.read_metrics()
+        return self._member.metrics.read() | worker
 
     def subscribe(self, *topics: str) -> None:
         """Replace the subscription. Records that are held stay held, and may be acknowledged."""
@@ -261,7 +317,7 @@ class ShareConsumer(Answering):
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def poll(self, timeout_ms: int = 1_000) -> Records:
+    async def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
         """The next records; empty when there were none within ``timeout_ms``.
 
         Records of one partition ascend in offset. In implicit mode the records of the poll before
@@ -279,41 +335,29 @@ class ShareConsumer(Answering):
         """
         return await self._poll_records(timeout_ms / 1000)
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
-        """Records without end, one by one. In implicit mode a record is accepted when the next one
-        is asked for. Ends when the consumer is closed.
+    def __aiter__(self) -> RecordLoop[K, V]:
+        """Records without end, one by one. In implicit mode a record is accepted when the loop asks
+        for the next one, and released when the loop ends before. Ends when the consumer is closed.
         """
-        now = asyncio.get_running_loop().time
-        while not self._closed:
-            iteration = self._holdings.iteration
-            if iteration is None or iteration.exhausted:
-                iteration = await self._next_iteration()
-            for record in iteration.records[iteration.given :]:
-                if now() > self._yield_at:
-                    await self._give_way()
-                if iteration is not self._holdings.iteration:
-                    break  # a poll in the loop's body has taken the rest
-                iteration.given += 1
-                yield record
+        return RecordLoop(self)
 
-    async def batches(self, timeout_ms: int = 1_000) -> AsyncIterator[Records]:
+    def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
         """What :meth:`poll` returns, without end, and without the empty ones. In implicit mode
-        going round the loop accepts the whole batch. Ends when the consumer is closed.
+        a batch is accepted when the loop asks for the next one, and released when the loop ends
+        before. Ends when the consumer is closed.
         """
-        while not self._closed:
-            records = await self.poll(timeout_ms)
-            if records:
-                yield records
+        return BatchLoop(self, timeout_ms / 1000)
 
-    async def arrow_batches(
+    def arrow_batches(
         self,
         *,
         max_records: int = 50_000,
         include_headers: bool = False,
         idle_timeout_ms: int | None = None,
-    ) -> AsyncIterator[RecordBatch]:
+    ) -> ArrowLoop:
         """Arrow record batches without end, with the columns of the Spark source: key, value,
-        topic, partition, offset, timestamp, [headers,] delivery_count. Acknowledged as records are.
+        topic, partition, offset, timestamp, [headers,] delivery_count. Acknowledged as those of
+        :meth:`batches` are.
 
         Args:
             max_records: how many records a fetch asks for. It brings whole batches of the log, so
@@ -327,81 +371,32 @@ class ShareConsumer(Answering):
             IllegalState, CorruptRecordBatch, Wakeup, KafkaError: as :meth:`poll`. A consumer gives
                 either records or Arrow batches.
         """
-        form = self._arrow_form(max_records, include_headers)
         wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
-        while not self._closed:
-            batch = await self._poll_arrow(form, wait_s)
-            if batch is not None:
-                yield batch
-            elif self._member.assignment:
-                return
-
-    async def _next_iteration(self) -> Iteration:
-        """The next batch for an iteration, however long it takes."""
-        records = await self._poll_records(GIVE_UP_S)
-        self._yield_at = self._now() + _YIELD_S
-        self._flush_at = self._now() + _ITERATION_FLUSH_S
-        return self._holdings.iterate(records)
+        return ArrowLoop(self, max_records, include_headers, wait_s)
 
     def wakeup(self) -> None:
         """End the :meth:`poll` or :meth:`commit` that waits, or else the next one, with
         :class:`Wakeup`. Nothing is lost by it. From another thread, use
         ``loop.call_soon_threadsafe``, or the synchronous consumer, whose ``wakeup`` may be called
-        from anywhere.
+        from anywhere. While :meth:`run` is under way it is :meth:`stop`.
         """
-        self._wakeup.ring()
-
-    async def _poll(self, wait_s: float, take: Callable[[], T]) -> T | None:
-        self._check_usable()
-        if not self._started:
-            await self.start()
-        if not self._member.topics:
-            raise IllegalState("nothing is subscribed: name topics, or call subscribe()")
-        if self._polling:
-            raise IllegalState("another poll is under way: a consumer is for one task at a time")
-        self._polling = True
-        self._member.metrics.poll_begins()
-        try:
-            async with self._wakeup.answering():
-                return await self._receiver.receive(take, wait_s)
-        finally:
-            self._polling = False
-            self._member.metrics.poll_ends()
-
-    async def _poll_records(self, wait_s: float) -> Records:
-        self._give("records")
-        return await self._poll(wait_s, self._take_records) or Records()
-
-    def _take_records(self) -> Records:
-        rest = self._holdings.rest()
-        return rest or self._holdings.next_records(self._max_poll_records, self._now())
-
-    def _arrow_form(self, max_records: int, include_headers: bool) -> ArrowForm:
-        form: ArrowForm = arrow().ArrowForm(max_records, include_headers, self._decoding)
-        self._give(form.name)
-        return form
-
-    async def _poll_arrow(self, form: ArrowForm, wait_s: float) -> RecordBatch | None:
-        self._fetcher.settings = form.settings(self._fetcher.settings)
-        return await self._poll(wait_s, lambda: form.take(self._holdings, self._now()))
-
-    def _give(self, form: str) -> None:
-        """What is fetched ahead is of one form."""
-        self._check_usable()
-        if self._form not in (None, form):
-            raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
-        self._form = form
+        if self._worker is not None:
+            self._worker.stop()
+        else:
+            self._wakeup.ring()
 
     # --- sending ----------------------------------------------------------------------------------
 
-    async def commit(
+    def commit(
         self, *, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, KafkaError | None]:
+    ) -> Coroutine[Any, Any, dict[TopicPartition, KafkaError | None]]:
         """Send what is acknowledged and await the outcome: per partition None, or why all of its
         failed. A failure is not raised: the records concerned come again.
 
-        In implicit mode every record that was given is accepted first, the one in work included.
-        Whoever cancels a commit loses the outcome, not the acknowledgements.
+        In implicit mode every record that was given is accepted first. Called in a loop's body that
+        includes the record in work: call it when the work is done. Called by another task than the
+        loop's, it leaves the record in work out. After the loop has ended there is none: it was
+        released. Whoever cancels a commit loses the outcome, not the acknowledgements.
 
         Args:
             timeout_ms: an outcome that takes longer is RequestTimedOut; None: no limit but that of
@@ -410,19 +405,29 @@ class ShareConsumer(Answering):
         Raises:
             Wakeup: :meth:`wakeup` was called.
         """
+        return self._commit(timeout_ms, asking_task())
+
+    async def _commit(
+        self, timeout_ms: int | None, asker: object
+    ) -> dict[TopicPartition, KafkaError | None]:
         self._check_usable()
         self._callback.run()
         async with self._wakeup.answering():
             wait_s = None if timeout_ms is None else timeout_ms / 1000
-            outcomes = await self._committer.commit(wait_s)
+            await self._leaving.generators_closed()
+            in_work = self._leaving.may_accept_work(asker)
+            outcomes = await self._committer.commit(wait_s, in_work=in_work)
         self._callback.run()
-        return {self._name_of(partition): error for partition, error in outcomes.items()}
+        return {self._names.of(partition): error for partition, error in outcomes.items()}
 
     def commit_async(self) -> None:
         """As :meth:`commit` without waiting; the outcome goes to the callback."""
+        self._commit_async(asking_task())
+
+    def _commit_async(self, asker: object) -> None:
         self._check_usable()
         self._callback.run()
-        self._committer.queue_decided()
+        self._committer.queue_decided(in_work=self._leaving.may_accept_work(asker))
         self._committer.begin_renewals()
         self._committer.flush()
 
@@ -437,24 +442,3 @@ class ShareConsumer(Answering):
         if self._closed:
             raise IllegalState("the consumer is closed")
         self._callback.check_outside()
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def _name_of(self, partition: TopicIdPartition) -> TopicPartition:
-        known = self._receiver.names.get(partition)
-        if known is not None:
-            return known
-        name = self._cluster.metadata.name_of(partition.topic_id) or str(partition.topic_id)
-        return TopicPartition(name, partition.partition)
-
-    async def _give_way(self) -> None:
-        """A long iteration lets the loop do its other work, and sends what it has accepted."""
-        await asyncio.sleep(0)
-        now = self._now()
-        self._yield_at = now + _YIELD_S
-        if now > self._flush_at and not self._closed:
-            self._member.polled()
-            self._flush_at = now + _ITERATION_FLUSH_S
-            self._committer.queue_decided()
-            self._committer.flush()

@@ -171,6 +171,21 @@ def _deserialized(
     return found
 
 
+def deserialized(record: Record, decoding: Decoding) -> Record:
+    """The record, of bytes, as the application wants it.
+
+    Raises:
+        RecordDeserializationError: a deserializer raised.
+    """
+    if decoding.plain:
+        return record
+    unreadable: list[_Unreadable] = []
+    found = _deserialized([record._fields], record.topic_partition, decoding, unreadable)
+    for one in unreadable:
+        raise one.error
+    return Record(found[0], record._delivery)
+
+
 def _fill(delivery: Delivery, raw: Sequence[Fields], first: int, last: int) -> None:
     delivery.records += map(Record, raw, repeat(delivery))
     if len(raw) == last - first + 1:

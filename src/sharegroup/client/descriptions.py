@@ -125,7 +125,9 @@ class ShareGroupOffset:
     """Where a share group is in one partition.
 
     Attributes:
-        start_offset: everything before it is done; None: nothing was ever fetched.
+        start_offset: everything before it is done; None: nothing was done yet.
+        begins_at: where it is going to begin, for a partition without a start offset; None: that is
+            not chosen, or the broker does not tell (ours does).
         lag: records not done yet; None: not known.
         in_flight: records between start and end of the in-flight window that somebody holds; None:
             the broker does not tell (ours does).
@@ -138,6 +140,7 @@ class ShareGroupOffset:
     in_flight: int | None
     error: KafkaError | None
     damaged: tuple[OffsetRange, ...] = ()
+    begins_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +149,11 @@ class RecordRange:
 
     Attributes:
         delivery_count: how often they were given to a member; 0 where that is no longer known:
-            our broker forgets it when a record is finished.
+            our broker forgets it when a record is finished, but where it knows the ``reason``.
         member_id: who holds them; None unless they are acquired.
         lock_ms: how long the lock on them lasted when the broker answered; None as well.
+        reason: why they were archived: delivery-limit, rejected, damaged, deleted; None for others,
+            and where the broker does not know (any more).
     """
 
     first: int
@@ -157,6 +162,7 @@ class RecordRange:
     delivery_count: int
     member_id: str | None = None
     lock_ms: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +176,8 @@ class PartitionRecords:
         locks_known: whether the broker tells which records are acquired. Apache Kafka does not:
             there they show in the state they had before.
         damaged: offsets from the log's start to its end that are damaged on disk: nobody gets them.
+        given_up: the last that were archived before ``start_offset``, ascending, with the reason;
+            as far as the broker remembers since it started. Empty with Apache Kafka.
     """
 
     start_offset: int | None
@@ -178,6 +186,7 @@ class PartitionRecords:
     locks_known: bool
     error: KafkaError | None = None
     damaged: tuple[OffsetRange, ...] = ()
+    given_up: tuple[RecordRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.errors import CorruptRecordBatch
@@ -101,6 +101,10 @@ class Fetcher:
         self._ahead = None
         return ahead.result()
 
+    async def last(self, wait_s: float) -> Sequence[Delivery]:
+        """What fetches under way bring within ``wait_s``; none is begun."""
+        return [*await self.stop(), *self._decode(await self._member.last_fetched(wait_s))]
+
     async def stop(self) -> Sequence[Delivery]:
         """Wait for the fetch ahead, which does not wait itself; what has come and nobody will
         process.
@@ -112,6 +116,14 @@ class Fetcher:
             if not ahead.cancelled() and ahead.exception() is None:
                 arrived += ahead.result()
         return self._decode(arrived)
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """End the fetch ahead at once; the tasks that end now."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return []
+        ahead.cancel()
+        return [ahead]
 
     def _worth(self) -> int:
         """How many records to fetch ahead: by the pace of the application since the last fetch."""
@@ -151,4 +163,4 @@ class Fetcher:
 def _seen(task: asyncio.Task[list[FetchedPartition]]) -> None:
     """An error of the fetch ahead is raised by the next :meth:`Fetcher.fetch`, if there is one."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.info("fetch ahead: %s", error)
+        log.debug("fetch ahead: %s", error)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.consumer_metrics import ConsumerMetrics
@@ -13,7 +14,9 @@ from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     KafkaError,
+    NetworkException,
     NotCoordinator,
+    RequestTimedOut,
     error_from_code,
 )
 from sharegroup.wire.apis import SHARE_GROUP_HEARTBEAT
@@ -53,12 +56,13 @@ class Heartbeats:
         """Look again: something may be due now."""
         self._woken.set()
 
-    async def stop(self) -> None:
-        """End the task; nothing more is sent."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """Send nothing more; the tasks that end now."""
+        task, self._task = self._task, None
+        if task is None:
+            return []
+        task.cancel()
+        return [task]
 
     async def wait_for(self, *states: MemberState, timeout_ms: int) -> bool:
         """Wait until the membership is in one of ``states``; whether it is."""
@@ -109,7 +113,14 @@ class Heartbeats:
         except KafkaError as error:
             if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
                 self._cluster.forget_coordinator(membership.group_id)
-            log.info("heartbeat of %s in %s: %s", membership.member_id, membership.group_id, error)
+            gone = isinstance(error, NetworkException | RequestTimedOut)  # which is said elsewhere
+            log.log(
+                logging.DEBUG if gone else logging.INFO,
+                "heartbeat of %s in %s: %s",
+                membership.member_id,
+                membership.group_id,
+                error,
+            )
             membership.failed(error, now_ms(), self._backoff.next_ms())
             return
         self._backoff.reset()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sharegroup.client.addresses import Address
 from sharegroup.model.errors import KafkaError, error_from_code
-from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 NO_LEADER = -1
@@ -49,6 +49,22 @@ class TopicInfo:
     topic_id: UUID
     is_internal: bool
     partitions: tuple[PartitionInfo, ...]
+
+
+class PartitionNames:
+    """Names of partitions: of those that something was fetched from, and from the metadata."""
+
+    def __init__(self, metadata: MetadataImage) -> None:
+        self._metadata = metadata
+        self.known: dict[TopicIdPartition, TopicPartition] = {}
+
+    def of(self, partition: TopicIdPartition) -> TopicPartition:
+        """The partition with its topic's name; with the topic's id where nobody knows the name."""
+        known = self.known.get(partition)
+        if known is not None:
+            return known
+        name = self._metadata.name_of(partition.topic_id) or str(partition.topic_id)
+        return TopicPartition(name, partition.partition)
 
 
 class MetadataImage:

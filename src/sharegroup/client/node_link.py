@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 from sharegroup.client.addresses import Address
 from sharegroup.client.backoff import Backoff
+from sharegroup.client.conditions import Conditions
 from sharegroup.client.connection import Connection
 from sharegroup.model.errors import NetworkException
 
@@ -27,6 +29,7 @@ class NodeLink:
         connect_timeout_ms: int,
         backoff_ms: tuple[int, int],
         jitter: random.Random,
+        conditions: Conditions,
     ) -> None:
         self.address = address
         self._client_id = client_id
@@ -35,6 +38,8 @@ class NodeLink:
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._not_before = 0.0
+        self._conditions = conditions
+        self._reached = False
 
     @property
     def connected(self) -> bool:
@@ -54,12 +59,14 @@ class NodeLink:
             self._opening.add_done_callback(self._opened)
         return await asyncio.shield(self._opening)
 
-    def close(self) -> None:
-        """Close the connection and stop opening one."""
-        if self._opening is not None:
-            self._opening.cancel()
+    def close(self) -> list[asyncio.Task[Any]]:
+        """Close the connection and stop opening one; the tasks that end now."""
         if self._connection is not None:
             self._connection.close()
+        if self._opening is None:
+            return []
+        self._opening.cancel()
+        return [self._opening]
 
     async def _open(self) -> Connection:
         loop = asyncio.get_running_loop()
@@ -73,9 +80,19 @@ class NodeLink:
                 client_id=self._client_id,
                 timeout_ms=self._connect_timeout_ms,
             )
-        except NetworkException:
+        except NetworkException as error:
             self._not_before = loop.time() + self._backoff.next_ms() / 1000
+            if self._reached:
+                self._conditions.begins(
+                    self.address,
+                    "the broker at %s is gone (%s): trying until it is back; see whether it runs "
+                    "and can be reached from here",
+                    self.address,
+                    error,
+                )
             raise
+        self._reached = True
+        self._conditions.ends(self.address, "the broker at %s is back", self.address)
         self._backoff.reset()
         self._not_before = 0.0
         return self._connection

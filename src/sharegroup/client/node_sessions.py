@@ -66,7 +66,7 @@ class NodeSessions:
         try:
             await self._cluster.refresh()
         except RetriableError as error:
-            log.info("no metadata: %s", error)
+            log.debug("no metadata: %s", error)
 
 
 async def within(wait_s: float | None, wait: Callable[[], Awaitable[None]]) -> None:

@@ -17,9 +17,11 @@ from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, Producer
 from sharegroup.model.errors import (
     DuplicateSequenceNumber,
     KafkaError,
+    LeaderNotAvailable,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
     RetriableError,
+    SharegroupError,
     UnknownProducerId,
     error_from_code,
 )
@@ -49,6 +51,10 @@ class ProduceSender:
     Args:
         linger_s: how old a batch that is not full must be.
         on_done: told of each batch that is through or has failed for good, its outcome being set.
+
+    Attributes:
+        flushing: how many wait for all to be through: while they do, nothing lingers.
+        pressed: records wait for room in the buffer: nothing lingers either.
     """
 
     def __init__(
@@ -58,7 +64,7 @@ class ProduceSender:
         acks: int,
         linger_s: float,
         max_request_size: int,
-        on_done: Callable[[Batch, KafkaError | None], None],
+        on_done: Callable[[Batch, SharegroupError | None], None],
     ) -> None:
         self._cluster = cluster
         self._acks = acks
@@ -72,37 +78,42 @@ class ProduceSender:
         self._identity: ProducerIdentity | None = None
         self._identifying: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
-        self._flushing = 0
+        self.flushing = 0
+        self.pressed = False
+        self._reasons: dict[Outbox, KafkaError] = {}  # why they pause
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin."""
         self._task = asyncio.create_task(self._run(), name="producer")
 
-    async def stop(self) -> None:
-        """End; what is not through is left as it is."""
+    async def stop(self, error: KafkaError) -> None:
+        """End; what is not through fails with this error."""
         tasks = [t for t in (self._task, self._identifying, *self._requests) if t is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for outbox in list(self._outboxes):
+            for batch in list(outbox):
+                self.complete(batch, error)
+        self._outboxes.clear()
 
     def add(self, outbox: Outbox) -> None:
         """There is a new batch in this outbox."""
         self._outboxes[outbox] = None
         self._woken.set()
 
-    async def flush(self) -> None:
-        """Send all that is there now without lingering; returns when it is through or has
-        failed.
-        """
-        batches = [batch for outbox in self._outboxes for batch in outbox]
-        self._flushing += 1
+    def press(self) -> None:
+        """Records wait for room: send what lingers."""
+        self.pressed = True
         self._woken.set()
-        try:
-            if batches:
-                await asyncio.wait([batch.outcome for batch in batches])
-        finally:
-            self._flushing -= 1
+
+    async def all_through(self) -> None:
+        """Returns when all that is there now is through or has failed; see ``flushing``."""
+        batches = [batch for outbox in self._outboxes for batch in outbox]
+        self._woken.set()
+        if batches:
+            await asyncio.wait([batch.outcome for batch in batches])
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -117,7 +128,7 @@ class ProduceSender:
     def _send_due(self, now_s: float) -> float | None:
         """Send all that is due; when the next will be."""
         self._cluster.refresh_when_old()
-        linger_s = 0.0 if self._flushing else self._linger_s
+        linger_s = 0.0 if self.flushing or self.pressed else self._linger_s
         requests: dict[int, list[tuple[Outbox, Batch]]] = {}
         sizes: Counter[int] = Counter()
         later: list[float] = []
@@ -125,6 +136,8 @@ class ProduceSender:
             self._expire(outbox, now_s)
             if not outbox:
                 del self._outboxes[outbox]
+                self._backoffs.pop(outbox, None)
+                self._reasons.pop(outbox, None)
                 continue
             due_s = outbox.due_s(linger_s)
             if due_s is None:
@@ -158,16 +171,17 @@ class ProduceSender:
         known = outbox.where.partition < len(partitions)
         leader = partitions[outbox.where.partition].leader if known else None
         if leader is None or leader not in self._cluster.metadata.nodes:
-            self._pause(outbox)
+            self._pause(outbox, LeaderNotAvailable(f"{outbox.where} has no leader"))
             self._begin(self._refresh())
             return None
         return leader if self._under_way[leader] < IN_FLIGHT_MAX else None
 
     def _expire(self, outbox: Outbox, now_s: float) -> None:
         for batch in outbox.expire(now_s):
-            self._complete(
-                batch, RequestTimedOut(f"a record for {batch.where} was not delivered in time")
-            )
+            reason = self._reasons.get(outbox)
+            why = f": {reason}" if reason is not None else ""
+            text = f"a record for {batch.where} was not delivered in time{why}"
+            self.complete(batch, RequestTimedOut(text))
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -213,31 +227,32 @@ class ProduceSender:
                 self._failed(outbox, batch, error)
             else:
                 outbox.succeeded(batch)
-                self._backoffs.pop(outbox, None)
-                self._complete(batch, None, answer.base_offset, answer.log_append_time_ms)
+                self._recovered(outbox)
+                self.complete(batch, None, answer.base_offset, answer.log_append_time_ms)
 
     def _failed(self, outbox: Outbox, batch: Batch, error: KafkaError) -> None:
         if isinstance(error, DuplicateSequenceNumber):  # in the log; its offset is forgotten
             outbox.succeeded(batch)
-            self._complete(batch, None)
+            self.complete(batch, None)
         elif isinstance(error, _LOST_PLACE):
             outbox.out_of_order(batch)
         elif isinstance(error, RetriableError):
-            log.info("%s: %s; sent again", batch.where, error)
             outbox.failed(batch)
-            self._pause(outbox)
+            self._pause(outbox, error)
             self._begin(self._refresh())
         else:
             outbox.gave_up(batch)
-            self._complete(batch, error)
+            self.complete(batch, error)
 
-    def _complete(
+    def complete(
         self,
         batch: Batch,
-        error: KafkaError | None,
+        error: SharegroupError | None,
         base_offset: int = -1,
         append_time_ms: int = -1,
     ) -> None:
+        """Set the outcome of a batch."""
+        batch.release()
         if not batch.outcome.done():
             if error is None:
                 batch.outcome.set_result((base_offset, append_time_ms))
@@ -246,15 +261,27 @@ class ProduceSender:
                 batch.outcome.exception()  # told by flush() when nobody awaits it
         self._on_done(batch, error)
 
-    def _pause(self, outbox: Outbox) -> None:
-        backoff = self._backoffs.setdefault(outbox, self._cluster.backoff())
-        outbox.not_before_s = asyncio.get_running_loop().time() + backoff.next_ms() / 1000
+    def _pause(self, outbox: Outbox, error: KafkaError) -> None:
+        """It goes on after a while. The first of many has a line in the log."""
+        if not self._backoffs:
+            log.warning("records for %s wait, and are sent again: %s", outbox.where, error)
+        if outbox not in self._backoffs:
+            self._backoffs[outbox] = self._cluster.backoff()
+        self._reasons[outbox] = error
+        pause_s = self._backoffs[outbox].next_ms() / 1000
+        outbox.not_before_s = asyncio.get_running_loop().time() + pause_s
+
+    def _recovered(self, outbox: Outbox) -> None:
+        if self._backoffs.pop(outbox, None) is not None:
+            del self._reasons[outbox]
+            if not self._backoffs:
+                log.warning("records for %s and all others go through again", outbox.where)
 
     async def _refresh(self) -> None:
         try:
             await self._cluster.refresh()
         except KafkaError as error:
-            log.info("no metadata: %s", error)
+            log.debug("no metadata: %s", error)
         self._woken.set()
 
     # --- identity ---------------------------------------------------------------------------------
@@ -273,6 +300,7 @@ class ProduceSender:
             transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
         )
         backoff = self._cluster.backoff()
+        warned = False
         try:
             while True:
                 try:
@@ -283,7 +311,9 @@ class ProduceSender:
                         raise error_from_code(response.error_code)
                     break
                 except RetriableError as error:
-                    log.info("no producer id yet: %s", error)
+                    if not warned:
+                        warned = True
+                        log.warning("no producer id yet, asking again: %s", error)
                     await asyncio.sleep(backoff.next_ms() / 1000)
         except KafkaError as error:
             self._fail_unidentified(error)
@@ -294,7 +324,7 @@ class ProduceSender:
         self._identity = ProducerIdentity(response.producer_id, response.producer_epoch)
 
     def _fail_unidentified(self, error: KafkaError) -> None:
-        for outbox in self._outboxes:
+        for outbox in list(self._outboxes):
             if outbox.needs_identity:
                 for batch in outbox.expire(math.inf):
-                    self._complete(batch, error)
+                    self.complete(batch, error)

@@ -4,9 +4,10 @@ breaks.
 ::
 
     async with Producer("127.0.0.1:9092") as producer:
+        where = await producer.send("flights", value=flight, key=carrier)  # it is durable
         for flight in flights:
-            await producer.send("flights", value=flight, key=carrier)
-        await producer.flush()
+            await producer.enqueue("flights", value=flight)  # it is in the buffer
+        await producer.flush()  # all are durable
 """
 
 from __future__ import annotations
@@ -14,78 +15,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Generator, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Final, Literal, Self
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.cluster import Cluster
-from sharegroup.client.core.outbox import Batch, Outbox
-from sharegroup.client.errors import BufferExhausted, IllegalState
-from sharegroup.client.partitioner import StickyPartitioner, partition_of_key
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.outgoing import OutgoingRecord, outgoing_record
+from sharegroup.client.produce_buffer import BufferSettings, ProduceBuffer
+from sharegroup.client.produce_delivery import Delivery, RecordMetadata
 from sharegroup.client.produce_sender import ProduceSender
 from sharegroup.model.errors import (
     ConfigError,
-    InvalidPartitions,
-    KafkaError,
     MessageTooLarge,
-    RetriableError,
+    RequestTimedOut,
+    SharegroupError,
 )
-from sharegroup.model.ids import TopicPartition
 
 log = logging.getLogger("sharegroup.client")
 
 CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-RECORD_OVERHEAD_BYTES: Final = 24
-"""What a record costs besides its key, value and headers: an upper bound, from Kafka's class
-DefaultRecord.
-"""
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record went. ``timestamp`` (ms) is the broker's under LogAppendTime, else the
-    record's own.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-
-
-class SentRecord:
-    """A record that was handed to the producer. Await it for its :class:`RecordMetadata`, or
-    its error.
-    """
-
-    __slots__ = ("_batch", "_index", "_timestamp")
-
-    def __init__(self, batch: Batch, index: int, timestamp: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._timestamp = timestamp
-
-    def done(self) -> bool:
-        """The outcome is known: awaiting it will not wait."""
-        done: bool = self._batch.outcome.done()
-        return done
-
-    def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        self._batch.observed = True
-        base_offset, append_time_ms = yield from asyncio.shield(self._batch.outcome).__await__()
-        where = self._batch.where
-        timestamp = append_time_ms if append_time_ms >= 0 else self._timestamp
-        return RecordMetadata(where.topic, where.partition, base_offset + self._index, timestamp)
-
-
-class _Topic:
-    """A topic that is produced to: its outboxes by partition, and its sticky partition."""
-
-    __slots__ = ("outboxes", "sticky")
-
-    def __init__(self, sticky: StickyPartitioner) -> None:
-        self.sticky = sticky
-        self.outboxes: list[Outbox] = []
+CLOSE_S: Final = 30.0
 
 
 class Producer:
@@ -100,8 +52,9 @@ class Producer:
             whole: with large ones, one consumer gets many records at once, and others none.
         linger_ms: how long a batch may wait for more records. With 0 those go together that are
             sent before the event loop runs again, or while the broker is busy.
-        buffer_memory: bytes that may wait; :meth:`send` waits when there are more.
-        max_block_ms: how long :meth:`send` waits for room or for the topic.
+        buffer_memory: bytes that may wait to be sent.
+        max_block_ms: how long a record waits for room in the buffer, or for its topic's leaders
+            to be known. A topic that does not exist is an error after 5 s.
         max_request_size: bytes of one request; also of one record.
         delivery_timeout_ms: a record that is not through after this time fails.
         clock_ms: the wall clock, for records without a timestamp.
@@ -138,55 +91,112 @@ class Producer:
             jitter=jitter,
         )
         self._owns_cluster = cluster is None
-        self._idempotent = enable_idempotence and acks == "all"
-        self._codec = CODECS[compression]
-        self._batch_size = batch_size
-        self._buffer_memory = buffer_memory
-        self._max_block_s = max_block_ms / 1000
-        self._max_request_size = max_request_size
-        self._delivery_timeout_s = delivery_timeout_ms / 1000
-        self._clock_ms = clock_ms
-        self._topics: dict[str, _Topic] = {}
-        self._buffered = 0
-        self._room = asyncio.Event()
+        self._record_max = min(max_request_size, buffer_memory)
+        self._buffer = ProduceBuffer(
+            self._cluster,
+            BufferSettings(
+                batch_size=batch_size,
+                codec=CODECS[compression],
+                idempotent=enable_idempotence and acks == "all",
+                buffer_memory=buffer_memory,
+                max_block_s=max_block_ms / 1000,
+                delivery_timeout_s=delivery_timeout_ms / 1000,
+                clock_ms=clock_ms,
+            ),
+            self._connect,
+        )
         self._sender = ProduceSender(
             self._cluster,
             acks=-1 if acks == "all" else 1,
             linger_s=linger_ms / 1000,
             max_request_size=max_request_size,
-            on_done=self._done,
+            on_done=self._buffer.done,
         )
-        self._unreported: KafkaError | None = None
-        self._started = False
-        self._closed = False
+        self._buffer.sender = self._sender
+        self._starting: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
 
     # --- life -------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect; ``async with`` and the first :meth:`send` do it by themselves.
+        """Connect; ``async with`` and the first record do it by themselves.
 
         Raises:
             BootstrapError: no broker could be reached.
         """
-        if self._closed:
-            raise IllegalState("the producer is closed")
-        if not self._started:
-            await self._cluster.start()
-            self._started = True
-            self._sender.start()
+        self._check_open()
+        await self._connect()
 
-    async def close(self) -> None:
-        """Flush, then disconnect. Nothing happens the second time. Raises as :meth:`flush`."""
-        if self._closed:
-            return
-        self._closed = True
+    async def _connect(self) -> None:
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start(), name="producer-start")
+            self._starting.add_done_callback(_seen)
+        await asyncio.shield(self._starting)
+
+    async def _start(self) -> None:
         try:
-            if self._started:
-                await self._flush()
+            await self._cluster.start()
+        except BaseException:
+            self._starting = None
+            raise
+        self._sender.start()
+
+    async def close(self, timeout_s: float = CLOSE_S) -> None:
+        """Flush, then disconnect. Nothing happens the second time.
+
+        It takes at most ``timeout_s``; records that are not through by then fail with
+        RequestTimedOut. Whoever cancels it ends it at once: the same happens, and nothing is left
+        behind.
+
+        Raises:
+            SharegroupError: as :meth:`flush`.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(timeout_s), name="producer-close")
+        closing = self._closing
+        if closing.done():
+            return
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            self._hurry.set()
+            while not closing.done():
+                try:
+                    await asyncio.wait([closing])
+                except asyncio.CancelledError:
+                    continue  # it is on its way, and takes no more than a few turns of the loop
+            if not closing.cancelled() and (error := closing.exception()) is not None:
+                log.error("records were not delivered: %s", error)
+            raise
+
+    async def _close(self, timeout_s: float) -> None:
+        try:
+            await self._flush_until_hurried(timeout_s)
         finally:
-            await self._sender.stop()
+            late = RequestTimedOut(
+                f"the producer was closed before the record was confirmed (timeout_s={timeout_s:g})"
+            )
+            if self._starting is not None:
+                self._starting.cancel()
+                await asyncio.gather(self._starting, return_exceptions=True)
+            await self._buffer.close(late)
+            await self._sender.stop(late)
             if self._owns_cluster:
                 await self._cluster.close()
+        self._raise_failure()
+
+    async def _flush_until_hurried(self, timeout_s: float) -> None:
+        flush = asyncio.create_task(self._all_through())
+        hurry = asyncio.create_task(self._hurry.wait())
+        try:
+            await asyncio.wait(
+                [flush, hurry], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            flush.cancel()
+            hurry.cancel()
+            await asyncio.gather(flush, hurry, return_exceptions=True)
 
     async def __aenter__(self) -> Self:
         try:
@@ -204,14 +214,23 @@ class Producer:
     ) -> None:
         try:
             await self.close()
-        except KafkaError as failure:
+        except SharegroupError as failure:
             if error is None:
                 raise
             log.error("records were not delivered: %s", failure)
 
+    def __del__(self) -> None:
+        if getattr(self, "_closing", self) is None and (self._starting or self._buffer.used):
+            warnings.warn(
+                f"{self!r} was not closed: write `async with Producer(...)`, or await its close()",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
+
     # --- producing --------------------------------------------------------------------------------
 
-    async def send(
+    def send(
         self,
         topic: str,
         value: bytes | str | None = None,
@@ -220,126 +239,156 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
-    ) -> SentRecord:
-        """Hand over one record. Returns when it is in the buffer; await what is returned to know
-        where it went::
+    ) -> Delivery:
+        """Send one record. Await what is returned, and when that returns the record is durable::
 
-            sent = await producer.send("orders", b"...", key=b"customer-7")
-            print((await sent).offset)
+            where = await producer.send("orders", b"...", key=b"customer-7")
+            print(where.offset)
+
+        Without ``await`` it returns at once, and the record is under way: keep the delivery and
+        await it later, or call :meth:`flush`. An error that nobody awaits is logged, and
+        :meth:`flush` and :meth:`close` raise it.
 
         Text is encoded as UTF-8. Records with one key go to one partition, the same one that Java's
-        producer takes.
+        producer takes. In a full buffer each task may have one record waiting for room; a second
+        one is BufferExhausted, so that memory has a bound. :meth:`enqueue` waits.
 
         Raises:
-            BufferExhausted: no room in ``buffer_memory`` for ``max_block_ms``.
+            TypeError, ValueError: not a record; the text says what to write.
             MessageTooLarge: the record alone is larger than a request may be.
+            BufferExhausted: the buffer is full, and this task has a record waiting already.
+            IllegalState: the producer is closed, or no event loop runs here.
+
+        The delivery raises:
             InvalidPartitions: the topic has no such partition.
             UnknownTopicOrPartition: there is no such topic, and the broker does not create it.
+            BufferExhausted: no room in ``buffer_memory`` for ``max_block_ms``.
+            RequestTimedOut: not confirmed within ``delivery_timeout_ms``.
+            BootstrapError: no broker could be reached.
+            KafkaError: the broker refuses the record.
         """
-        if not self._started or self._closed:
-            await self.start()
-        known = self._topics.get(topic) or await self._learn_topic(topic)
-        key = key.encode() if isinstance(key, str) else key
-        value = value.encode() if isinstance(value, str) else value
-        size = RECORD_OVERHEAD_BYTES + (len(key) if key else 0) + (len(value) if value else 0)
-        if headers:
-            size += sum(len(name) + len(data or b"") + 10 for name, data in headers)
-        if self._buffered + size > self._buffer_memory or size > self._max_request_size:
-            await self._wait_for_room(size)
-        outbox = self._outbox(known, topic, key, partition, size)
-        timestamp = self._clock_ms() if timestamp_ms is None else timestamp_ms
-        now_s = asyncio.get_running_loop().time()
-        batch, new = outbox.append(now_s, timestamp, key, value, list(headers))
-        batch.size += size
-        self._buffered += size
-        if new:
-            self._sender.add(outbox)
-            if batch.count == 1 and outbox.backlog:
-                await asyncio.sleep(0)  # a batch is full: let it go, and let others run
-        return SentRecord(batch, batch.count - 1, timestamp)
+        self._check_open()
+        record = self._outgoing(topic, value, key, headers, partition, timestamp_ms)
+        return self._buffer.hand_over(record, waits=False)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        *,
+        key: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """The same as ``await producer.send(...)``."""
+        return await self.send(
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+        )
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        *,
+        key: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Put one record into the buffer, and return when there was room for it: the way to send
+        many. It is **not** delivered then; await the delivery, or :meth:`flush`, to know.
+
+        Whoever cancels it does not know whether the record was taken. Raises as :meth:`send` and
+        its delivery, as far as it is known when the record comes into the buffer.
+        """
+        record = self._outgoing(topic, value, key, headers, partition, timestamp_ms)
+        self._check_open()
+        delivery = self._buffer.hand_over(record, waits=True)
+        if self._buffer.crowded or not delivery.has_entered:
+            await self._give_way(delivery)
+        if delivery.done():
+            await delivery  # refused: raise it here
+        return delivery
 
     async def flush(self) -> None:
-        """Send all now, and wait until every record is through.
+        """Send all now, and wait until every record handed over so far is through.
 
         Raises:
-            KafkaError: the first error of a record whose outcome nobody awaited.
+            SharegroupError: the first error of a record whose delivery nobody awaited; its note
+                says how many there are.
         """
-        if self._started and not self._closed:
-            await self._flush()
+        if self._closing is None:
+            await self._all_through()
+            self._raise_failure()
 
-    async def _flush(self) -> None:
-        await self._sender.flush()
-        error, self._unreported = self._unreported, None
+    async def _all_through(self) -> None:
+        self._sender.flushing += 1
+        try:
+            waiting = [delivery.entered() for delivery in self._buffer.waiting()]
+            if waiting:
+                await asyncio.wait(waiting)
+            await self._sender.all_through()
+        finally:
+            self._sender.flushing -= 1
+
+    def _raise_failure(self) -> None:
+        error = self._buffer.failures.take()
         if error is not None:
             raise error
 
+    # --- for the blocking producer, whose records are checked on one thread and sent on another ---
+
+    def _outgoing(
+        self,
+        topic: str,
+        value: bytes | str | None,
+        key: bytes | str | None,
+        headers: Sequence[tuple[str, bytes | None]],
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> OutgoingRecord:
+        """What :meth:`send` was given, checked. Any thread may call it."""
+        record = outgoing_record(topic, value, key, headers, partition, timestamp_ms)
+        if record.size > self._record_max:
+            raise MessageTooLarge(
+                f"the record has {record.size} bytes, and at most {self._record_max} are sent: "
+                "see max_request_size and buffer_memory"
+            )
+        return record
+
+    async def _hand_over(self, record: OutgoingRecord) -> Delivery:
+        """Returns when there was room for it. A record that is refused has a delivery as well."""
+        self._check_open()
+        delivery = self._buffer.hand_over(record, waits=True)
+        if self._buffer.crowded or not delivery.has_entered:
+            await self._give_way(delivery)
+        return delivery
+
+    async def _give_way(self, delivery: Delivery) -> None:
+        if not delivery.has_entered:
+            try:
+                await asyncio.shield(delivery.entered())
+            except asyncio.CancelledError:
+                self._buffer.withdraw(delivery)
+                raise
+        if self._buffer.crowded:
+            self._buffer.crowded = False
+            await asyncio.sleep(0)  # a batch is full: let it go, and let others run
+
     # --- inside -----------------------------------------------------------------------------------
 
-    def _outbox(
-        self, known: _Topic, topic: str, key: bytes | None, partition: int | None, size: int
-    ) -> Outbox:
-        outboxes = known.outboxes
-        info = self._cluster.metadata.topics.get(topic)
-        if info is not None and len(info.partitions) > len(outboxes):
-            outboxes += [
-                self._new_outbox(topic, i) for i in range(len(outboxes), len(info.partitions))
-            ]
-        if partition is None:
-            count = len(outboxes)
-            if key is None:
-                return outboxes[known.sticky.next_partition(size, count)]
-            return outboxes[partition_of_key(key, count)]
-        if not 0 <= partition < len(outboxes):
-            raise InvalidPartitions(f"{topic} has {len(outboxes)} partitions, and no {partition}")
-        return outboxes[partition]
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise IllegalState("the producer is closed")
 
-    async def _learn_topic(self, name: str) -> _Topic:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._max_block_s
-        backoff = self._cluster.backoff()
-        while True:
-            try:
-                info = await self._cluster.topic(name)
-                break
-            except RetriableError:
-                pause = backoff.next_ms() / 1000
-                if loop.time() + pause > deadline:
-                    raise
-                await asyncio.sleep(pause)
-        topic = _Topic(StickyPartitioner(self._batch_size, self._cluster.random))
-        topic.outboxes = [self._new_outbox(name, p.partition) for p in info.partitions]
-        return self._topics.setdefault(name, topic)
 
-    def _new_outbox(self, topic: str, partition: int) -> Outbox:
-        return Outbox(
-            TopicPartition(topic, partition),
-            batch_size=self._batch_size,
-            codec=self._codec,
-            delivery_timeout_s=self._delivery_timeout_s,
-            idempotent=self._idempotent,
-            make_outcome=asyncio.get_running_loop().create_future,
-        )
-
-    async def _wait_for_room(self, size: int) -> None:
-        if size > min(self._max_request_size, self._buffer_memory):
-            raise MessageTooLarge(
-                f"the record has {size} bytes; max_request_size is {self._max_request_size}, "
-                f"buffer_memory {self._buffer_memory}"
-            )
-        try:
-            async with asyncio.timeout(self._max_block_s):
-                while self._buffered + size > self._buffer_memory:
-                    self._room.clear()
-                    await self._room.wait()
-        except TimeoutError:
-            raise BufferExhausted(
-                f"{self._buffered} bytes wait to be sent, and {self._max_block_s:.0f} s made no "
-                f"room for {size} more"
-            ) from None
-
-    def _done(self, batch: Batch, error: KafkaError | None) -> None:
-        """A batch is through, or has failed for good."""
-        self._buffered -= batch.size
-        self._room.set()
-        if error is not None and not batch.observed:
-            self._unreported = self._unreported or error
+def _seen(task: asyncio.Task[None]) -> None:
+    """Its error is known to whoever waited; if nobody did, the next call tries again."""
+    if not task.cancelled():
+        task.exception()

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from sharegroup.client.commit_callback import CommitCallback
 from sharegroup.client.committer import Committer
-from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.core.holdings import Holdings, Iteration
 from sharegroup.client.fetcher import Fetcher
+from sharegroup.client.metadata import PartitionNames
 from sharegroup.client.share_member import ShareMember
-from sharegroup.model.ids import TopicIdPartition, TopicPartition
 
 T = TypeVar("T")
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 class Receiver:
     """See the module. Records or Arrow batches: whoever polls says how to take them.
 
-    Attributes:
-        names: of the partitions that something was fetched from.
+    Args:
+        names: learns those of the partitions that something is fetched from.
     """
 
     def __init__(
@@ -30,17 +30,21 @@ class Receiver:
         holdings: Holdings,
         committer: Committer,
         callback: CommitCallback,
+        names: PartitionNames,
     ) -> None:
         self._member = member
         self._fetcher = fetcher
         self._holdings = holdings
         self._committer = committer
         self._callback = callback
-        self.names: dict[TopicIdPartition, TopicPartition] = {}
+        self._names = names
+        self._asked = 0
 
-    async def receive(self, take: Callable[[], T], wait_s: float) -> T | None:
+    async def receive(
+        self, take: Callable[[], T], wait_s: float, asking: Iteration | None = None
+    ) -> T | None:
         """What ``take`` gets out of the holdings: at once, or after as many fetches as ``wait_s``
-        allows; None when there is nothing.
+        allows; None when there is nothing. ``asking`` is the loop that asks; None: a poll does.
 
         Raises:
             KafkaError, IllegalState, CorruptRecordBatch, RecordDeserializationError: as
@@ -48,9 +52,10 @@ class Receiver:
         """
         now = asyncio.get_running_loop().time
         deadline = now() + wait_s
+        self._asked += 1
         self._callback.run()
         self._raise_refusal()
-        self._committer.queue(self._holdings.settle())
+        self._committer.queue(self._holdings.settle(asking))
         self._member.polled()
         self._committer.begin_renewals()
         if not await self._committer.renewed(wait_s):
@@ -61,7 +66,7 @@ class Receiver:
             remaining = max(0.0, deadline - now())
             deliveries = await self._fetcher.fetch(remaining)
             riding = self._fetcher.fetching_ahead
-            self.names.update((one.partition, one.topic_partition) for one in deliveries)
+            self._names.known |= {one.partition: one.topic_partition for one in deliveries}
             self._committer.queue(self._holdings.buffer(deliveries))
             taken = self._take(take)
             if not taken:
@@ -71,6 +76,14 @@ class Receiver:
         if not riding:
             self._committer.flush(soon=self._holdings.has_buffered)
         return taken
+
+    async def give_back(self) -> None:
+        """Release what the application was not given, unless it asks for records meanwhile."""
+        asked = self._asked
+        self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
+        if asked == self._asked:
+            self._committer.queue(self._holdings.give_back())
+        self._committer.flush()
 
     def _take(self, take: Callable[[], T]) -> T:
         try:

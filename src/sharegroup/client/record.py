@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
+    # Type checkers have it built in; at run time nobody needs the defaults (PEP 696).
+    from typing_extensions import TypeVar
+
     from sharegroup.client.core.delivery import Delivery
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -38,8 +49,9 @@ class PlainFields(NamedTuple):
     headers: Headers
 
 
-class Record:
-    """One delivered record.
+class Record(Generic[K, V]):
+    """One delivered record: ``Record[K, V]`` by what the deserializers make of its key and value,
+    bytes where there are none.
 
     Two pointers, so that making half a million of them a second costs little: to the fields as the
     decoder made them, and to the delivery, which knows where they come from and what was said of
@@ -83,14 +95,16 @@ class Record:
         return datetime.fromtimestamp(self._fields.timestamp / 1000, UTC)
 
     @property
-    def key(self) -> Any:
+    def key(self) -> K | None:
         """The bytes, or what the ``key_deserializer`` made of them; None: null."""
-        return self._fields.key
+        key: K | None = self._fields.key
+        return key
 
     @property
-    def value(self) -> Any:
+    def value(self) -> V | None:
         """The bytes, or what the ``value_deserializer`` made of them; None: null."""
-        return self._fields.value
+        value: V | None = self._fields.value
+        return value
 
     @property
     def headers(self) -> Headers:
@@ -110,14 +124,14 @@ class Record:
         )
 
 
-class Records(list[Record]):
+class Records(list[Record[K, V]], Generic[K, V]):
     """What one poll returned: a list, in which the records of one partition ascend in offset."""
 
     __slots__ = ()
 
-    def by_partition(self) -> dict[TopicPartition, list[Record]]:
+    def by_partition(self) -> dict[TopicPartition, list[Record[K, V]]]:
         """The records of each partition."""
-        found: dict[TopicPartition, list[Record]] = {}
+        found: dict[TopicPartition, list[Record[K, V]]] = {}
         for record in self:
             found.setdefault(record.topic_partition, []).append(record)
         return found

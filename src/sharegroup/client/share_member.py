@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sharegroup.client.acknowledger import Acknowledger, AckOutcomes, as_outcome
 from sharegroup.client.backoff import Backoff
+from sharegroup.client.closing import ended
 from sharegroup.client.cluster import Cluster
 from sharegroup.client.consumer_metrics import ConsumerMetrics
 from sharegroup.client.core.acknowledgements import (
@@ -191,8 +192,19 @@ class ShareMember:
             await self.leave(timeout_ms=timeout_ms)
         else:
             await self._end_rounds()
+        await ended(self.cut())
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """End at once, without a word to the group; the tasks that end now. The locks end when the
+        connection does.
+        """
         self._forget_check()
-        await self._heartbeats.stop()
+        rounds = list(self._rounds.values())
+        self._rounds.clear()
+        tasks = [*rounds, *self._acknowledger.sending, *self._heartbeats.cut()]
+        for task in tasks:
+            task.cancel()
+        return tasks
 
     async def leave(self, *, timeout_ms: int = 30_000) -> None:
         """Send what is queued, end the sessions, which releases all that is acquired, and leave the
@@ -281,6 +293,14 @@ class ShareMember:
             if fetched or loop.time() >= deadline:
                 return fetched
 
+    async def last_fetched(self, wait_s: float) -> list[FetchedPartition]:
+        """What fetches under way bring within ``wait_s``; none is begun."""
+        if self._rounds:
+            await asyncio.wait(self._rounds.values(), timeout=wait_s)
+        done = [node_id for node_id, task in self._rounds.items() if task.done()]
+        rounds = [self._rounds.pop(node_id) for node_id in done]
+        return [one for task in rounds if task.exception() is None for one in task.result()]
+
     async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
         wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
         if limits.strict:
@@ -352,7 +372,7 @@ class ShareMember:
         try:
             fetched, outcomes = await session.fetch(wanted, riding, limits)
         except RetriableError as error:
-            log.info("fetch from node %s: %s", session.node_id, error)
+            log.debug("fetch from node %s: %s", session.node_id, error)
             self._acknowledger.complete_all(riding, as_outcome(error))
             self._acknowledger.fail_node(session.node_id)
             await self._recover(session.node_id)

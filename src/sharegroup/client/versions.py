@@ -13,6 +13,7 @@ from sharegroup.wire.apis import Api
 
 CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.PRODUCE: (3, 12),
+    apis.FETCH: (4, 12),
     apis.LIST_OFFSETS: (1, 10),
     apis.METADATA: (1, 13),
     apis.FIND_COORDINATOR: (0, 6),

@@ -112,6 +112,14 @@ RECORD_STATES_MAX: Final = 10_000
 """Runs of records in one answer to DescribeShareGroupOffsets: making it takes some 20 ms, in which
 nothing else is served."""
 
+ARCHIVED_RANGES_MAX: Final = 200
+"""Ranges of records given up that a share partition remembers with their reason, the last ones:
+some 20 KB."""
+
+GROUP_LABELS_MAX: Final = 1_000
+"""Pairs of group and topic that have metrics of their own for their records. Clients name groups as
+they like; what is beyond is summed under the group ``other``."""
+
 AUTHORIZER_ANSWERS_MAX: Final = 10_000
 """Answers of the authorizer kept for one connection; beyond it we ask anew, so that a client that
 names ever new topics costs time and not memory."""

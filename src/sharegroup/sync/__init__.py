@@ -22,6 +22,6 @@ from __future__ import annotations
 
 from sharegroup.sync.admin import Admin
 from sharegroup.sync.consumer import ShareConsumer
-from sharegroup.sync.producer import Producer, SentRecord
+from sharegroup.sync.producer import Delivery, Producer
 
-__all__ = ["Admin", "Producer", "SentRecord", "ShareConsumer"]
+__all__ = ["Admin", "Delivery", "Producer", "ShareConsumer"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from sharegroup.client import admin
 from sharegroup.client.descriptions import (
@@ -28,9 +29,19 @@ class Admin(Front):
     """:class:`sharegroup.client.Admin`, blocking; it takes the same arguments."""
 
     def __init__(
-        self, bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092", **settings: Any
+        self,
+        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        *,
+        client_id: str = "sharegroup-admin",
+        request_timeout_ms: int = 30_000,
+        jitter: random.Random | None = None,
     ) -> None:
-        self._inner = admin.Admin(bootstrap_servers, **settings)
+        self._inner = admin.Admin(
+            bootstrap_servers,
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            jitter=jitter,
+        )
         super().__init__()
 
     def start(self) -> None:
@@ -57,9 +68,22 @@ class Admin(Front):
         """Disconnect."""
         self._close(self._inner.close())
 
-    def create_topics(self, *names: str, **settings: Any) -> None:
+    def create_topics(
+        self,
+        *names: str,
+        partitions: int = admin.BROKERS_DEFAULT,
+        replication_factor: int = admin.BROKERS_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
         """Create topics, all alike."""
-        self._run(self._inner.create_topics(*names, **settings))
+        self._run(
+            self._inner.create_topics(
+                *names,
+                partitions=partitions,
+                replication_factor=replication_factor,
+                configs=configs,
+            )
+        )
 
     def delete_topics(self, *names: str) -> None:
         """Delete topics with all that is in them."""
@@ -95,11 +119,13 @@ class Admin(Front):
         """The cluster's id, controller and brokers."""
         return self._run(self._inner.describe_cluster())
 
-    def describe_configs(self, resource: Any, name: str) -> dict[str, ConfigSetting]:
+    def describe_configs(self, resource: admin.Resource, name: str) -> dict[str, ConfigSetting]:
         """All settings of a topic, a broker or a group."""
         return self._run(self._inner.describe_configs(resource, name))
 
-    def alter_configs(self, resource: Any, name: str, settings: Mapping[str, str | None]) -> None:
+    def alter_configs(
+        self, resource: admin.Resource, name: str, settings: Mapping[str, str | None]
+    ) -> None:
         """Set some settings and leave the others; None takes one back to its default."""
         self._run(self._inner.alter_configs(resource, name, settings))
 

@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from sharegroup.client import consumer
+from sharegroup.client.asking import GIVE_UP_S
 from sharegroup.client.commit_callback import AckCallback
 from sharegroup.client.consumer_metrics import Metrics
 from sharegroup.client.core.acknowledgements import AckType
-from sharegroup.client.core.holdings import Iteration
-from sharegroup.client.record import Record, Records
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.record import K, Record, Records, V
+from sharegroup.client.worker_settings import SIGNALS, WorkerSettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
+from sharegroup.sync.loops import ArrowLoop, BatchLoop, RecordLoop
+from sharegroup.sync.worker_threads import HandlerThreads, signals_call
 
 if TYPE_CHECKING:
     from sharegroup.client.arrow_batches import Answers, ArrowRows
-    from sharegroup.client.arrow_decode import RecordBatch
+    from sharegroup.client.worker_retry import Backoff
 
 
-class ShareConsumer(Front):
+class ShareConsumer(Front, Generic[K, V]):
     """:class:`sharegroup.client.ShareConsumer`, blocking; it takes the same arguments.
 
     The acknowledgement callback runs on the thread that calls :meth:`poll`, :meth:`commit` or
     :meth:`close`; deserializers run on the background thread.
     """
 
-    def __init__(self, *topics: str, group_id: str, **settings: Any) -> None:
-        self._inner = consumer.ShareConsumer(*topics, group_id=group_id, **settings)
+    def __init__(
+        self,
+        *topics: str,
+        group_id: str,
+        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        auto_offset_reset: str | None = None,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
+        acknowledgement_mode: Literal["implicit", "explicit"] = "implicit",
+        acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
+        renew_locks: bool = False,
+        max_poll_records: int = 500,
+        max_poll_interval_ms: int = 300_000,
+        fetch_min_bytes: int = 1,
+        fetch_max_bytes: int = 52_428_800,
+        fetch_max_wait_ms: int = 500,
+        check_crcs: bool = True,
+        client_id: str = "sharegroup",
+        client_rack: str | None = None,
+        request_timeout_ms: int = 30_000,
+        acknowledgement_commit_callback: AckCallback | None = None,
+        jitter: random.Random | None = None,
+    ) -> None:
+        self._inner = consumer.ShareConsumer(
+            *topics,
+            group_id=group_id,
+            bootstrap_servers=bootstrap_servers,
+            auto_offset_reset=auto_offset_reset,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+            acknowledgement_mode=acknowledgement_mode,
+            acquire_mode=acquire_mode,
+            renew_locks=renew_locks,
+            max_poll_records=max_poll_records,
+            max_poll_interval_ms=max_poll_interval_ms,
+            fetch_min_bytes=fetch_min_bytes,
+            fetch_max_bytes=fetch_max_bytes,
+            fetch_max_wait_ms=fetch_max_wait_ms,
+            check_crcs=check_crcs,
+            client_id=client_id,
+            client_rack=client_rack,
+            request_timeout_ms=request_timeout_ms,
+            acknowledgement_commit_callback=acknowledgement_commit_callback,
+            jitter=jitter,
+        )
         self._inner._callback.elsewhere = True
         super().__init__()
 
@@ -48,6 +98,12 @@ class ShareConsumer(Front):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        unclosed = getattr(self, "_thread", None) is not None
+        super().__del__()  # warns
+        if unclosed:
+            self._inner._forsake()
 
     def start(self) -> None:
         """Connect and join the group."""
@@ -92,35 +148,18 @@ class ShareConsumer(Front):
         self._run(self._inner.unsubscribe())
         self._tell()
 
-    def poll(self, timeout_ms: int = 1_000) -> Records:
+    def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
         """The next records; empty when there were none within ``timeout_ms``."""
         self._tell()
         return self._run(self._inner.poll(timeout_ms))
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> RecordLoop[K, V]:
         """Records without end, one by one; ends when the consumer is closed."""
-        # A record that is at hand costs no way to the other thread and back; nothing there touches
-        # what the application holds while it is not waiting in a call.
-        inner = self._inner
-        while self._thread is not None:
-            now = self._thread.loop.time
-            iteration = inner._holdings.iteration
-            if iteration is None or iteration.exhausted:
-                iteration = self._next_iteration()
-            for record in iteration.records[iteration.given :]:
-                if iteration is not inner._holdings.iteration:
-                    break  # a poll in the loop's body has taken the rest
-                if now() > inner._flush_at:
-                    self._run(inner._give_way())
-                iteration.given += 1
-                yield record
+        return RecordLoop(self)
 
-    def batches(self, timeout_ms: int = 1_000) -> Iterator[Records]:
+    def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
         """What :meth:`poll` returns, without end, and without the empty ones."""
-        while self._thread is not None:
-            records = self.poll(timeout_ms)
-            if records:
-                yield records
+        return BatchLoop(self, timeout_ms / 1000)
 
     def arrow_batches(
         self,
@@ -128,22 +167,69 @@ class ShareConsumer(Front):
         max_records: int = 50_000,
         include_headers: bool = False,
         idle_timeout_ms: int | None = None,
-    ) -> Iterator[RecordBatch]:
+    ) -> ArrowLoop:
         """Arrow record batches without end, or until nothing has come for ``idle_timeout_ms``."""
-        inner = self._inner
-        form = inner._arrow_form(max_records, include_headers)
-        wait_s = consumer.GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
-        while self._thread is not None:
-            self._tell()
-            batch = self._run(inner._poll_arrow(form, wait_s))
-            if batch is not None:
-                yield batch
-            elif inner.assignment:
-                return
+        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
+        return ArrowLoop(self, max_records, include_headers, wait_s)
 
-    def _next_iteration(self) -> Iteration:
-        self._tell()
-        return self._run(self._inner._next_iteration())
+    def run(
+        self,
+        handler: Callable[[Record[K, V]], object],
+        *,
+        concurrency: int = 10,
+        prefetch: int | None = None,
+        retry: Backoff | None = None,
+        dead_letter: str | None = None,
+        create_dead_letter: bool = False,
+        fatal: Sequence[type[Exception]] = (),
+        timeout_s: float | None = None,
+        drain_s: float = 30.0,
+        signals: Sequence[signal.Signals] = SIGNALS,
+    ) -> None:
+        """Call ``handler`` with each record, in up to ``concurrency`` threads, until SIGTERM,
+        SIGINT or :meth:`stop`. The consumer is closed then.
+
+        Arguments and errors are those of :meth:`sharegroup.client.ShareConsumer.run`, but for this:
+        a thread cannot be interrupted. A handler that took longer than ``timeout_s`` has failed,
+        and keeps its slot until it ends; one that still runs after ``drain_s`` has its record
+        released, and ends with the program. The acknowledgement callback runs on the background
+        thread.
+        """
+        settings = WorkerSettings(
+            concurrency=concurrency,
+            prefetch=prefetch,
+            retry=retry,
+            dead_letter=dead_letter,
+            create_dead_letter=create_dead_letter,
+            fatal=fatal,
+            timeout_s=timeout_s,
+            drain_s=drain_s,
+            signals=(),  # they are heard here, on the main thread
+        )
+        if self._thread is None:
+            raise IllegalState("the ShareConsumer is closed")
+        loop = self._thread.loop
+        threads = HandlerThreads(handler, concurrency, loop)
+        worker = self._call(
+            lambda: self._inner._new_worker(
+                threads.handle, settings, interruptible=False, overdue=lambda: threads.overdue
+            )
+        )
+        threads.on_freed = worker.slot_freed
+        self._inner._callback.elsewhere = False
+        try:
+            with signals_call(signals, lambda: loop.call_soon_threadsafe(worker.interrupt)):
+                self._run(worker.run())
+        finally:
+            threads.close()
+            self.close()
+
+    def stop(self) -> None:
+        """End :meth:`run`, from any thread: handlers that run may go on for ``drain_s``, all other
+        records are released.
+        """
+        if self._thread is not None:
+            self._thread.loop.call_soon_threadsafe(self._inner.stop)
 
     def wakeup(self) -> None:
         """End the :meth:`poll` or :meth:`commit` that waits, or else the next one, with ``Wakeup``.
@@ -152,24 +238,24 @@ class ShareConsumer(Front):
         if self._thread is not None:
             self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
 
-    def accept(self, *records: Record | ArrowRows) -> None:
+    def accept(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: processed."""
         self._inner.accept(*records)
 
-    def release(self, *records: Record | ArrowRows) -> None:
+    def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: deliver them again."""
         self._inner.release(*records)
 
-    def reject(self, *records: Record | ArrowRows) -> None:
+    def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: they cannot be processed."""
         self._inner.reject(*records)
 
-    def renew(self, *records: Record | ArrowRows) -> None:
+    def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
         """Explicit mode: still at work."""
         self._inner.renew(*records)
 
     def acknowledge(
-        self, record: Record | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
+        self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
     ) -> None:
         """Any of the four; of Arrow rows also one for each."""
         self._inner.acknowledge(record, kind)
@@ -182,14 +268,15 @@ class ShareConsumer(Front):
         """Send what is acknowledged and wait for the outcome per partition."""
         self._tell()
         try:
-            return self._run(self._inner.commit(timeout_ms=timeout_ms))
+            return self._run(self._inner._commit(timeout_ms, get_ident()))
         finally:
             self._tell()
 
     def commit_async(self) -> None:
         """Send what is acknowledged; the outcome goes to the callback."""
         self._tell()
-        self._call(self._inner.commit_async)
+        asker = get_ident()
+        self._call(lambda: self._inner._commit_async(asker))
 
     def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
         """Replace the callback; None: there is none."""

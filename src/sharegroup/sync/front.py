@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from sharegroup.client.errors import IllegalState
 
 T = TypeVar("T")
+
+_INTERRUPTED_CLOSE_S: Final = 3.0
+"""How long an interrupt waits for a close. A close that is cancelled takes less."""
 
 
 class LoopThread:
@@ -55,9 +59,31 @@ class LoopThread:
             future.cancel()
             raise
 
+    def run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
+        """As :meth:`run`, for a close: when the waiting is interrupted, the close is cancelled, and
+        is awaited for the short time that it then takes.
+        """
+        ended = threading.Event()
+
+        async def until_ended() -> None:
+            try:
+                await work
+            finally:
+                ended.set()
+
+        try:
+            self.run(until_ended())
+        except BaseException:
+            ended.wait(_INTERRUPTED_CLOSE_S)
+            raise
+
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        tasks = asyncio.all_tasks(self.loop)  # of calls that were interrupted
+        for task in tasks:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 class Front:
@@ -65,6 +91,16 @@ class Front:
 
     def __init__(self) -> None:
         self._thread: LoopThread | None = LoopThread.enter()
+
+    def __del__(self) -> None:
+        if getattr(self, "_thread", None) is not None:
+            name = type(self).__name__
+            warnings.warn(
+                f"a {name} was not closed: write `with {name}(...)`, or call its close()",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if self._thread is None:
@@ -86,6 +122,6 @@ class Front:
             work.close()
             return
         try:
-            thread.run(work)
+            thread.run_to_end(work)
         finally:
             thread.leave()

@@ -3,69 +3,111 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Literal, Self
 
-from sharegroup import client
+from sharegroup.client import producer as client
+from sharegroup.client.clock import wall_ms
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.producer import RecordMetadata
+from sharegroup.client.outgoing import OutgoingRecord
+from sharegroup.client.produce_delivery import Delivery as AsyncDelivery
+from sharegroup.client.produce_delivery import RecordMetadata
 from sharegroup.model.errors import SharegroupError
 from sharegroup.sync.front import Front
 
-_QUEUE_MAX: Final = 10_000
+log = logging.getLogger("sharegroup.client")
+
+_QUEUE_MAX: Final = 1_000
 """Records that a blocking producer hands over before it waits for the loop's thread to take
 them.
 """
+_LARGE_BYTES: Final = 16_384
+"""A record of this size is waited for by itself, so that the queue has few bytes."""
 
 
-class SentRecord:
-    """A record that was handed to a blocking producer."""
+class Delivery:
+    """A record that a blocking producer has taken. Call :meth:`result` to know that it is durable,
+    and where.
+    """
 
-    __slots__ = ("_error", "_producer", "_sent")
+    __slots__ = ("_error", "_inner", "_producer")
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
-        self._sent: client.SentRecord | None = None
-        self._error: SharegroupError | None = None
+        self._inner: AsyncDelivery | None = None
+        self._error: BaseException | None = None
 
     def done(self) -> bool:
         """The outcome is known: :meth:`result` will not wait."""
-        return self._error is not None or (self._sent is not None and self._sent.done())
+        return self._error is not None or (self._inner is not None and self._inner.done())
 
-    def result(self, timeout_ms: int | None = None) -> RecordMetadata:
-        """Wait until it is through, and where.
+    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        """Wait until the record is durable; where it is.
 
         Raises:
-            KafkaError: it could not be delivered.
-            TimeoutError: not known yet after ``timeout_ms``.
+            SharegroupError: it could not be delivered.
+            TimeoutError: not known yet after ``timeout_s``; the record goes on.
         """
-        return self._producer._run(self._outcome(timeout_ms))
+        return self._producer._run(self._outcome(timeout_s))
 
-    async def _outcome(self, timeout_ms: int | None) -> RecordMetadata:
-        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-            await self._producer._handed_over()
+    async def _outcome(self, timeout_s: float | None) -> RecordMetadata:
+        async with asyncio.timeout(timeout_s):
+            while self._inner is None and self._error is None:
+                await self._producer._handed_over()
             if self._error is not None:
                 raise self._error
-            assert self._sent is not None, "the record was not handed over"
-            return await self._sent
+            assert self._inner is not None, "the record was handed over"
+            return await self._inner
 
 
 class Producer(Front):
-    """:class:`sharegroup.client.Producer`, blocking; it takes the same arguments.
+    """:class:`sharegroup.client.Producer`, blocking; it takes the same arguments. Several threads
+    may use one.
 
-    :meth:`send` does not wait for the other thread: records cross over in bulk.
+    :meth:`enqueue` does not wait for the other thread: records cross over in bulk.
     """
 
     def __init__(
-        self, bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092", **settings: Any
+        self,
+        bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
+        *,
+        enable_idempotence: bool = True,
+        acks: Literal["all", 1] = "all",
+        compression: str = "none",
+        batch_size: int = 16_384,
+        linger_ms: int = 0,
+        buffer_memory: int = 33_554_432,
+        max_block_ms: int = 60_000,
+        max_request_size: int = 1_048_576,
+        delivery_timeout_ms: int = 120_000,
+        request_timeout_ms: int = 30_000,
+        client_id: str = "sharegroup",
+        clock_ms: Callable[[], int] = wall_ms,
+        jitter: random.Random | None = None,
     ) -> None:
-        self._inner = client.Producer(bootstrap_servers, **settings)
-        self._queue: deque[tuple[SentRecord, str, Any, dict[str, Any]]] = deque()
+        self._inner = client.Producer(
+            bootstrap_servers,
+            enable_idempotence=enable_idempotence,
+            acks=acks,
+            compression=compression,
+            batch_size=batch_size,
+            linger_ms=linger_ms,
+            buffer_memory=buffer_memory,
+            max_block_ms=max_block_ms,
+            max_request_size=max_request_size,
+            delivery_timeout_ms=delivery_timeout_ms,
+            request_timeout_ms=request_timeout_ms,
+            client_id=client_id,
+            clock_ms=clock_ms,
+            jitter=jitter,
+        )
+        self._queue: deque[tuple[OutgoingRecord, Delivery]] = deque()
         self._crossing = False
         self._crossing_task: asyncio.Task[None] | None = None
-        self._error: SharegroupError | None = None
         super().__init__()
 
     def start(self) -> None:
@@ -88,9 +130,10 @@ class Producer(Front):
     ) -> None:
         try:
             self.close()
-        except SharegroupError:
+        except SharegroupError as failure:
             if error is None:
                 raise
+            log.error("records were not delivered: %s", failure)
 
     def send(
         self,
@@ -101,35 +144,73 @@ class Producer(Front):
         headers: Sequence[tuple[str, bytes | None]] = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
-    ) -> SentRecord:
-        """Hand over one record; ``result()`` of what is returned says where it went."""
-        if self._thread is None:
-            raise IllegalState("the Producer is closed")
-        sent = SentRecord(self)
-        more: dict[str, Any] = {"key": key}
-        if headers:
-            more["headers"] = headers
-        if partition is not None:
-            more["partition"] = partition
-        if timestamp_ms is not None:
-            more["timestamp_ms"] = timestamp_ms
-        self._queue.append((sent, topic, value, more))
-        if not self._crossing:
-            self._crossing = True
-            self._thread.loop.call_soon_threadsafe(self._cross)
-        if len(self._queue) >= _QUEUE_MAX:
+    ) -> RecordMetadata:
+        """Send one record; when it returns, the record is durable. :meth:`enqueue` is the way to
+        send many.
+
+        Raises:
+            SharegroupError, TypeError, ValueError: as ``await`` of the asynchronous one.
+        """
+        record = self._inner._outgoing(topic, value, key, headers, partition, timestamp_ms)
+        return self._enqueue(record).result()
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        *,
+        key: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """The same as :meth:`send`."""
+        record = self._inner._outgoing(topic, value, key, headers, partition, timestamp_ms)
+        return self._enqueue(record).result()
+
+    def enqueue(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        *,
+        key: bytes | str | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Put one record into the buffer, and return when there was room for it. It is **not**
+        delivered then: ``result()`` of what is returned, or :meth:`flush`, says that it is.
+
+        Raises:
+            TypeError, ValueError, MessageTooLarge: at the call. All other errors come with the
+                delivery, or with :meth:`flush` or :meth:`close`.
+        """
+        record = self._inner._outgoing(topic, value, key, headers, partition, timestamp_ms)
+        delivery = self._enqueue(record)
+        if len(self._queue) >= _QUEUE_MAX or record.size >= _LARGE_BYTES:
             self._run(self._handed_over())
-        return sent
+        return delivery
 
     def flush(self) -> None:
-        """Send all now and wait until it is through; raises the first error that nobody asked
-        for.
+        """Send all now and wait until it is through; raises the first error of a record whose
+        result nobody asked for.
         """
         self._run(self._flush())
 
-    def close(self) -> None:
-        """Flush and disconnect."""
-        self._close(self._finish())
+    def close(self, timeout_s: float = client.CLOSE_S) -> None:
+        """Flush and disconnect, in at most ``timeout_s``; raises as :meth:`flush`."""
+        self._close(self._finish(timeout_s))
+
+    def _enqueue(self, record: OutgoingRecord) -> Delivery:
+        thread = self._thread
+        if thread is None:
+            raise IllegalState("the Producer is closed")
+        delivery = Delivery(self)
+        self._queue.append((record, delivery))
+        if not self._crossing:
+            self._crossing = True
+            thread.loop.call_soon_threadsafe(self._cross)
+        return delivery
 
     def _cross(self) -> None:
         if self._crossing_task is None or self._crossing_task.done():  # else it sees the record
@@ -137,12 +218,14 @@ class Producer(Front):
 
     async def _take_all(self) -> None:
         while self._queue:
-            sent, topic, value, more = self._queue.popleft()
+            record, delivery = self._queue.popleft()
             try:
-                sent._sent = await self._inner.send(topic, value, **more)
-            except SharegroupError as error:
-                sent._error = error
-                self._error = self._error or error
+                delivery._inner = await self._inner._hand_over(record)
+            except SharegroupError as error:  # it is closed
+                delivery._error = error
+            except BaseException as error:
+                delivery._error = error
+                raise
             if not self._queue:
                 self._crossing = False  # whoever comes now calls again, or is seen by the loop
 
@@ -156,12 +239,16 @@ class Producer(Front):
     async def _flush(self) -> None:
         await self._handed_over()
         await self._inner.flush()
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
 
-    async def _finish(self) -> None:
+    async def _finish(self, timeout_s: float) -> None:
+        deadline = asyncio.get_running_loop().time() + timeout_s
         try:
-            await self._flush()
+            async with asyncio.timeout(timeout_s):
+                await self._handed_over()
+        except TimeoutError:
+            log.error("%d records were not taken in %g s", len(self._queue), timeout_s)
+        left_s = max(0.0, deadline - asyncio.get_running_loop().time())
+        try:
+            await self._inner.close(left_s)
         finally:
-            await self._inner.close()
+            await self._handed_over()  # those that are left are told that it is closed

@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange, AckType
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings
+from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings, Iteration
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
 from sharegroup.client.node_session import Lease
 from sharegroup.client.record import PlainFields, Record
@@ -123,52 +123,128 @@ def test_what_waited_longer_than_its_lock_is_dropped() -> None:
     assert holdings.next_records(10, LATE_S) == []
 
 
-def iterating(*deliveries: Delivery, given: int) -> Holdings:
-    holdings = implicit(*deliveries)
-    iteration = holdings.iterate(holdings.next_records(10, NOW_S))
-    iteration.given = given
-    return holdings
+def iterating(holdings: Holdings, *, given: int, done: int) -> Iteration:
+    """A loop that was given so many records of the first ten, and has asked for the next one after
+    ``done``.
+    """
+    iteration = Iteration()
+    holdings.settle(iteration)
+    iteration.hand_out(holdings.rest() or holdings.next_records(10, NOW_S))
+    iteration.given, iteration.done = given, done
+    return iteration
 
 
-def test_an_iteration_that_ends_accepts_all_but_the_record_in_hand() -> None:
-    holdings = iterating(delivery(0, 3), given=3)
+def test_a_loop_that_ends_accepts_what_it_is_done_with_and_releases_what_it_has_in_work() -> None:
+    holdings = implicit(delivery(0, 5))
+    iterating(holdings, given=3, done=2)
+    holdings.end_iteration()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 2, b"\1\1\2")]
+    again = iterating(holdings, given=3, done=3)
+    assert [record.offset for record in again.records] == [3, 4, 5], "not given: not delivered anew"
+    assert ranges(holdings.settle(again)) == [AcknowledgedRange(3, 5, b"\1")]
+
+
+def test_a_loop_that_ends_while_it_waits_for_the_next_record_has_nothing_in_work() -> None:
+    holdings = implicit(delivery(0, 1))
+    iterating(holdings, given=2, done=2)
+    holdings.end_iteration()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 1, b"\1")]
+
+
+def test_a_batch_in_work_is_released_when_the_loop_ends() -> None:
+    holdings = implicit(delivery(0, 2), delivery(3, 4))
+    loop = Iteration()
+    holdings.settle(loop)
+    holdings.next_records(3, NOW_S)
+    assert ranges(holdings.settle(loop)) == [AcknowledgedRange(0, 2, b"\1")]
+    holdings.next_records(3, NOW_S)
+    assert ranges(holdings.settle()) == [AcknowledgedRange(3, 4, b"\2")], "a poll takes its place"
+    assert loop.replaced
+
+
+def test_closing_within_a_loop_accepts_all_but_the_record_in_work() -> None:
+    holdings = implicit(delivery(0, 3))
+    iterating(holdings, given=3, done=2)
     assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 3, b"\1\1\2\2")]
 
 
-def test_a_commit_within_an_iteration_accepts_what_was_given() -> None:
-    holdings = iterating(delivery(0, 1), delivery(2, 5), given=4)
-    holdings.accept_given()
+def test_a_commit_within_a_loop_accepts_with_or_without_what_is_in_work() -> None:
+    holdings = implicit(delivery(0, 1), delivery(2, 5))
+    iteration = iterating(holdings, given=4, done=3)
+    holdings.accept_given(in_work=False)
     assert ranges(holdings.take_decided()) == [
         AcknowledgedRange(0, 1, b"\1"),
-        AcknowledgedRange(2, 3, b"\1"),
+        AcknowledgedRange(2, 2, b"\1"),
     ]
-    assert holdings.iteration is not None
-    holdings.iteration.given = 6
+    holdings.accept_given()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(3, 3, b"\1")]
+    iteration.given = iteration.done = 6
     holdings.accept_given()
     assert ranges(holdings.take_decided()) == [AcknowledgedRange(4, 5, b"\1")]
 
 
-def test_a_poll_within_an_iteration_returns_its_rest() -> None:
-    holdings = iterating(delivery(0, 3), given=1)
-    assert ranges(holdings.settle()) == [AcknowledgedRange(0, 0, b"\1")]
-    assert [r.offset for r in holdings.rest()] == [1, 2, 3]
-    assert ranges(holdings.settle()) == [AcknowledgedRange(1, 3, b"\1")]
-
-
-def test_an_iteration_of_the_rest_of_another_counts_from_its_own_start() -> None:
-    holdings = iterating(delivery(0, 3), given=2)
-    holdings.settle()
-    holdings.iterate(holdings.rest()).given = 1
+def test_a_commit_from_elsewhere_leaves_a_batch_in_work_alone() -> None:
+    holdings = implicit(delivery(0, 2))
+    holdings.settle(Iteration())
+    holdings.next_records(3, NOW_S)
+    holdings.accept_given(in_work=False)
+    assert holdings.take_decided() == []
     holdings.accept_given()
-    assert ranges(holdings.take_decided()) == [AcknowledgedRange(2, 2, b"\1")]
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 2, b"\1")]
 
 
-def test_an_iteration_in_explicit_mode_wants_a_word_at_its_end() -> None:
+def test_a_poll_after_a_loop_returns_what_the_loop_was_not_given() -> None:
+    holdings = implicit(delivery(0, 1), delivery(2, 3))
+    iterating(holdings, given=1, done=0)
+    assert ranges(holdings.settle()) == [AcknowledgedRange(0, 0, b"\2")]
+    assert holdings.settle() == [], "what nobody was given is not accepted"
+    assert holdings.undecided() == [(WHERE, OffsetRange(1, 1)), (WHERE, OffsetRange(2, 3))]
+    assert [r.offset for r in holdings.rest()] == [1, 2, 3]
+    assert ranges(holdings.settle()) == [
+        AcknowledgedRange(1, 1, b"\1"),
+        AcknowledgedRange(2, 3, b"\1"),
+    ]
+
+
+def test_a_loop_accepts_what_the_poll_before_it_returned() -> None:
+    holdings = implicit(delivery(0, 1))
+    holdings.next_records(10, NOW_S)
+    assert ranges(holdings.settle(Iteration())) == [AcknowledgedRange(0, 1, b"\1")]
+
+
+def test_what_was_not_given_is_given_back_and_what_is_damaged_waits_to_be_raised() -> None:
+    holdings = implicit(delivery(0, 2), unreadable(3, 4, AckType.REJECT), delivery(5, 6))
+    iterating(holdings, given=1, done=0)
+    holdings.end_iteration()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 0, b"\2")]
+    assert ranges(holdings.give_back()) == [
+        AcknowledgedRange(1, 2, b"\2"),
+        AcknowledgedRange(5, 6, b"\2"),
+    ]
+    assert holdings.rest() == []
+    with pytest.raises(CorruptRecordBatch):
+        holdings.next_records(10, NOW_S)
+    assert ranges(holdings.settle()) == [AcknowledgedRange(3, 4, b"\3")]
+
+
+def test_in_explicit_mode_a_loop_wants_a_word_on_all_that_it_was_given() -> None:
     holdings = explicit(delivery(0, 1))
-    iteration = holdings.iterate(holdings.next_records(10, NOW_S))
-    iteration.given = 1
-    assert holdings.settle() == []
-    iteration.given = 2
+    loop = iterating(holdings, given=2, done=2)
+    with pytest.raises(IllegalState, match="All records must be acknowledged"):
+        holdings.settle(loop)
+
+
+def test_in_explicit_mode_what_a_loop_left_undecided_is_released_when_somebody_asks_anew() -> None:
+    holdings = explicit(delivery(0, 4))
+    first, second, third = iterating(holdings, given=3, done=2).records[:3]
+    holdings.decide([first], AckType.ACCEPT)
+    holdings.end_iteration()
+    assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 0, b"\1")]
+    holdings.decide([second], AckType.REJECT)
+    assert ranges(holdings.settle()) == [AcknowledgedRange(1, 2, b"\3\2")]
+    with pytest.raises(IllegalState, match="before"):
+        holdings.decide([third], AckType.ACCEPT)
+    assert [r.offset for r in holdings.rest()] == [3, 4]
     with pytest.raises(IllegalState, match="All records must be acknowledged"):
         holdings.settle()
 

@@ -38,6 +38,9 @@ SENT: Final = 0xFE
 """In an array of types: said and handed on; it cannot be said again."""
 RENEWING: Final = 0xFD
 """In an array of types: its lock is being renewed, and it will be returned once more."""
+KEPT: Final = 0xFC
+"""In an array of types: a loop ended before this record was given; the next loop or poll gives
+it."""
 
 _DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
 _LONG_RUN = re.compile(rb"([\x00-\x0f])\1{10,}")

@@ -7,9 +7,10 @@ one call into C. Nothing here is sent: decided ranges are taken out once, and th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sharegroup.client.core.acknowledgements import (
+    KEPT,
     RENEWING,
     SENT,
     UNDECIDED,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sharegroup.client.record import Record
 
 _UNDECIDED: Final = bytes([UNDECIDED])
+_KEPT: Final = bytes([KEPT])
 _ACCEPT: Final = bytes([AckType.ACCEPT])
 _RELEASE: Final = bytes([AckType.RELEASE])
 _RENEW: Final = bytes([AckType.RENEW])
@@ -33,7 +35,7 @@ _RENEWING: Final = bytes([RENEWING])
 _DECIDED: Final = bytes([AckType.GAP, AckType.ACCEPT, AckType.RELEASE, AckType.REJECT])
 _TO_SENT: Final = bytes.maketrans(_DECIDED, bytes([SENT]) * len(_DECIDED))
 _RENEW_RUN: Final = re.compile(_RENEW + b"+")
-_HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + b"]+")
+_HELD_RUN: Final = re.compile(b"[" + _UNDECIDED + _RENEWING + _KEPT + b"]+")
 
 
 class LeaseView(Protocol):
@@ -49,8 +51,9 @@ class Delivery:
     """One acquired range, ``first`` … ``last``, and its records.
 
     Attributes:
-        types: per offset an ``AckType``, ``UNDECIDED`` or ``SENT``. It begins as GAP everywhere;
-            whoever decodes the records marks those that exist as undecided.
+        types: per offset an ``AckType``, ``UNDECIDED``, ``RENEWING``, ``KEPT`` or ``SENT``. It
+            begins as GAP everywhere; whoever decodes the records marks those that exist as
+            undecided.
         deadline: the loop's time, in seconds, when the lock expires.
         error: why there is no record here although there should be one; what is said of it is
             decided, and the application may say something else.
@@ -86,7 +89,7 @@ class Delivery:
         self.lease = lease
         self.deadline = deadline
         self.types = bytearray(offsets.size)
-        self.records: list[Record] = []
+        self.records: list[Record[Any, Any]] = []
         self.error: SharegroupError | None = None
         self.held: object | None = None
 
@@ -103,7 +106,8 @@ class Delivery:
     @property
     def finished(self) -> bool:
         """There is nothing to be said any more."""
-        return not any(kind in self.types for kind in (UNDECIDED, AckType.RENEW, RENEWING))
+        open_types = (UNDECIDED, AckType.RENEW, RENEWING, KEPT)
+        return not any(kind in self.types for kind in open_types)
 
     def part(self, first: int, last: int) -> Delivery:
         """A delivery of only these offsets, all of them GAP, without records."""
@@ -116,7 +120,7 @@ class Delivery:
             self.deadline,
         )
 
-    def within(self, offsets: OffsetRange) -> list[Record]:
+    def within(self, offsets: OffsetRange) -> list[Record[Any, Any]]:
         """The records that have one of these offsets."""
         return [one for one in self.records if offsets.first <= one.offset <= offsets.last]
 
@@ -162,10 +166,27 @@ class Delivery:
         end = self.records[count].offset - self.first
         self.types[:end] = self.types[:end].replace(_UNDECIDED, _ACCEPT)
 
+    def release_given(self) -> None:
+        """RELEASE for what the application was given and said nothing of."""
+        self.types = self.types.replace(_UNDECIDED, _RELEASE)
+
     def release_undecided(self) -> None:
         """RELEASE for all that nothing final was said of."""
-        for open_type in (_UNDECIDED, _RENEW, _RENEWING):
+        for open_type in (_UNDECIDED, _RENEW, _RENEWING, _KEPT):
             self.types = self.types.replace(open_type, _RELEASE)
+
+    def keep_from(self, offset: int) -> None:
+        """The undecided records from this offset on were not given to the application."""
+        at = offset - self.first
+        self.types[at:] = self.types[at:].replace(_UNDECIDED, _KEPT)
+
+    def give_kept(self) -> None:
+        """The application is given what was kept."""
+        self.types = self.types.replace(_KEPT, _UNDECIDED)
+
+    def release_kept(self) -> None:
+        """RELEASE for what was kept."""
+        self.types = self.types.replace(_KEPT, _RELEASE)
 
     def take_decided(self) -> list[AcknowledgedRange]:
         """What can be sent now; it counts as sent from here on. Renewals are not among it."""

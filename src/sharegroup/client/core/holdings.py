@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sharegroup.client.core.acknowledgements import (
     SENT,
@@ -44,21 +44,34 @@ class Decided(NamedTuple):
 
 
 class Iteration:
-    """Records that are handed out one by one. ``given``: how many of them the application has seen,
-    the one in its hands included.
+    """One loop over a consumer. It is given records one by one, or whole batches.
+
+    Attributes:
+        records: what is given one by one; empty in a loop over batches.
+        given: how many of these the application has seen, the one in work included.
+        done: how many of these it is done with, because it has asked for the next one.
+        asker: the task or thread that asked last.
+        ended: the application has left the loop. Set from any thread.
+        replaced: another loop, or a poll, was begun before this one had ended.
     """
 
-    __slots__ = ("_accepted", "given", "records")
+    __slots__ = ("_accepted", "asker", "done", "ended", "given", "records", "replaced")
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self) -> None:
+        self.asker: object = None
+        self.ended = self.replaced = False
+        self.hand_out(Records())
+
+    def hand_out(self, records: Records[Any, Any]) -> None:
+        """Give these one by one."""
         self.records = records
-        self.given = 0
+        self.given = self.done = 0
         self._accepted = 0  # the first record of the first delivery that is not accepted whole
 
     @property
-    def exhausted(self) -> bool:
-        """The application has seen them all."""
-        return self.given == len(self.records)
+    def in_work(self) -> bool:
+        """A record was given, and the next one was not asked for. Always so between batches."""
+        return not self.records or self.done < self.given
 
     def accept_first(self, count: int) -> None:
         """ACCEPT for the first ``count`` records, where nothing was said of them."""
@@ -77,7 +90,7 @@ class Renewals(NamedTuple):
 
     delivery: Delivery
     offsets: OffsetRange
-    records: list[Record]
+    records: list[Record[Any, Any]]
 
 
 class Holdings:
@@ -89,21 +102,35 @@ class Holdings:
 
     def __init__(self, mode: AcknowledgementMode) -> None:
         self._mode = mode
+        self._by_worker = False
         self._buffer: deque[Delivery] = deque()
         self._hands: list[Delivery] = []
         self._renewed: list[Renewals] = []
+        self._kept = Records()
+        self._left_unanswered = False
         self.iteration: Iteration | None = None
-        """What is handed out one by one; None: polls return lists."""
+        """The loop that was given records last; None: a poll was."""
 
     @property
     def implicit(self) -> bool:
         """The mode."""
-        return self._mode is AcknowledgementMode.IMPLICIT
+        return self._mode is AcknowledgementMode.IMPLICIT and not self._by_worker
+
+    def leave_to_worker(self) -> None:
+        """From now on ``ShareConsumer.run`` answers for each record when it knows what became of
+        it, and no poll waits for that.
+        """
+        self._by_worker = True
 
     @property
     def has_buffered(self) -> bool:
         """The next poll needs no fetch."""
         return bool(self._buffer)
+
+    @property
+    def keeps(self) -> bool:
+        """There is something that the application was not given."""
+        return bool(self._kept or self._buffer)
 
     # --- records on their way to the application --------------------------------------------------
 
@@ -112,9 +139,9 @@ class Holdings:
         self._buffer.extend(one for one in deliveries if one.records or one.error)
         return self._take([one for one in deliveries if not (one.records or one.error)])
 
-    def next_records(self, count_max: int, now_s: float) -> Records:
+    def next_records(self, count_max: int, now_s: float) -> Records[Any, Any]:
         """The records of :meth:`next_deliveries`."""
-        records = Records()
+        records: Records[Any, Any] = Records()
         for delivery in self.next_deliveries(count_max, now_s):
             records += delivery.records
         return records
@@ -146,16 +173,17 @@ class Holdings:
             given.append(delivery)
         return given
 
-    def rest(self) -> Records:
-        """What a poll must return before anything else: records renewed, or the rest of an
-        iteration.
+    def rest(self) -> Records[Any, Any]:
+        """What must be given before anything else: records renewed, and those that the last loop
+        ended before.
         """
-        records = Records()
+        records: Records[Any, Any] = Records()
         for one in self.take_renewed():
             records += one.records
-        if self.iteration is not None:
-            records += self.iteration.records[self.iteration.given :]
-            self.iteration = None
+        for delivery in _deliveries_of(self._kept):
+            delivery.give_kept()
+        records += self._kept
+        self._kept = Records()
         return records
 
     def take_renewed(self) -> list[Renewals]:
@@ -165,14 +193,9 @@ class Holdings:
             one.delivery.mark(*one.offsets, UNDECIDED)
         return renewed
 
-    def iterate(self, records: Records) -> Iteration:
-        """Hand these out one by one."""
-        self.iteration = Iteration(records)
-        return self.iteration
-
     # --- what the application says ----------------------------------------------------------------
 
-    def decide(self, records: Iterable[Record], kind: AckType) -> None:
+    def decide(self, records: Iterable[Record[Any, Any]], kind: AckType) -> None:
         """The application says ``kind`` of each of ``records``.
 
         Raises:
@@ -207,36 +230,72 @@ class Holdings:
         return found
 
     def check_explicit(self) -> None:
-        """Raises IllegalState: the mode is implicit."""
+        """Raises IllegalState: the mode is implicit, or a worker answers."""
+        if self._by_worker:
+            raise IllegalState(
+                "run() answers for its records: return from the handler, or raise what is wrong"
+            )
         if self.implicit:
             raise IllegalState(
                 "in implicit mode the next poll accepts records; to say it yourself make the "
                 "consumer with acknowledgement_mode='explicit'"
             )
 
-    def settle(self) -> list[Decided]:
-        """A poll begins: what it says of the records before.
+    def settle(self, asking: Iteration | None = None) -> list[Decided]:
+        """A loop, or a poll (None), asks for records: what that says of the records before.
+
+        A loop that had not ended ends here, and what it was given last is not accepted.
 
         Raises:
             IllegalState: in explicit mode, some record has not been acknowledged.
         """
+        if self.iteration is not asking:
+            self.end_iteration()
         if self.implicit:
             self.accept_given()
-        elif self._all_given and any(one.undecided for one in self._hands):
+        elif self._left_unanswered:
+            self._release_given()
+        elif not self._by_worker and any(one.undecided for one in self._hands):
             raise IllegalState("All records must be acknowledged in explicit acknowledgement mode.")
+        self._left_unanswered = False
+        self.iteration = asking
+        if asking is not None:
+            asking.hand_out(Records())
         return self.take_decided()
 
-    @property
-    def _all_given(self) -> bool:
-        return self.iteration is None or self.iteration.exhausted
-
-    def accept_given(self) -> None:
-        """Implicit mode: ACCEPT for every record that the application has been given."""
-        if self.iteration is not None:
-            self.iteration.accept_first(self.iteration.given)
+    def end_iteration(self) -> None:
+        """The loop ends before it has asked for its next record. What it is done with is accepted
+        and what it has in work is released (in explicit mode: with the next poll or loop, when the
+        application has said nothing until then). What it was not given is kept for the next poll or
+        loop, and is not delivered anew: that would count.
+        """
+        iteration, self.iteration = self.iteration, None
+        if iteration is None:
             return
+        iteration.replaced = not iteration.ended
+        self._kept = Records(iteration.records[iteration.given :])
+        for first in {id(one._delivery): one for one in reversed(self._kept)}.values():
+            first._delivery.keep_from(first.offset)
+        if self.implicit:
+            iteration.accept_first(iteration.done)
+            self._release_given()
+        else:
+            self._left_unanswered = True
+
+    def accept_given(self, *, in_work: bool = True) -> None:
+        """Implicit mode: ACCEPT for every record that the application has been given; in a loop
+        with or without what is ``in_work``.
+        """
+        iteration = self.iteration
+        if iteration is not None and iteration.records:
+            iteration.accept_first(iteration.given if in_work else iteration.done)
+        elif iteration is None or in_work:
+            for delivery in self._hands:
+                delivery.accept_undecided()
+
+    def _release_given(self) -> None:
         for delivery in self._hands:
-            delivery.accept_undecided()
+            delivery.release_given()
 
     def take_decided(self) -> list[Decided]:
         """All that can be sent now."""
@@ -283,16 +342,45 @@ class Holdings:
         for delivery in (*self._hands, *self._buffer):
             delivery.deadline = deadline_s
 
+    def partition_locked_until(
+        self, partition: TopicIdPartition, held: Iterable[OffsetRange], deadline_s: float
+    ) -> None:
+        """The locks of these offsets of one partition were renewed until ``deadline_s``."""
+        firsts = [offsets.first for offsets in held]
+        for delivery in (*self._hands, *self._buffer):
+            if delivery.partition == partition and any(
+                delivery.first <= first <= delivery.last for first in firsts
+            ):
+                delivery.deadline = deadline_s
+
     # --- the end ----------------------------------------------------------------------------------
 
+    def give_back(self) -> list[Decided]:
+        """Release what the application was not given. Errors stay: they are to be raised."""
+        for delivery in _deliveries_of(self._kept):
+            delivery.release_kept()
+        self._kept = Records()
+        waiting, self._buffer = self._buffer, deque()
+        for delivery in waiting:
+            if delivery.error is not None:
+                self._buffer.append(delivery)
+                continue
+            delivery.release_undecided()
+            self._hands.append(delivery)
+        return self.take_decided()
+
     def release_all(self) -> list[Decided]:
-        """The end: what is decided is said, the rest is released. In an iteration the record in the
-        application's hands is not decided, and those before it are.
+        """The end: what is decided is said, the rest is released. In a loop what it has in work is
+        not decided, and what came before is.
         """
-        if self.iteration is not None and self.implicit:
-            self.iteration.accept_first(self.iteration.given - 1)
+        if self.iteration is not None:
+            if self.implicit:
+                self.iteration.accept_first(self.iteration.done)
+            self.iteration.hand_out(Records())
         self.iteration = None
+        self._left_unanswered = False
         self._renewed = []
+        self._kept = Records()
         held = [*self._hands, *self._buffer]
         self._hands = []
         self._buffer.clear()
@@ -307,3 +395,8 @@ class Holdings:
             for delivery in deliveries
             if (ranges := delivery.take_decided())
         ]
+
+
+def _deliveries_of(records: Records) -> list[Delivery]:
+    """The deliveries that these records are of, in their order."""
+    return list({id(one._delivery): one._delivery for one in records}.values())

@@ -53,16 +53,20 @@ class Batch:
         outcome: completed by the caller; what the application awaits.
         size: bytes that it holds in the producer's buffer.
         deadline_s: when it is given up.
-        observed: somebody awaits the outcome.
+        awaited: how many of its records somebody awaits, or has awaited.
+        dropped: how many nobody can await any more.
+        failures: who is told when more are dropped; None as long as the batch has not failed.
     """
 
     __slots__ = (
         "_builder",
         "_data",
+        "awaited",
         "count",
         "deadline_s",
+        "dropped",
+        "failures",
         "made_s",
-        "observed",
         "outcome",
         "sequence",
         "size",
@@ -79,7 +83,9 @@ class Batch:
         self.count = 0
         self.size = 0
         self.sequence = -1
-        self.observed = False
+        self.awaited = 0
+        self.dropped = 0
+        self.failures: Any = None
         self._builder = builder
         self._data: bytearray | None = None
 
@@ -91,6 +97,17 @@ class Batch:
             return False
         self.count += 1
         return True
+
+    @classmethod
+    def refused(cls, where: TopicPartition, size: int, outcome: Any) -> Batch:
+        """A batch of one record that never came so far; the caller completes it."""
+        batch = cls(where, None, outcome, 0.0, 0.0)
+        batch.count, batch.size = 1, size
+        return batch
+
+    def release(self) -> None:
+        """Its outcome is known: whoever keeps a record's delivery does not keep its bytes."""
+        self._builder = self._data = None
 
     def encoded(self, identity: ProducerIdentity | None) -> bytearray:
         """The bytes to send, under the identity and this batch's sequence number."""

@@ -1,0 +1,156 @@
+"""What becomes of records that were handed to a producer: a delivery for each, and the failures
+that nobody has asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Generator
+from typing import Any, Final, NamedTuple
+
+from sharegroup.client.core.outbox import Batch
+from sharegroup.model.errors import SharegroupError
+
+log = logging.getLogger("sharegroup.client")
+
+_KEPT_FAILURES_MAX: Final = 1_000
+"""Batches that failed and are kept for :meth:`Producer.flush`; older ones were logged."""
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record went. ``timestamp`` (ms) is the broker's under LogAppendTime, else the
+    record's own.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class Delivery:
+    """A record that was handed to the producer. Await it: when that returns, the record is durable,
+    and its :class:`RecordMetadata` says where; an error says why it was not delivered.
+
+    Whoever cancels the waiting does not cancel the record. It may be awaited more than once.
+    """
+
+    __slots__ = ("_awaited", "_batch", "_entered", "_index", "timestamp")
+
+    def __init__(self, timestamp: int) -> None:
+        self.timestamp = timestamp
+        self._batch: Batch | None = None
+        self._index = 0
+        self._awaited = False
+        self._entered: asyncio.Future[None] | None = None
+
+    def done(self) -> bool:
+        """The outcome is known: awaiting it will not wait."""
+        batch = self._batch
+        return batch is not None and bool(batch.outcome.done())
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        if not self._awaited:
+            self._awaited = True
+            if self._batch is not None:
+                self._batch.awaited += 1
+        try:
+            if self._batch is None:
+                yield from asyncio.shield(self.entered()).__await__()
+            batch = self._batch
+            assert batch is not None, "it has entered a batch"
+            base_offset, append_time_ms = yield from asyncio.shield(batch.outcome).__await__()
+        except asyncio.CancelledError:
+            self._take_back()
+            raise
+        where = batch.where
+        timestamp = append_time_ms if append_time_ms >= 0 else self.timestamp
+        return RecordMetadata(where.topic, where.partition, base_offset + self._index, timestamp)
+
+    def __del__(self) -> None:
+        batch = self._batch
+        if batch is not None and not self._awaited:
+            batch.dropped += 1
+            if batch.failures is not None:
+                batch.failures.dropped(batch)
+
+    def _take_back(self) -> None:
+        """Whoever waited was cancelled, and has not seen the outcome."""
+        self._awaited = False
+        if self._batch is not None:
+            self._batch.awaited -= 1
+
+    # --- for the producer -------------------------------------------------------------------------
+
+    def enter(self, batch: Batch, index: int) -> None:
+        """It is in a batch, or refused: then in one of its own, which has failed."""
+        self._batch = batch
+        self._index = index
+        if self._awaited:
+            batch.awaited += 1
+        if self._entered is not None:
+            self._entered.set_result(None)
+
+    @property
+    def has_entered(self) -> bool:
+        """It is in a batch."""
+        return self._batch is not None
+
+    def entered(self) -> asyncio.Future[None]:
+        """Done when it is in a batch. Shared: shield it."""
+        if self._entered is None:
+            self._entered = asyncio.get_running_loop().create_future()
+            if self._batch is not None:
+                self._entered.set_result(None)
+        return self._entered
+
+
+class Failures:
+    """Batches that failed, for as long as there are records in them that nobody has awaited.
+
+    Once nobody can await a record that failed, the log has one line; more of the same come with the
+    next :meth:`take`, or after a success.
+    """
+
+    def __init__(self) -> None:
+        self._batches: deque[tuple[Batch, SharegroupError]] = deque(maxlen=_KEPT_FAILURES_MAX)
+        self._logged = False
+
+    def add(self, batch: Batch, error: SharegroupError) -> None:
+        """This batch has failed for good."""
+        batch.failures = self
+        self._batches.append((batch, error))
+        if batch.dropped:
+            self.dropped(batch)
+
+    def succeeded(self) -> None:
+        """A batch is through: what fails next is news."""
+        self._logged = False
+
+    def dropped(self, batch: Batch) -> None:
+        """A record of this batch has failed, and nobody can await it any more."""
+        if self._logged:
+            return
+        self._logged = True
+        log.error(
+            "a record for %s was not delivered, and nobody awaited it: %s "
+            "(flush() or close() raises this, and says how many)",
+            batch.where,
+            batch.outcome.exception(),
+        )
+
+    def take(self) -> SharegroupError | None:
+        """The first error that nobody has seen; its note says of how many records. Forgets them."""
+        left = [(batch, error) for batch, error in self._batches if batch.awaited < batch.count]
+        self._batches.clear()
+        self._logged = False
+        if not left:
+            return None
+        count = sum(batch.count - batch.awaited for batch, _ in left)
+        error = left[0][1]
+        error.add_note(
+            f"this is the first of the records that nobody awaited and that failed: {count}"
+        )
+        return error

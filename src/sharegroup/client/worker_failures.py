@@ -1,0 +1,40 @@
+"""A worker's failures in the log: each with its record's place and its traceback, but not more of
+them than somebody can read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+log = logging.getLogger("sharegroup.worker")
+
+WINDOW_S: Final = 10.0
+PER_WINDOW_MAX: Final = 20
+
+
+class FailureLog:
+    """At most ``PER_WINDOW_MAX`` lines in ``WINDOW_S`` seconds; the next one after that says how
+    many were left out.
+
+    Args:
+        now: the time, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._began = now()
+        self._count = 0
+
+    def note(self, text: str, error: BaseException | None = None) -> None:
+        """A WARNING, with the traceback of ``error``."""
+        now = self._now()
+        if now >= self._began + WINDOW_S:
+            left_out = max(0, self._count - PER_WINDOW_MAX)
+            if left_out:
+                log.warning("%d more failures were not logged", left_out)
+            self._began, self._count = now, 0
+        self._count += 1
+        if self._count <= PER_WINDOW_MAX:
+            log.warning("%s", text, exc_info=error)

@@ -1,0 +1,119 @@
+"""Threads that run a worker's handlers, where these are plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sharegroup.client.record import Record
+from sharegroup.client.worker_slots import PlainHandler
+
+Handler = Callable[[Record[Any, Any]], object]
+_Job = tuple[Record, "asyncio.Future[None]"]
+
+
+class HandlerThreads:
+    """Up to ``count`` daemon threads: a handler that never ends does not keep the program from
+    ending.
+
+    Args:
+        handler: called with each record.
+        loop: the clients' loop.
+    """
+
+    def __init__(self, handler: Handler, count: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.on_freed: Callable[[], None] = lambda: None
+        """Called on the loop when a handler has ended that nobody awaited any more."""
+        self._handler = handler
+        self._count = count
+        self._loop = loop
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._busy = 0
+        self._overdue = 0
+
+    @property
+    def overdue(self) -> int:
+        """How many handlers run that nobody awaits any more."""
+        return self._overdue
+
+    async def handle(self, record: Record[Any, Any]) -> None:
+        """Run the handler in a thread; raises what it raises. Cancelling this does not end it."""
+        if self._busy == len(self._threads) < self._count:
+            name = f"sharegroup-handler-{len(self._threads) + 1}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._busy += 1
+        self._jobs.put((record, done))
+        try:
+            await done
+        except asyncio.CancelledError:
+            if done.cancelled():
+                self._overdue += 1
+            raise
+
+    def close(self) -> None:
+        """Threads end when their handler has."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            record, done = job
+            error = self._call(record)
+            try:
+                self._loop.call_soon_threadsafe(self._ended, done, error)
+            except RuntimeError:
+                return  # the loop is closed: the worker has ended long ago
+
+    def _call(self, record: Record) -> BaseException | None:
+        try:
+            answer = self._handler(record)
+            if inspect.isawaitable(answer):
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                raise PlainHandler(
+                    "the handler of sharegroup.sync's run must be a plain function; "
+                    "sharegroup.ShareConsumer runs coroutine functions"
+                )
+        except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+            if isinstance(error, StopIteration):  # a future refuses it
+                return RuntimeError("the handler raised StopIteration")
+            return error
+        except BaseException as error:  # noqa: BLE001  # sys.exit() in a thread ends no program
+            return RuntimeError(f"the handler raised {error!r}")
+        return None
+
+    def _ended(self, done: asyncio.Future[None], error: BaseException | None) -> None:
+        self._busy -= 1
+        if done.cancelled():
+            self._overdue -= 1
+            self.on_freed()
+        elif error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+
+@contextmanager
+def signals_call(signals: Iterable[signal.Signals], call: Callable[[], object]) -> Iterator[None]:
+    """Each of ``signals`` calls ``call``; what was there before is there again afterwards. Only
+    the main thread hears signals: in another one this does nothing.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for one in signals:
+            before[one] = signal.signal(one, lambda _number, _frame: call())
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
