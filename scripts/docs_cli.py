@@ -1,6 +1,6 @@
-"""Writes docs/cli.md: the help of every command, as the commands print it.
+"""Writes docs/cli.md: the help of every command that there is, as the commands print it.
 
-``python scripts/docs_cli.py --check`` only tells whether the page is up to date.
+``python scripts/docs_cli.py --check [FILE]`` only tells whether the page, or FILE, is up to date.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
@@ -18,38 +19,24 @@ PLAIN = {"TYPER_USE_RICH": "0", "COLUMNS": "88", "TERMINAL_WIDTH": "88", "NO_COL
 os.environ.update(PLAIN)
 os.environ.pop("SHAREGROUP_BOOTSTRAP_SERVER", None)
 
-from sharegroup.cli import main
+from typer.main import get_command
 
-COMMANDS = (
-    (),
-    ("serve",),
-    ("topics",),
-    ("topics", "create"),
-    ("topics", "list"),
-    ("topics", "describe"),
-    ("topics", "delete"),
-    ("produce",),
-    ("consume",),
-    ("groups",),
-    ("groups", "list"),
-    ("groups", "describe"),
-    ("groups", "reset-offsets"),
-    ("groups", "delete-offsets"),
-    ("groups", "set"),
-    ("groups", "delete"),
-    ("fsck",),
-)
+from sharegroup.cli import main
+from sharegroup.cli.application import build
 
 HEAD = """\
 # Command line
 
+<!-- no block of this page is run: each is what a command prints with --help -->
+
 Written by `make docs` from the `--help` of the commands. `serve` and `fsck` work on a data folder.
-All others find the broker at `--bootstrap-server`, or where `SHAREGROUP_BOOTSTRAP_SERVER` says, or
-at 127.0.0.1:9092.
+All others find the broker at `--bootstrap-server` (`-b`), which may stand anywhere on the line, or
+where `SHAREGROUP_BOOTSTRAP_SERVER` says, or at 127.0.0.1:9092. A broker that is not there is said
+within two seconds.
 
 | Exit status | |
 | --- | --- |
-| 0 | done |
+| 0 | done; also the reader of a pipe has left, and Ctrl-C ended `groups describe --watch` |
 | 1 | the broker refused; the sentence on stderr begins with its error. `fsck`: something is wrong |
 | 2 | wrong usage, or a setting that cannot be |
 | 3 | no broker was reached, or it went away; `fsck`: the folder is in use or is none |
@@ -57,7 +44,21 @@ at 127.0.0.1:9092.
 
 With `--json`, stdout holds one JSON document (`consume`: one for each record) and nothing else;
 what is meant for people goes to stderr. For `groups` there is [an operator's page](groups.md).
+
+`sharegroup --install-completion` lets the shell's Tab key complete commands, options, and the names
+of topics and groups that the broker has. A broker that does not answer within a second names none.
 """
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Every command of the tree, a parent before its verbs."""
+
+    def below(command: object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield words
+        for name, child in getattr(command, "commands", {}).items():
+            yield from below(child, (*words, name))
+
+    return below(get_command(build()), ())
 
 
 def help_of(command: tuple[str, ...]) -> str:
@@ -72,7 +73,7 @@ def page() -> str:
     """The whole page."""
     sections = [
         f"## {' '.join(('sharegroup', *command))}\n\n```text\n{help_of(command)}\n```\n"
-        for command in COMMANDS
+        for command in commands()
     ]
     return "\n".join([HEAD, *sections])
 
@@ -80,8 +81,9 @@ def page() -> str:
 def write() -> int:
     """Write the page, or check it."""
     text = page()
-    if sys.argv[1:] == ["--check"]:
-        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
+    if sys.argv[1:2] == ["--check"]:
+        path = Path(sys.argv[2]) if sys.argv[2:] else PAGE
+        return 0 if path.exists() and path.read_text() == text else 1
     PAGE.write_text(text)
     return 0
 

@@ -26,7 +26,10 @@ QUESTIONS = {
         "sum by (group) (rate(sharegroup_share_partition_lock_timeouts_total[5m]))"
     ),
     "Do workers refuse records?": (
-        'rate(sharegroup_acknowledged_records_total{type="reject"}[5m])'
+        'sum by (group) (rate(sharegroup_acknowledged_records_total{type="reject"}[5m]))'
+    ),
+    "Are records given up?": (
+        "sum by (group, topic, reason) (increase(sharegroup_archived_records_total[1h]))"
     ),
     "What do users wait for?": (
         "histogram_quantile(0.99, sum by (le, api) (rate(sharegroup_request_seconds_bucket[5m])))"
@@ -44,8 +47,10 @@ This page is written by `scripts/docs_metrics.py` from the tables that the broke
 
 `sharegroup serve --metrics 127.0.0.1:9404` (or the setting `metrics.address`) serves metrics at
 `http://127.0.0.1:9404/metrics`, in the text format of Prometheus or as OpenMetrics, whichever the
-scraper prefers. The port answers everybody who reaches it, as the broker itself does.
+scraper prefers. The port answers everybody who reaches it, as the broker itself does. Beside it are
+`/health/live` and `/health/ready` for probes; [deploy](deploy.md#health) says what they mean.
 
+<!-- not run: a part of Prometheus's configuration -->
 ```
 scrape_configs:
   - job_name: sharegroup

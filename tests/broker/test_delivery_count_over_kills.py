@@ -63,7 +63,7 @@ async def prepared(bootstrap: str) -> None:
 
 async def produced(bootstrap: str, value: str) -> None:
     async with Producer(bootstrap_servers=bootstrap) as producer:
-        await (await producer.send("jobs", value))
+        await producer.send("jobs", value)
 
 
 class Consumer:

@@ -53,7 +53,7 @@ def test_every_state_is_told(tmp_path: Path) -> None:
         assert told(first) == [
             (2, 2, "AVAILABLE", 1),
             (3, 3, "ACKNOWLEDGED", 0),
-            (4, 4, "ARCHIVED", 0),
+            (4, 4, "ARCHIVED", 1),
             (5, 9, "ACQUIRED", 1),
         ]
         assert [one.member_id for one in first.ranges] == [None, None, None, "m-1"]
@@ -66,6 +66,29 @@ def test_every_state_is_told(tmp_path: Path) -> None:
 
         # Looking took nothing: what is available is given, for the second time.
         assert acquired(await session.fetch()) == {0: [(2, 2, 2), (10, 12, 1)]}
+
+    run(tmp_path, scenario)
+
+
+def test_where_nothing_is_done_yet_the_choice_is_told_beside(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        session = await started(broker, port, records=10)
+        async with Admin(f"127.0.0.1:{port}") as admin:
+
+            async def offset() -> tuple[int | None, int | None, int | None, int | None]:
+                one = (await admin.list_share_group_offsets(GROUP))[FIRST]
+                return one.start_offset, one.begins_at, one.lag, one.in_flight
+
+            assert await offset() == (None, None, None, 0), "nothing is chosen"
+            await session.fetch(0)
+            assert await offset() == (None, 0, None, 10)
+            broker.share_partitions.forget(GROUP, session.topic_id, 0)
+            assert await offset() == (None, 0, None, 0), "the choice is durable"
+            records = (await admin.describe_record_states(GROUP, [FIRST]))[FIRST]
+            assert (records.start_offset, records.end_offset) == (0, 0)
+            assert acquired(await session.fetch()) == {0: [(0, 9, 1)]}
+            assert codes(await session.acknowledge({0: [(0, 3, [ACCEPT])]})) == {0: 0}
+            assert await offset() == (4, None, 6, 6)
 
     run(tmp_path, scenario)
 

@@ -20,7 +20,7 @@ POLL = "poll(1, {}, 7, {}) -> {}"
     [
         (OFFSETS.format(3, 5), OFFSETS.format(3, 5), Seen.SAME),
         (OFFSETS.format(3, 5), OFFSETS.format(4, 5), Seen.DECLARED),
-        (OFFSETS.format(-1, -1), OFFSETS.format(0, 5), Seen.DECLARED),
+        (OFFSETS.format(-1, -1), OFFSETS.format(0, 5), Seen.DIFFERENT),
         (OFFSETS.format(3, 5), OFFSETS.format(3, 4), Seen.DIFFERENT),
         (OFFSETS.format(0, 5), OFFSETS.format(-1, -1), Seen.DIFFERENT),
         (POLL.format(5, 0, "p0 1-9x2"), POLL.format(5, 0, "p0 1-4x2"), Seen.PARTED),

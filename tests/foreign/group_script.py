@@ -197,7 +197,7 @@ def make_records(bootstrap: str) -> None:
         for topic, partitions in TOPICS.items():
             for partition in range(partitions):
                 for day in range(RECORDS):
-                    producer.send(
+                    producer.enqueue(
                         topic, str(day), partition=partition, timestamp_ms=day * DAY_MS + 1
                     )
 

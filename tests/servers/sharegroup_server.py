@@ -21,8 +21,8 @@ class SharegroupServer:
 
     name = "sharegroup"
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, *options: str, port: int | None = None) -> None:
+        self.port = port or free_port()
         self.bootstrap = f"{HOST}:{self.port}"
         self.data = folder / "data"
         command = [sys.executable, "-m", "sharegroup", "serve"]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharegroup import __version__
+from sharegroup.app import addresses, log_lines, signals
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.broker.api_table import load_all
@@ -20,7 +21,6 @@ from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
-from sharegroup.model.printable import EscapedLines
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
@@ -36,75 +36,97 @@ of milliseconds.
 """
 
 
-def run(
-    *,
-    listen: str | None = None,
-    metrics: str | None = None,
-    data: str | None = None,
-    config_path: str | None = None,
-    overrides: Sequence[str] = (),
-) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean stop.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What the command line says. ``listen``, ``metrics`` (HOST:PORT) and ``data`` win over the
+    configuration, which wins over the defaults.
+    """
 
-    ``listen``, ``metrics`` (HOST:PORT) and ``data`` win over the configuration, which wins over
-    the defaults.
+    listen: str | None = None
+    metrics: str | None = None
+    data: str | None = None
+    config_path: str | None = None
+    overrides: Sequence[str] = ()
+    log_level: str = "info"
+    log_format: str = "text"
+
+
+def run(options: ServeOptions) -> int:
+    """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean stop.
 
     Raises:
         ConfigError: one sentence that says what is wrong.
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(EscapedLines("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    config = load(_read(config_path), overrides)
+    log_lines.set_up(options.log_level, options.log_format)
+    config = load(_read(options.config_path), options.overrides)
     for warning in config.warnings:
         logger.warning("%s", warning)
-    listeners = _listeners(listen, config)
-    metrics_at = metrics or config.text("metrics.address")
-    scraped = _address("--metrics", metrics_at) if metrics_at else None
-    folder = data or _folder(config)
+    opened = addresses.listeners(options.listen, config)
+    metrics_at = options.metrics or config.text("metrics.address")
+    plan = Plan(
+        config=config,
+        listeners=opened,
+        told_host=addresses.name_for_clients(config, opened),
+        folder=options.data or _folder(config),
+        metrics=addresses.address("--metrics", metrics_at) if metrics_at else None,
+        say_ready=logger.info if options.log_format == "json" else _print_line,
+    )
     raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(config, listeners, folder, scraped))
+        runner.run(serve(plan))
     return 0
 
 
-async def serve(
-    config: BrokerConfig,
-    listeners: Sequence[Listener],
-    folder: str,
-    metrics: tuple[str, int] | None = None,
-) -> None:
-    """Open, listen, say so in one line, wait for a signal, close.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be served, and where."""
 
-    ``metrics`` is where Prometheus may fetch them.
+    config: BrokerConfig
+    listeners: Sequence[Listener]
+    told_host: str
+    """What clients are told of a listener on every interface."""
+    folder: str
+    metrics: tuple[str, int] | None
+    """Where Prometheus may fetch metrics, and probes ask for health."""
+    say_ready: Callable[[str], None]
+
+
+async def serve(plan: Plan) -> None:
+    """Open, listen, say so in one line, wait for a signal, close.
 
     Raises:
         ConfigError: the folder or the address cannot be had.
     """
+    signals.ignore_hang_ups_at_start()
+    endpoint = await _open_metrics(*plan.metrics) if plan.metrics else None
     try:
-        broker = await Broker.open(config, local_environment(), folder)
+        await _serve(plan, endpoint)
+    finally:
+        if endpoint is not None:
+            endpoint.close()
+
+
+async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
+    try:
+        broker = await Broker.open(plan.config, local_environment(), plan.folder)
     except OSError as error:
-        raise ConfigError(f"data folder {folder} cannot be used: {error.strerror}") from error
+        raise ConfigError(f"data folder {plan.folder} cannot be used: {error.strerror}") from error
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(
+        asyncio.get_running_loop().set_exception_handler(
             QuietAccepting(partial(broker.counters.add, "connections_refused", "descriptors"))
         )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        endpoint = await _open_metrics(broker, metrics) if metrics else None
-        addresses = [await _listen(broker, listener) for listener in listeners]
-        for listener, address in zip(listeners[1:], addresses[1:], strict=True):
+        stop = signals.stop_event(broker)
+        told = [await _listen(broker, listener, plan.told_host) for listener in plan.listeners]
+        for listener, address in zip(plan.listeners[1:], told[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
-        print(ready_line(broker, *addresses[0], folder), flush=True)
+        if endpoint is not None:
+            endpoint.show(broker)
+        plan.say_ready(ready_line(broker, *told[0], plan.folder))
         broker.spawn(load_all())
         await stop.wait()
         logger.info("stopping: open requests may end")
-        if endpoint is not None:
-            endpoint.close()
     finally:
         await broker.close()
 
@@ -138,39 +160,27 @@ def _read(path: str | None) -> str:
         raise ConfigError(f"config file {path} cannot be read: {error}") from error
 
 
-async def _open_metrics(broker: Broker, address: tuple[str, int]) -> MetricsEndpoint:
+def _print_line(line: str) -> None:
+    print(line, flush=True)
+
+
+async def _open_metrics(host: str, port: int) -> MetricsEndpoint:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint  # loads prometheus-client
 
-    host, port = address
     try:
-        endpoint, bound = await MetricsEndpoint.open(broker, host, port)
+        endpoint, bound = await MetricsEndpoint.open(host, port)
     except OSError as error:
         raise ConfigError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
-    logger.info("metrics on http://%s:%d/metrics", host, bound)
+    logger.info("metrics on http://%s:%d/metrics, health on /health", host, bound)
     return endpoint
 
 
-async def _listen(broker: Broker, listener: Listener) -> tuple[str, int]:
+async def _listen(broker: Broker, listener: Listener, told_host: str) -> tuple[str, int]:
     host, port = listener.host, listener.port
     try:
-        return await broker.listen(host, port, listener.name)
+        return await broker.listen(host, port, listener.name, told_host=told_host)
     except OSError as error:
         raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-
-
-def _listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
-    """Those configured; with ``listen`` the first of them at that address."""
-    first, *others = config.listeners
-    if listen is not None:
-        first = Listener(first.name, *_address("--listen", listen))
-    return [first, *others]
-
-
-def _address(option: str, text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise ConfigError(f"{option} takes HOST:PORT, such as 127.0.0.1:9092, not {text!r}")
-    return host.strip("[]") or "0.0.0.0", int(port)
 
 
 def _folder(config: BrokerConfig) -> str:

@@ -97,6 +97,7 @@ API_TABLE: dict[int, ServedApi] = {
             apis.INIT_PRODUCER_ID, 0, 5, "init_producer_id", "a producer id for idempotent produce"
         ),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
+        _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
         _row(apis.DELETE_GROUPS, 0, 2, "delete_groups", "delete empty share groups"),
         _row(

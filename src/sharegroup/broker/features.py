@@ -7,7 +7,8 @@ field 9000 of its request).
 ``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
 ``share.record.states`` as well: DescribeShareGroupOffsets can tell the state of each record in
 flight (tagged fields 9000 of its request, 9001 and 9002 of its response). Tagged field 9003 of that
-response, what is damaged in the log, needs no feature: it is there when something is.
+response, what is damaged in the log, needs no feature: it is there when something is. Neither does
+9004, what was given up and why, which comes with the states.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from typing import Final
 from uuid import UUID
 
 from sharegroup.model.histogram import Histogram
+from sharegroup.model.limits import GROUP_LABELS_MAX
 from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.archived import Reason
 
 PERCENT: Final = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 ACK_TYPES: Final = ("gap", "accept", "release", "reject", "renew")
@@ -69,6 +71,27 @@ class GroupMeter:
         """From a fetch's arrival until it has records."""
 
 
+class RecordMeter:
+    """What became of one group's records of one topic."""
+
+    __slots__ = ("acknowledged", "archived")
+
+    def __init__(self) -> None:
+        self.acknowledged = [0] * len(ACK_TYPES)
+        """Records by type of acknowledgement."""
+        self.archived = [0] * (max(Reason) + 1)
+        """Records by the reason why they were given up."""
+
+    def acknowledge(self, batches: Iterable[AckBatch]) -> None:
+        """Count what a valid acknowledgement says of each record."""
+        for first, last, types in batches:
+            if len(types) == 1:
+                self.acknowledged[types[0]] += last - first + 1
+            else:
+                for kind in range(len(ACK_TYPES)):
+                    self.acknowledged[kind] += types.count(kind)
+
+
 class SharePartitionMeter:
     """One share partition's deliveries since it was loaded; it goes with it."""
 
@@ -100,21 +123,14 @@ class Meters:
         self.requests: dict[str, RequestMeter] = {}
         self.topics: dict[UUID, TopicMeter] = {}
         self.groups: dict[str, GroupMeter] = {}
-        self.acknowledged = [0] * len(ACK_TYPES)
-        """Records by type of acknowledgement."""
+        self.records: dict[tuple[str, UUID], RecordMeter] = {}
+        """By group and topic, GROUP_LABELS_MAX of them."""
+        self.other_records = RecordMeter()
+        """Of all groups and topics that have no meter of their own."""
         self.load_seconds = Histogram()
         """Loading share partitions from durable state."""
         self.share_fetches_expired = 0
         """Share fetches whose time ran out before there was something for them."""
-
-    def acknowledge(self, batches: Iterable[AckBatch]) -> None:
-        """Count what a valid acknowledgement says of each record."""
-        for first, last, types in batches:
-            if len(types) == 1:
-                self.acknowledged[types[0]] += last - first + 1
-            else:
-                for kind in range(len(ACK_TYPES)):
-                    self.acknowledged[kind] += types.count(kind)
 
     def request(self, api: str) -> RequestMeter:
         """The meter of an API."""
@@ -137,9 +153,22 @@ class Meters:
             meter = self.groups[group_id] = GroupMeter()
         return meter
 
+    def records_of(self, group_id: str, topic_id: UUID) -> RecordMeter:
+        """The meter of a group's records of a topic; one for all the rest when there are too
+        many."""
+        meter = self.records.get((group_id, topic_id))
+        if meter is None:
+            if len(self.records) >= GROUP_LABELS_MAX:
+                return self.other_records
+            meter = self.records[group_id, topic_id] = RecordMeter()
+        return meter
+
     def forget(self, *, topics_but: set[UUID], groups_but: set[str]) -> None:
         """Drop the meters of topics and groups that are not among those that exist."""
         for topic_id in self.topics.keys() - topics_but:
             del self.topics[topic_id]
         for group_id in self.groups.keys() - groups_but:
             del self.groups[group_id]
+        for group_id, topic_id in list(self.records):
+            if group_id not in groups_but or topic_id not in topics_but:
+                del self.records[group_id, topic_id]

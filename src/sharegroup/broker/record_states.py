@@ -14,6 +14,7 @@ from sharegroup.share.partition import SharePartition
 from sharegroup.share.spans import Span
 from sharegroup.share_state.state import NO_EPOCH
 from sharegroup.wire.messages.describe_share_group_offsets import (
+    ArchivedOffsets,
     DescribeShareGroupOffsetsResponsePartition,
     RecordStates,
 )
@@ -40,6 +41,7 @@ async def add_record_states(
     now_ms = broker.clock.monotonic_ms()
     states = [_told(span, now_ms) for span in islice(core.spans(first), room)]
     described.record_states, described.end_offset = states, core.end_offset
+    described.archived = [ArchivedOffsets(*one) for one in core.archived.ranges()]
     return room - len(states)
 
 

@@ -11,10 +11,12 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
 from sharegroup.broker.authorization.configured import configured_authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configs.topic import log_settings
 from sharegroup.broker.connection import BrokerConnection
 from sharegroup.broker.connections import Connections
@@ -65,6 +67,7 @@ class Broker:
         descriptors: DescriptorBudget,
     ) -> None:
         self.clock: Clock = environment.clock
+        self._disk = environment.disk
         self.counters = Counters(environment.clock.monotonic_ms)
         self.meters = Meters()
         self.folder = folder
@@ -97,7 +100,7 @@ class Broker:
             state=self.state,
             waiters=self.waiters,
             settings_of=self.configs.group,
-            load_seconds=self.meters.load_seconds,
+            meters=self.meters,
             spawn=self.spawn,
         )
         self.groups = ShareGroupCoordinator(
@@ -170,9 +173,12 @@ class Broker:
         """``auto.create.topics.enable``."""
         return self.configs.broker.flag("auto.create.topics.enable")
 
-    async def listen(self, host: str, port: int, name: str = PLAINTEXT) -> tuple[str, int]:
+    async def listen(
+        self, host: str, port: int, name: str = PLAINTEXT, *, told_host: str = ""
+    ) -> tuple[str, int]:
         """Accept connections, also on several addresses, each as the listener ``name``; the address
-        that clients are told, with the port that the system chose for 0.
+        that clients are told, with the port that the system chose for 0. ``told_host`` is what they
+        are told where neither advertised.listeners nor ``host`` names a host.
 
         Raises:
             OSError: the address cannot be had.
@@ -188,9 +194,8 @@ class Broker:
         )
         bound = server.sockets[0].getsockname()[1] if server.sockets else port
         told = config.advertised(name)
-        endpoint.advertised = (
-            (told.host or host, told.port or bound) if told else (host or "127.0.0.1", bound)
-        )
+        named = host if not is_every_interface(host) else told_host or "127.0.0.1"
+        endpoint.advertised = (told.host or named, told.port or bound) if told else (named, bound)
         if not self._servers:
             self.state.start(self.spawn)
             self._housekeep()
@@ -218,6 +223,21 @@ class Broker:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+
+    def read_acls(self) -> int | None:
+        """Read ``authorizer.acl.file`` anew, for open connections as well; how many ACLs there are,
+        None where the setting names no file. A request that has begun goes on.
+
+        Raises:
+            ConfigError: the file cannot be read, or not understood; the old ACLs stay.
+        """
+        authorizer = configured_authorizer(self.configs.broker, self._disk)
+        if not isinstance(authorizer, AclAuthorizer):
+            return None
+        self.authorizer = authorizer
+        for connection in self.connections.all():
+            connection.access = self.dispatcher.access(connection.endpoint, connection.host)
+        return authorizer.acl_count
 
     def next_producer_id(self) -> int:
         """A producer id never given before."""

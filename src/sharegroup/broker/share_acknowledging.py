@@ -132,7 +132,7 @@ class AckRound:
         )
         self._broker.share_partitions.schedule(led)
         self.outcome[key] = None
-        self._broker.meters.acknowledge(acks)
+        self._broker.meters.records_of(self._group_id, key.topic_id).acknowledge(acks)
         if change is not None:
             self._changes.append((led, change))
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from sharegroup.broker.meters import SharePartitionMeter
+from sharegroup.broker.meters import Meters, SharePartitionMeter
 from sharegroup.broker.share_state_log import Change, ShareStateLog
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.config import GroupSettings
@@ -33,14 +33,14 @@ from sharegroup.model.errors import (
     OffsetNotAvailable,
     UnknownServerError,
 )
-from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.share.archived import Archived
 from sharegroup.share.changes import StateChange
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share_state.state import NO_EPOCH
+from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -80,7 +80,7 @@ class SharePartitions:
     """All share partitions of one broker.
 
     Args:
-        load_seconds: takes how long each load took.
+        meters: take how long each load took, and what became of records.
         settings_of: a group's effective settings, asked at every use: they change while running.
         spawn: runs a coroutine of ours in the background and reports its failure.
     """
@@ -92,14 +92,14 @@ class SharePartitions:
         state: ShareStateLog,
         waiters: Waiters,
         settings_of: Callable[[str], GroupSettings],
-        load_seconds: Histogram,
+        meters: Meters,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._clock = clock
         self._state = state
         self._waiters = waiters
         self._settings_of = settings_of
-        self._load_seconds = load_seconds
+        self._meters = meters
         self._spawn = spawn
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._delivery_settings: dict[str, tuple[GroupSettings, DeliverySettings]] = {}
@@ -150,7 +150,7 @@ class SharePartitions:
         now_s = asyncio.get_running_loop().time
         started = now_s()
         led = await self._load(key, log)
-        self._load_seconds.observe(now_s() - started)
+        self._meters.load_seconds.observe(now_s() - started)
         return led
 
     async def _load(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
@@ -159,15 +159,17 @@ class SharePartitions:
             start_offset = state.start_offset
             if start_offset == UNKNOWN_OFFSET:
                 # Kafka writes the choice with the first acknowledgement only: a crash before it
-                # would choose again, and skip what was delivered in between.
+                # would choose again, and skip what was delivered in between. Without a count it is
+                # a choice only: the group has begun when the next write brings one.
                 start_offset = await self._reset_offset(key, log)
                 epochs = (state.state_epoch, log.leader_epoch)
-                await self._state.write([Change(key, *epochs, start_offset, 0, ())])
+                await self._state.write([Change(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
             core = SharePartition(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
                 leader_epoch=log.leader_epoch,
                 batches=state.batches,
+                archived=Archived(self._meters.records_of(key.group_id, key.topic_id).archived),
             )
         except (FencedLeaderEpoch, FencedStateEpoch) as error:
             raise NotLeaderOrFollower(str(error)) from error

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sharegroup.share.archived import ArchivedRange, Reason
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import AcquiredRange, Fetched
 from sharegroup.share.record_state import TRANSITIONS, RecordState, Verb
@@ -106,6 +107,19 @@ def lose(window: Window, first: int, last: int) -> None:
         window.extend([Span(end, last, _GONE, ABSENT, None)])
         window.batches.add(end, last)
         window.pass_terminal()
+
+
+def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterator[ArchivedRange]:
+    """What of offsets ``first`` … ``last`` nobody has finished, to be archived for ``reason``. What
+    members hold counts only where it is deleted: who holds damaged records has read them.
+    """
+    first, inside = max(first, window.start), min(last, window.end - 1)
+    for span in window.pieces(first, inside) if first <= inside else ():
+        held = span.state is RecordState.ACQUIRED
+        if span.state is RecordState.AVAILABLE or (held and reason is Reason.DELETED):
+            yield ArchivedRange(span.first, span.last, reason, max(0, span.delivery_count))
+    if last >= window.end:
+        yield ArchivedRange(max(first, window.end), last, reason, 0)
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sharegroup.model.share_state import StateBatch
+from sharegroup.share.archived import ArchivedRange, Reason
 from sharegroup.share.locks import Lock
 from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
 from sharegroup.share.spans import Span
 from sharegroup.share.window import Window
 
+_GIVEN_UP = {Verb.EXHAUST: Reason.DELIVERY_LIMIT, Verb.REJECT: Reason.REJECTED}
 _RELEASED = TRANSITIONS[RecordState.ACQUIRED, Verb.RELEASE]
 _EXHAUSTED = TRANSITIONS[RecordState.ACQUIRED, Verb.EXHAUST]
 
@@ -37,6 +39,7 @@ class Changes:
         self._limit = delivery_count_limit
         self._batches: list[StateBatch] = []
         self._available: list[tuple[int, int]] = []
+        self.given_up: list[ArchivedRange] = []
         self.expired = 0
 
     def moved(self, piece: Span, verb: Verb) -> Span:
@@ -46,6 +49,8 @@ class Changes:
         first, last, before, count, _ = piece
         state = TRANSITIONS[before, verb]
         self._batches.append(StateBatch(first, last, state, count))
+        if verb in _GIVEN_UP:
+            self.given_up.append(ArchivedRange(first, last, _GIVEN_UP[verb], count))
         if state is RecordState.AVAILABLE:
             self._available.append((first, last))
         return Span(first, last, state, 0 if state in TERMINAL else count, None)
@@ -63,6 +68,8 @@ class Changes:
                 first, last, _, count, _ = piece
                 if count >= limit:
                     batches.append(new(StateBatch, (first, last, _EXHAUSTED, count)))
+                    exhausted = (first, last, Reason.DELIVERY_LIMIT, count)
+                    self.given_up.append(new(ArchivedRange, exhausted))
                     piece = new(Span, (first, last, _EXHAUSTED, 0, None))
                 else:
                     batches.append(new(StateBatch, (first, last, _RELEASED, count)))

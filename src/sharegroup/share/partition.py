@@ -31,7 +31,15 @@ from dataclasses import dataclass
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share.acknowledge import AckBatch, AckRun, checked_runs, neighbouring
-from sharegroup.share.acquire import NOTHING, Acquisition, Request, acquired, lose
+from sharegroup.share.acquire import (
+    NOTHING,
+    Acquisition,
+    Request,
+    acquired,
+    lose,
+    unfinished,
+)
+from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import Fetched
@@ -63,6 +71,8 @@ class Statistics:
 class SharePartition:
     """One share partition at its leader.
 
+    ``archived`` takes what is given up from now on, and why.
+
     Raises:
         ValueError: ``batches`` are no valid durable state (see :meth:`Window.restored`).
     """
@@ -74,9 +84,11 @@ class SharePartition:
         state_epoch: int,
         leader_epoch: int,
         batches: Iterable[StateBatch] = (),
+        archived: Archived | None = None,
     ) -> None:
         self.state_epoch = state_epoch
         self.leader_epoch = leader_epoch
+        self.archived = archived or Archived()
         self._window = Window.restored(start_offset, batches)
 
     @property
@@ -195,6 +207,7 @@ class SharePartition:
         deadline_ms = now_ms + settings.lock_ms
         for group, met in groups:
             self._acknowledge(member_id, group, met, deadline_ms, changes)
+        self.archived.add(changes.given_up)
         return changes.settled(window)
 
     @staticmethod
@@ -260,6 +273,7 @@ class SharePartition:
         changes = Changes(settings.delivery_count_limit)
         if locks:
             take_back(self._window, locks, changes, now_ms)
+            self.archived.add(changes.given_up)
         return changes.settled(self._window)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
@@ -267,9 +281,11 @@ class SharePartition:
 
         The start offset follows at once, past records that are acquired too.
         """
-        if log_start <= self._window.start:
+        window = self._window
+        if log_start <= window.start:
             return None
-        self._window.move_start(log_start)
+        self.archived.add(unfinished(window, window.start, log_start - 1, Reason.DELETED))
+        window.move_start(log_start)
         return Changes(0).settled(self._window, moved=True)
 
     def damaged(self, first: int, last: int) -> StateChange | None:
@@ -278,6 +294,7 @@ class SharePartition:
         nothing need be durable, since a later read finds the same damage.
         """
         before = self._window.start
+        self.archived.add(unfinished(self._window, first, last, Reason.DAMAGED))
         lose(self._window, first, last)
         return Changes(0).settled(self._window, moved=self._window.start > before)
 

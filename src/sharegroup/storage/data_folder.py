@@ -167,6 +167,12 @@ class DataFolder:
         """The logs of all partitions that are there."""
         return self._logs.values()
 
+    def out_of_service(self) -> list[TopicPartition]:
+        """Partitions that cannot be used until the next start: their disk failed, or they could not
+        be opened."""
+        failed = [key for key, log in self._logs.items() if log.failure is not None]
+        return sorted([*failed, *self._offline])
+
     def logs_of(self, topic: str) -> list[LocalPartitionLog]:
         """The logs of the partitions of a topic that are there."""
         numbers = range(self.topics[topic].partitions)

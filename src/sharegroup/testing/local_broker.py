@@ -249,7 +249,7 @@ class LocalBroker:
                 self.bootstrap, batch_size=READ_BYTES, clock_ms=self._clock.wall_ms
             ) as producer:
                 for key, value in items:
-                    await producer.send(topic, value, key=key, partition=partition)
+                    await producer.enqueue(topic, value, key=key, partition=partition)
 
         self._alive().call(send())
 

@@ -16,7 +16,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "authorization.md").read_text()
 
 def block_with(text: str) -> str:
     """The example on the page that has ``text`` in it."""
-    return next(block for block in PAGE.split("```")[1::2] if text in block)
+    found = next(block for block in PAGE.split("```")[1::2] if text in block)
+    return found.partition("\n")[2]  # the first line is the language
 
 
 @pytest.mark.parametrize("api", sorted(row.api.name for row in API_TABLE.values()))

@@ -19,6 +19,7 @@ from sharegroup.model.errors import (
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages import (
+    alter_configs,
     delete_groups,
     delete_records,
     delete_topics,
@@ -85,6 +86,11 @@ def alter(resource_type: int, name: str) -> Any:
     return incremental_alter_configs.IncrementalAlterConfigsRequest([resource])
 
 
+def replace_configs(resource_type: int, name: str) -> Any:
+    resource = alter_configs.AlterConfigsResource(resource_type, name, [])
+    return alter_configs.AlterConfigsRequest([resource])
+
+
 DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.LIST_OFFSETS, list_offsets.ListOffsetsRequest(-1, 0, [
         list_offsets.ListOffsetsTopic("jobs", [list_offsets.ListOffsetsPartition(0, -1, -1)])
@@ -105,6 +111,9 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.DESCRIBE_CONFIGS, configs(2, "jobs"), [TOPIC]),
     (apis.DESCRIBE_CONFIGS, configs(4, ""), [CLUSTER]),
     (apis.DESCRIBE_CONFIGS, configs(32, "workers"), [GROUP]),
+    (apis.ALTER_CONFIGS, replace_configs(2, "jobs"), [TOPIC]),
+    (apis.ALTER_CONFIGS, replace_configs(4, ""), [CLUSTER]),
+    (apis.ALTER_CONFIGS, replace_configs(32, "workers"), [GROUP]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(2, "jobs"), [TOPIC]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(4, ""), [CLUSTER]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(32, "workers"), [GROUP]),

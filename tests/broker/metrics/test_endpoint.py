@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sharegroup.broker.metrics.endpoint import MetricsEndpoint
 from sharegroup.broker.metrics.exposition import METRICS
 from sharegroup.broker.metrics.metric import Kind
+from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
@@ -50,7 +51,13 @@ async def get(port: int, request: str = "GET /metrics HTTP/1.1") -> tuple[str, d
     return status, dict(field.split(": ", 1) for field in fields), body
 
 
-async def scraped(endpoint: MetricsEndpoint) -> Samples:
+async def opened(broker: Broker) -> tuple[MetricsEndpoint, int]:
+    endpoint, port = await MetricsEndpoint.open("127.0.0.1", 0)
+    endpoint.show(broker)
+    return endpoint, port
+
+
+async def scraped(endpoint: MetricsReader) -> Samples:
     body, _ = await endpoint.text()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -63,7 +70,7 @@ def value(samples: Samples, name: str, labels: Mapping[str, str] | None = None) 
     return samples.get((name, frozenset((labels or {}).items())))
 
 
-async def ages(endpoint: MetricsEndpoint) -> tuple[float | None, float | None]:
+async def ages(endpoint: MetricsReader) -> tuple[float | None, float | None]:
     """Of the oldest record that is not finished, and of the next that was never delivered."""
     samples = await scraped(endpoint)
     return (
@@ -88,7 +95,7 @@ async def worked(broker: Broker, port: int) -> Member:
 
 def test_every_metric_of_the_table_is_there_after_some_work(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint, http_port = await MetricsEndpoint.open(broker, "127.0.0.1", 0)
+        endpoint, http_port = await opened(broker)
         member = await worked(broker, port)
         assert await member.acknowledge(topic_id_of(broker), 77, 77, ACCEPT) != 0
         await broker.state.shards[0].snapshot_cold()
@@ -124,7 +131,7 @@ def topic_id_of(broker: Broker) -> UUID:
 
 def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsEndpoint(broker)
+        endpoint = MetricsReader(broker)
         await worked(broker, port)
         samples = await scraped(endpoint)
         expected = {
@@ -138,7 +145,8 @@ def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
         for name, number in expected.items():
             assert value(samples, name, PARTITION) == number, name
         for kind, number in (("accept", 2), ("release", 1), ("reject", 0)):
-            found = value(samples, "sharegroup_acknowledged_records_total", {"type": kind})
+            labels = {"group": GROUP, "topic": "jobs", "type": kind}
+            found = value(samples, "sharegroup_acknowledged_records_total", labels)
             assert found == number
         assert value(samples, "sharegroup_share_sessions") == 1
         assert value(samples, "sharegroup_groups", {"state": "Stable"}) == 1
@@ -155,7 +163,7 @@ def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
 
 def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsEndpoint(broker)
+        endpoint = MetricsReader(broker)
         topic_id = await topic_with_records(broker, port, 1)
         member = await Member.join(port, "m1")
         await member.fetch(topic_id)
@@ -181,7 +189,7 @@ def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -
 
 def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsEndpoint(broker)
+        endpoint = MetricsReader(broker)
         await worked(broker, port)
         for led in broker.share_partitions.all():
             broker.share_partitions.fence(led, "to be loaded again")
@@ -195,7 +203,7 @@ def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
 
 def test_metrics_go_with_what_they_are_about(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsEndpoint(broker)
+        endpoint = MetricsReader(broker)
         member = await worked(broker, port)
         await member.send(
             apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(GROUP, "m1", LEAVE, None, None)
@@ -224,7 +232,7 @@ def test_metrics_go_with_what_they_are_about(tmp_path: Path) -> None:
 )
 def test_other_requests(tmp_path: Path, request_line: str, status: str) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint, http_port = await MetricsEndpoint.open(broker, "127.0.0.1", 0)
+        endpoint, http_port = await opened(broker)
         answered, _, body = await get(http_port, request_line)
         endpoint.close()
         assert answered == f"HTTP/1.1 {status}"
@@ -235,7 +243,7 @@ def test_other_requests(tmp_path: Path, request_line: str, status: str) -> None:
 
 def test_openmetrics_for_those_who_prefer_it(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint, http_port = await MetricsEndpoint.open(broker, "127.0.0.1", 0)
+        endpoint, http_port = await opened(broker)
         wish = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0"
         _, headers, body = await get(http_port, wish)
         endpoint.close()

@@ -73,7 +73,9 @@ class AclAuthorizer:
         self._literal: dict[Resource, list[Acl]] = {}
         self._prefixed: dict[ResourceType, list[Acl]] = {}
         self._by_type: dict[ResourceType, list[Acl]] = {}
+        self.acl_count = 0
         for acl in acls:
+            self.acl_count += 1
             self._by_type.setdefault(acl.resource.type, []).append(acl)
             if acl.prefixed:
                 self._prefixed.setdefault(acl.resource.type, []).append(acl)

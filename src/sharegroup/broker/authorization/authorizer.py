@@ -8,7 +8,8 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 
 
 class Authorizer(Protocol):
-    """Decides who may do what. Answers must not change while the broker runs: they are kept.
+    """Decides who may do what. Answers of one object must not change: they are kept for each
+    connection. Other rules need another object (``Broker.read_acls``).
 
     ``principal`` is ``Type:name``; ``host`` is the client's address as text.
     """

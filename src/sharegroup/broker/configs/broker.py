@@ -19,6 +19,7 @@ from sharegroup.broker.configs.access import (
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, why_meaningless
 from sharegroup.broker.configs.listeners import (
     Listener,
+    check_advertised,
     check_plaintext,
     parse_counts,
     parse_listeners,
@@ -279,6 +280,7 @@ def check_broker(config: BrokerConfig) -> None:
     )
     if not config.listeners:
         raise InvalidConfig("listeners: there is none to accept connections on")
+    check_advertised(config.advertised_listeners)
     if len(config.advertised_listeners) > len(config.listeners):
         raise InvalidConfig("advertised.listeners: there are more of them than listeners")
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from sharegroup.model.errors import InvalidConfig
@@ -91,6 +92,28 @@ def check_plaintext(listeners: Iterable[Listener], protocols: Mapping[str, str])
             raise InvalidConfig(
                 f"listeners: {listener} would speak {protocol}, which is not there yet; "
                 f"write PLAINTEXT://{listener.host}:{listener.port}"
+            )
+
+
+def is_every_interface(host: str) -> bool:
+    """Whether ``host`` names no interface, so that nobody can connect to it."""
+    try:
+        return not host or ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def check_advertised(listeners: Iterable[Listener]) -> None:
+    """Refuse what no client can connect to, as Kafka does.
+
+    Raises:
+        InvalidConfig: an address that stands for every interface.
+    """
+    for listener in listeners:
+        if listener.host and is_every_interface(listener.host):
+            raise InvalidConfig(
+                f"advertised.listeners: clients cannot connect to {listener.host}; "
+                "write a name or an address that they reach"
             )
 
 

@@ -30,7 +30,9 @@ NODE_CONFIGS: Final = (
     names(
         "advertised.listeners",
         None,
-        "What clients are told to connect to; the listeners when not set.",
+        "What clients are told to connect to; the listeners when not set. For a listener on every "
+        "interface (0.0.0.0, or no host) it is then the name of this machine; where that has no "
+        "address, the broker does not start. (Kafka refuses 0.0.0.0 in listeners without it.)",
     ),
     names(
         "listener.security.protocol.map",

@@ -1,7 +1,9 @@
 """DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
 
-Lag = log end − start offset − finished records behind the start. Ours adds how much is in flight
-and, when asked, the state of each record in flight, in tagged fields.
+Lag = log end − start offset − finished records behind the start. A group that has finished nothing
+yet in a partition, nor given anything back, shows no start offset there, as in Kafka, which has not
+written one by then. Ours has, and tells it in a tagged field; to whoever asks for the state of each
+record, in another one, it is the start offset. Ours adds how much is in flight as well.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.limits import RECORD_STATES_MAX
 from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.share_state.state import UNKNOWN_COUNT
 from sharegroup.wire.messages.describe_share_group_offsets import (
     DamagedOffsets,
     DescribeShareGroupOffsetsRequest,
@@ -89,7 +92,10 @@ async def _group(
             DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 **({} if topic is None else {"topic_id": topic.topic_id}),
-                partitions=[await _partition(broker, group_id, topic, p) for p in partitions],
+                partitions=[
+                    await _partition(broker, group_id, topic, p, wanted.states_from >= 0)
+                    for p in partitions
+                ],
             )
         )
     response.topics = topics
@@ -131,9 +137,10 @@ def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsRe
 
 
 async def _partition(
-    broker: Broker, group_id: str, topic: Topic | None, partition: int
+    broker: Broker, group_id: str, topic: Topic | None, partition: int, tell_choice: bool
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    """Unknown or not yet begun: start offset -1, which is no error."""
+    """Unknown or not yet begun: start offset -1, which is no error; with ``tell_choice`` the offset
+    where it is going to begin, once that is chosen."""
     described = DescribeShareGroupOffsetsResponsePartition(
         partition_index=partition, start_offset=UNKNOWN_OFFSET
     )
@@ -141,16 +148,20 @@ async def _partition(
         return described
     key = SharePartitionKey(group_id, topic.topic_id, partition)
     summary = await broker.state.read_summary(key)
-    described.start_offset = summary.start_offset
+    begun = summary.delivery_complete_count != UNKNOWN_COUNT
+    if begun or tell_choice:
+        described.start_offset = summary.start_offset
+    else:
+        described.begins_at = summary.start_offset
     described.leader_epoch = max(0, summary.leader_epoch)
-    if summary.start_offset != UNKNOWN_OFFSET and summary.delivery_complete_count >= 0:
+    if described.start_offset != UNKNOWN_OFFSET:
         try:
             log = broker.topics.log(topic.name, partition)
         except KafkaError as error:
             described.error_code, described.error_message = error.code, error.message
             return described
         end = log.high_watermark
-        described.lag = end - summary.start_offset - summary.delivery_complete_count
+        described.lag = end - summary.start_offset - max(0, summary.delivery_complete_count)
         described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGES_MAX]]
     led = broker.share_partitions.find(key)
     described.in_flight_count = 0 if led is None else led.core.statistics().acquired

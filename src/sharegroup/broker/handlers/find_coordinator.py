@@ -1,17 +1,23 @@
 """FindCoordinator: this node coordinates everything it serves: groups (0) and share partitions
-(2)."""
+(2).
+
+There are no transactions, and clients must not ask for ever: TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+is the one error that librdkafka, Java and aiokafka all take as final here; at any other librdkafka
+asks again until its user gives up. What is meant is in the message.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.context import RequestContext
 from sharegroup.model.errors import (
-    CoordinatorNotAvailable,
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
+    TransactionalIdAuthorizationFailed,
 )
 from sharegroup.model.ids import parse_topic_id
 from sharegroup.wire.messages.find_coordinator import (
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
+NO_TRANSACTIONS: Final = "transactions are not served yet"
 KEYS_FROM: Final = 4
 SHARE_FROM: Final = 6
 
@@ -34,6 +41,9 @@ async def find_coordinator(
     broker: Broker, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     """One answer per key from v4 on; the one answer before."""
+    if request.key_type == TRANSACTION:
+        sentence = f"{context.client_host} wants a transactional producer: {NO_TRANSACTIONS}"
+        broker.counters.say(logging.WARNING, "transactions_refused", sentence)
     if context.version >= KEYS_FROM:
         coordinators = [
             _find(broker, request.key_type, key, context) for key in request.coordinator_keys
@@ -63,7 +73,7 @@ def _find(broker: Broker, key_type: int, key: str, context: RequestContext) -> C
 def _check(key_type: int, key: str, context: RequestContext) -> None:
     if key_type == TRANSACTION:
         context.access.require(Operation.DESCRIBE, Resource(ResourceType.TRANSACTIONAL_ID, key))
-        raise CoordinatorNotAvailable("transactions are not served yet")
+        raise TransactionalIdAuthorizationFailed(NO_TRANSACTIONS)
     if key_type == GROUP:
         context.access.require_group(Operation.DESCRIBE, key)
         if not key:

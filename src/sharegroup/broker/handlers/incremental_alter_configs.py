@@ -4,9 +4,9 @@ groups."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.configs.broker import BROKER_CONFIGS
@@ -28,6 +28,7 @@ from sharegroup.model.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
+from sharegroup.wire.messages import alter_configs
 from sharegroup.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -38,6 +39,8 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
+
+NamedConfig = TypeVar("NamedConfig", AlterableConfig, alter_configs.AlterableConfig)
 
 SET: Final = 0
 DELETE: Final = 1
@@ -83,49 +86,66 @@ def _response(
 def _alter(
     broker: Broker, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
 ) -> AlterConfigsResourceResponse:
-    name = resource.resource_name
-    live = broker.configs
+    def changed(current: Mapping[str, str]) -> dict[str, str]:
+        after = dict(current)
+        table = TABLES[resource.resource_type]
+        for config in names_of_today(broker, table, resource.configs):
+            _apply(broker, resource, config, after)
+        return after
+
+    where = (resource.resource_type, resource.resource_name)
     try:
-        context.access.require(Operation.ALTER_CONFIGS, owner_of(resource.resource_type, name))
-        if resource.resource_type == TOPIC:
-            if broker.topics.find(name) is None:
-                raise UnknownTopicOrPartition
-            changed = _changed(broker, resource, live.of_topic(name))
-            live.set_topic(name, changed, validate_only=validate_only)
-        elif resource.resource_type == GROUP:
-            if not name:
-                raise InvalidRequest("a group's name cannot be empty")
-            changed = _changed(broker, resource, live.of_group(name))
-            live.set_group(name, changed, validate_only=validate_only)
-            broker.waiters.wake_all()  # a limit may have been raised
-        elif resource.resource_type == BROKER:
-            check_broker_name(broker, name)
-            changed = _changed(broker, resource, live.broker.dynamic)
-            live.set_broker(changed, validate_only=validate_only)
-        else:
-            raise InvalidRequest(
-                f"resources of type {resource.resource_type} have no configs to alter here"
-            )
+        alter_resource(broker, where, context, changed, validate_only=validate_only)
     except KafkaError as error:
         return _response(resource, error)
     return _response(resource, None)
 
 
-def _changed(
-    broker: Broker, resource: AlterConfigsResource, current: Mapping[str, str]
-) -> dict[str, str]:
-    """``current`` after the request's operations."""
-    table = TABLES[resource.resource_type]
-    configs = [
-        replace(config, name=_todays(broker, table, config.name)) for config in resource.configs
-    ]
-    names = [config.name for config in configs]
+def alter_resource(
+    broker: Broker,
+    resource: tuple[int, str],
+    context: RequestContext,
+    changed: Callable[[Mapping[str, str]], dict[str, str]],
+    *,
+    validate_only: bool,
+) -> None:
+    """Replace what is set of a resource, given by type and name, by what ``changed`` makes of it.
+
+    Raises:
+        KafkaError: the client may not, there is no such resource, or a setting cannot be.
+    """
+    kind, name = resource
+    live = broker.configs
+    context.access.require(Operation.ALTER_CONFIGS, owner_of(kind, name))
+    if kind == TOPIC:
+        if broker.topics.find(name) is None:
+            raise UnknownTopicOrPartition
+        live.set_topic(name, changed(live.of_topic(name)), validate_only=validate_only)
+    elif kind == GROUP:
+        if not name:
+            raise InvalidRequest("a group's name cannot be empty")
+        live.set_group(name, changed(live.of_group(name)), validate_only=validate_only)
+        broker.waiters.wake_all()  # a limit may have been raised
+    elif kind == BROKER:
+        check_broker_name(broker, name)
+        live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
+    else:
+        raise InvalidRequest(f"resources of type {kind} have no configs to alter here")
+
+
+def names_of_today(
+    broker: Broker, table: ConfigTable, configs: Sequence[NamedConfig]
+) -> list[NamedConfig]:
+    """The settings that are meant, in a request of either kind.
+
+    Raises:
+        InvalidRequest: one is named twice.
+    """
+    found = [replace(config, name=_todays(broker, table, config.name)) for config in configs]
+    names = [config.name for config in found]
     if len(set(names)) != len(names):
         raise InvalidRequest("Error due to duplicate config keys")
-    changed = dict(current)
-    for config in configs:
-        _apply(broker, resource, config, changed)
-    return changed
+    return found
 
 
 def _todays(broker: Broker, table: ConfigTable, name: str) -> str:

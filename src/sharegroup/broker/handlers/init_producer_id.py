@@ -1,4 +1,5 @@
-"""InitProducerId: a fresh producer id; transactions are another matter."""
+"""InitProducerId: a fresh producer id. With a transactional id it is refused for good, by the error
+that FindCoordinator explains."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.context import RequestContext
+from sharegroup.broker.handlers.find_coordinator import NO_TRANSACTIONS
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
-    CoordinatorNotAvailable,
     InvalidRequest,
+    TransactionalIdAuthorizationFailed,
 )
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -28,7 +30,7 @@ async def init_producer_id(
         context.access.require(
             Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         )
-        raise CoordinatorNotAvailable("transactions are not served yet")
+        raise TransactionalIdAuthorizationFailed(NO_TRANSACTIONS)
     if not context.access.allows(Operation.IDEMPOTENT_WRITE, CLUSTER) and not (
         context.access.allows_any(Operation.WRITE, ResourceType.TOPIC)
     ):

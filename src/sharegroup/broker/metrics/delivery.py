@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.meters import ACK_TYPES
 from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
+from sharegroup.share.archived import Reason
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
     from sharegroup.broker.share_partitions import LedSharePartition
+
+OTHER: Final = "other"
+"""Group label, with an empty topic, of all records whose group and topic have none of their own."""
 
 _GROUPS: Final = "kafka.server:type=ShareGroupMetrics,name="
 _PARTITION: Final = "kafka.server:type=SharePartitionMetrics,name={},group=…,topic=…,partition=…"
@@ -24,10 +28,20 @@ _OF_PARTITION: Final = ("group", "topic", "partition")
 
 ACKNOWLEDGED: Final = counter(
     "sharegroup_acknowledged_records",
-    "Records acknowledged, by type: accept, release, reject, renew, gap.",
-    labels=("type",),
+    "Records acknowledged, by type: accept, release, reject, renew, gap. Beyond 1,000 pairs of "
+    "group and topic the rest is summed as group other, without a topic.",
+    labels=("group", "topic", "type"),
     unit="records",
     kafka=_GROUPS + "RecordAcknowledgementsPerSec,ackType=… (which counts entries of a request)",
+)
+ARCHIVED: Final = counter(
+    "sharegroup_archived_records",
+    "Records given up: nobody gets them any more, and nobody has accepted them. By reason: "
+    "delivery-limit (delivered share.delivery.count.limit times), rejected, damaged, deleted (by "
+    "retention or DeleteRecords before they were done). Group other as above.",
+    labels=("group", "topic", "reason"),
+    unit="records",
+    kafka="none; 4.4 has DeadLetterQueue… metrics",
 )
 LOAD_SECONDS: Final = histogram(
     "sharegroup_share_partition_load_seconds",
@@ -121,6 +135,7 @@ WAITED_IN_VAIN: Final = counter(
 
 METRICS: Final = (
     ACKNOWLEDGED,
+    ARCHIVED,
     LOAD_SECONDS,
     FETCH_PERCENT,
     ACQUIRE_SECONDS,
@@ -142,8 +157,7 @@ METRICS: Final = (
 def read(broker: Broker) -> Iterator[Sample]:
     """The samples of this table."""
     meters = broker.meters
-    for name, count in zip(ACK_TYPES, meters.acknowledged, strict=True):
-        yield ACKNOWLEDGED.of(count, name)
+    yield from _records(broker)
     yield LOAD_SECONDS.of(meters.load_seconds)
     for group_id, group in meters.groups.items():
         yield FETCH_PERCENT.of(group.fetch_percent, group_id)
@@ -154,6 +168,24 @@ def read(broker: Broker) -> Iterator[Sample]:
     yield SESSIONS_LOST.of(disconnected)
     yield WAITING.of(len(broker.waiters))
     yield WAITED_IN_VAIN.of(meters.share_fetches_expired)
+
+
+def _records(broker: Broker) -> Iterator[Sample]:
+    """What became of records, by group and topic; the rest as ``other``. No topic's name is empty,
+    so a group of that name stays apart."""
+    meters = {}
+    for (group_id, topic_id), meter in broker.meters.records.items():
+        topic = broker.topics.name_of(topic_id)
+        if topic is not None:
+            meters[group_id, topic] = meter
+    other = broker.meters.other_records
+    if any(other.acknowledged) or any(other.archived):
+        meters[OTHER, ""] = other
+    for labels, meter in meters.items():
+        for name, count in zip(ACK_TYPES, meter.acknowledged, strict=True):
+            yield ACKNOWLEDGED.of(count, *labels, name)
+        for reason in Reason:
+            yield ARCHIVED.of(meter.archived[reason], *labels, reason.word)
 
 
 def read_partition(broker: Broker, led: LedSharePartition) -> Iterator[Sample]:

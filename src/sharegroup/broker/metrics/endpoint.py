@@ -1,7 +1,7 @@
-"""``GET /metrics`` on a port of its own, from the broker's event loop.
+"""``GET /metrics`` and ``GET /health/…`` on a port of their own, from the broker's event loop.
 
-Reading the counters is one step of the loop for each group, so that many groups do not hold up
-requests; the text is written on a thread.
+The port is open before the data folder is read, so that a probe finds a broker that starts alive
+and not ready.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.broker.metrics import coordination, delivery, node, traffic
-from sharegroup.broker.metrics.exposition import Exposition
-from sharegroup.broker.metrics.lag import LagReader
-from sharegroup.broker.metrics.metric import Sample
+from sharegroup.broker.health import why_not_ready
 from sharegroup.broker.metrics.node import LoopLag
+from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.model.limits import SCRAPE_REQUEST_BYTES_MAX, SCRAPE_SECONDS_MAX
 
 if TYPE_CHECKING:
@@ -23,29 +21,29 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("sharegroup.broker")
 
-PATH: Final = "/metrics"
-GROUPS_AT_ONCE: Final = 100
-"""Groups, or share partitions, read before requests get their turn."""
+METRICS: Final = "/metrics"
+LIVE: Final = "/health/live"
+READY: Final = ("/health/ready", "/health")
+PLAIN: Final = "text/plain; charset=utf-8"
 
 
 class MetricsEndpoint:
-    """Answers scrapers; made by :meth:`open`."""
+    """Answers scrapers and probes; made by :meth:`open`."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._lag = LagReader(broker)
+    def __init__(self) -> None:
+        self._broker: Broker | None = None
+        self._reader: MetricsReader | None = None
         self._loop_lag = LoopLag()
         self._server: asyncio.Server | None = None
-        self._one_at_a_time = asyncio.Lock()
 
     @classmethod
-    async def open(cls, broker: Broker, host: str, port: int) -> tuple[MetricsEndpoint, int]:
+    async def open(cls, host: str, port: int) -> tuple[MetricsEndpoint, int]:
         """Answer on this address; the port, which the system chose for 0.
 
         Raises:
             OSError: the address cannot be had.
         """
-        endpoint = cls(broker)
+        endpoint = cls()
         server = await asyncio.start_server(
             endpoint._serve, host or None, port, limit=SCRAPE_REQUEST_BYTES_MAX
         )
@@ -53,39 +51,16 @@ class MetricsEndpoint:
         endpoint._loop_lag.start()
         return endpoint, int(server.sockets[0].getsockname()[1])
 
+    def show(self, broker: Broker) -> None:
+        """From now on the answers are about this broker, which accepts connections."""
+        self._broker = broker
+        self._reader = MetricsReader(broker, self._loop_lag)
+
     def close(self) -> None:
         """Answer no more."""
         self._loop_lag.stop()
         if self._server is not None:
             self._server.close()
-
-    async def read(self) -> list[Sample]:
-        """Every sample, now."""
-        broker = self._broker
-        broker.forget_meters()
-        samples = [
-            *traffic.read(broker),
-            *delivery.read(broker),
-            *coordination.read(broker),
-            *node.read(broker, self._loop_lag),
-        ]
-        for number, led in enumerate(broker.share_partitions.all()):
-            samples += delivery.read_partition(broker, led)
-            if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
-                await asyncio.sleep(0)
-        number = 0
-        async for of_group in self._lag.read():
-            samples += of_group
-            number += 1
-            if number % GROUPS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return samples
-
-    async def text(self, accept: str = "") -> tuple[bytes, str]:
-        """What a scraper gets, and its content type."""
-        async with self._one_at_a_time:
-            exposition = Exposition(await self.read(), process=True)
-            return await asyncio.to_thread(exposition.text, accept)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -104,23 +79,33 @@ class MetricsEndpoint:
         line, *fields = head.split("\r\n")
         method, _, rest = line.partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
-        if path != PATH:
+        if path not in (METRICS, LIVE, *READY):
             return _response(HTTPStatus.NOT_FOUND)
         if method not in ("GET", "HEAD"):
             return _response(HTTPStatus.METHOD_NOT_ALLOWED)
+        head_only = method == "HEAD"
+        if path == LIVE:
+            return _response(HTTPStatus.OK, b"live\n", head_only=head_only)
+        if path in READY:
+            return _readiness(why_not_ready(self._broker), head_only=head_only)
+        if self._reader is None or self._broker is None or self._broker.stopping:
+            return _readiness(why_not_ready(self._broker), head_only=head_only)
         headers = dict(field.lower().split(":", 1) for field in fields if ":" in field)
-        body, content_type = await self.text(headers.get("accept", "").strip())
-        return _response(HTTPStatus.OK, body, content_type, head_only=method == "HEAD")
+        body, content_type = await self._reader.text(headers.get("accept", "").strip())
+        return _response(HTTPStatus.OK, body, content_type, head_only=head_only)
+
+
+def _readiness(lack: str, *, head_only: bool) -> bytes:
+    if not lack:
+        return _response(HTTPStatus.OK, b"ready\n", head_only=head_only)
+    body = f"{lack}\n".encode()
+    return _response(HTTPStatus.SERVICE_UNAVAILABLE, body, head_only=head_only)
 
 
 def _response(
-    status: HTTPStatus,
-    body: bytes = b"",
-    content_type: str = "text/plain; charset=utf-8",
-    *,
-    head_only: bool = False,
+    status: HTTPStatus, body: bytes = b"", content_type: str = PLAIN, *, head_only: bool = False
 ) -> bytes:
-    body = body if status is HTTPStatus.OK else f"{status.phrase}; see {PATH}\n".encode()
+    body = body or f"{status.phrase}; see {METRICS}, {LIVE}, {READY[0]}\n".encode()
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         f"Content-Type: {content_type}\r\n"

@@ -30,7 +30,7 @@ LOGS: Final = gauge(
 )
 FAILED_LOGS: Final = gauge(
     "sharegroup_partitions_failed",
-    "Partitions out of service because their disk failed.",
+    "Partitions out of service: their disk failed, or they could not be opened at the start.",
     kafka="kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
 )
 LOG_END: Final = gauge(
@@ -98,7 +98,7 @@ def read(broker: Broker, lag: LoopLag) -> Iterator[Sample]:
     yield LOOP_LAG.of(lag.seconds)
     logs = list(broker.folder.logs)
     yield LOGS.of(len(logs))
-    yield FAILED_LOGS.of(sum(log.failure is not None for log in logs))
+    yield FAILED_LOGS.of(len(broker.folder.out_of_service()))
     for lack in Lack:
         yield DISK_REFUSALS.of(broker.folder.failures.refused[lack], lack)
     for log in logs:

@@ -61,6 +61,18 @@ class RecordStates(Message):
 
 
 @dataclass(slots=True)
+class ArchivedOffsets(Message):
+    """Ours, in DescribeShareGroupOffsetsResponse: records ``first_offset`` … ``last_offset``, both
+    included, that were given up."""
+
+    first_offset: int = i64()
+    last_offset: int = i64()
+    reason: int = i8()
+    """1 delivery limit, 2 rejected, 3 damaged, 4 deleted."""
+    delivery_count: int = i16()
+
+
+@dataclass(slots=True)
 class DamagedOffsets(Message):
     """Ours, in DescribeShareGroupOffsetsResponse: offsets ``first_offset`` … ``last_offset``, both
     included, that the log has lost to damage."""
@@ -89,6 +101,12 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     for."""
     damaged: Sequence[DamagedOffsets] = array(DamagedOffsets, tag=9003)
     """Ours: what is damaged between the log's start and end, ascending, as far as it is known."""
+    archived: Sequence[ArchivedOffsets] = array(ArchivedOffsets, tag=9004)
+    """Ours: the last records that were given up, ascending, before and after the start offset, as
+    far as the leader remembers; only where states were asked for."""
+    begins_at: int = i64(tag=9005, default=-1)
+    """Ours: where the group is going to begin, once that is chosen, in a partition that has no
+    start offset yet; -1 in all others."""
 
 
 @dataclass(slots=True)

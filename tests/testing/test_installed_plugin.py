@@ -1,9 +1,8 @@
-"""The examples of docs/testing.md are run as they stand, by a pytest of their own."""
+"""What pip installs of ``sharegroup.testing`` into somebody's pytest."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "testing.md").read_text()
 
 pytestmark = pytest.mark.process
 
@@ -29,13 +27,6 @@ def run_pytest(folder: Path, text: str, *options: str) -> subprocess.CompletedPr
         timeout=110,
         check=False,
     )
-
-
-def test_every_example_of_the_page(tmp_path: Path) -> None:
-    examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    done = run_pytest(tmp_path, "\n\n".join(examples))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{PAGE.count('def test_')} passed" in done.stdout
 
 
 def test_the_plugin_costs_nothing_until_a_test_asks(tmp_path: Path) -> None:

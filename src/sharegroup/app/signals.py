@@ -1,0 +1,51 @@
+"""What signals mean to a broker: SIGTERM and SIGINT stop it, SIGHUP makes it read its ACLs anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from functools import partial
+
+from sharegroup.broker.server import Broker
+from sharegroup.model.errors import ConfigError
+
+logger = logging.getLogger("sharegroup.broker")
+
+STDIN = 0
+
+
+def ignore_hang_ups_at_start() -> None:
+    """A SIGHUP that comes while the data folder is read must not end a daemon."""
+    if not os.isatty(STDIN):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def stop_event(broker: Broker) -> asyncio.Event:
+    """Handle signals from now on; the event is set when the broker is to stop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    on_terminal = os.isatty(STDIN)
+    loop.add_signal_handler(signal.SIGHUP, partial(_hang_up, broker, stop, on_terminal))
+    return stop
+
+
+def _hang_up(broker: Broker, stop: asyncio.Event, on_terminal: bool) -> None:
+    """Somebody wants the ACLs to be read anew; or the terminal that we were started on is gone, and
+    nobody could stop us by Ctrl-C any more."""
+    if on_terminal and not os.isatty(STDIN):
+        logger.info("the terminal is gone")
+        stop.set()
+        return
+    try:
+        acls = broker.read_acls()
+    except ConfigError as error:
+        logger.error("SIGHUP: the ACLs stay as they were: %s", error)
+        return
+    if acls is None:
+        logger.info("SIGHUP: nothing to read anew, there is no authorizer.acl.file")
+    else:
+        logger.info("SIGHUP: %d ACLs are in force", acls)

@@ -1,0 +1,73 @@
+"""AlterConfigs: replace all settings of topics, the broker, groups. What a request does not name
+goes back to its default (Kafka method ConfigurationControlManager.legacyAlterConfigs).
+
+Deprecated since Kafka 2.3 for IncrementalAlterConfigs, and still all that some clients have
+(KafkaJS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sharegroup.broker.context import RequestContext
+from sharegroup.broker.handlers.incremental_alter_configs import (
+    TABLES,
+    alter_resource,
+    names_of_today,
+)
+from sharegroup.model.errors import InvalidRequest, KafkaError
+from sharegroup.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+
+async def alter_configs(
+    broker: Broker, request: AlterConfigsRequest, context: RequestContext
+) -> AlterConfigsResponse:
+    """Each resource on its own; a resource changes wholly or not at all."""
+    return AlterConfigsResponse(
+        responses=[_alter(broker, r, context, request.validate_only) for r in request.resources]
+    )
+
+
+def failure(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    """Every resource says ``error``."""
+    return AlterConfigsResponse(responses=[_response(r, error) for r in request.resources])
+
+
+def _response(
+    resource: AlterConfigsResource, error: KafkaError | None
+) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error.code if error else 0,
+        error.message if error else None,
+        resource.resource_type,
+        resource.resource_name,
+    )
+
+
+def _alter(
+    broker: Broker, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
+) -> AlterConfigsResourceResponse:
+    def replaced(_current: Mapping[str, str]) -> dict[str, str]:
+        configs = names_of_today(broker, TABLES[resource.resource_type], resource.configs)
+        changed: dict[str, str] = {}
+        for config in configs:
+            if config.value is None:
+                raise InvalidRequest(f"Null value not supported for: {config.name}")
+            changed[config.name] = config.value
+        return changed
+
+    where = (resource.resource_type, resource.resource_name)
+    try:
+        alter_resource(broker, where, context, replaced, validate_only=validate_only)
+    except KafkaError as error:
+        return _response(resource, error)
+    return _response(resource, None)

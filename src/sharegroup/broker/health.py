@@ -1,0 +1,33 @@
+"""Whether a broker can do its work, for whoever restarts it or sends clients to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+NAMED_PARTITIONS_MAX: Final = 10
+"""Partitions out of service that are named in an answer; of the others it says how many."""
+
+
+def why_not_ready(broker: Broker | None) -> str:
+    """Why the broker should get no work now, in one line; empty when it is ready.
+
+    ``broker`` is None until its data folder is recovered and it accepts connections.
+    """
+    if broker is None:
+        return "starting: the data folder is being read"
+    if broker.stopping:
+        return "stopping"
+    failed = broker.folder.out_of_service()
+    if failed:
+        return f"partitions out of service: {_named([str(key) for key in failed])}"
+    return ""
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - NAMED_PARTITIONS_MAX
+    text = ", ".join(names[:NAMED_PARTITIONS_MAX])
+    return f"{text} and {more} more" if more > 0 else text

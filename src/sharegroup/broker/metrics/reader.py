@@ -1,0 +1,60 @@
+"""Reads all metrics of a broker.
+
+Reading the counters is one step of the loop for each group, so that many groups do not hold up
+requests; the text is written on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from sharegroup.broker.metrics import coordination, delivery, node, traffic
+from sharegroup.broker.metrics.exposition import Exposition
+from sharegroup.broker.metrics.lag import LagReader
+from sharegroup.broker.metrics.metric import Sample
+from sharegroup.broker.metrics.node import LoopLag
+
+if TYPE_CHECKING:
+    from sharegroup.broker.server import Broker
+
+GROUPS_AT_ONCE: Final = 100
+"""Groups, or share partitions, read before requests get their turn."""
+
+
+class MetricsReader:
+    """The metrics of one broker. ``loop_lag`` is measured by whoever has started it."""
+
+    def __init__(self, broker: Broker, loop_lag: LoopLag | None = None) -> None:
+        self._broker = broker
+        self._lag = LagReader(broker)
+        self._loop_lag = loop_lag or LoopLag()
+        self._one_at_a_time = asyncio.Lock()
+
+    async def read(self) -> list[Sample]:
+        """Every sample, now."""
+        broker = self._broker
+        broker.forget_meters()
+        samples = [
+            *traffic.read(broker),
+            *delivery.read(broker),
+            *coordination.read(broker),
+            *node.read(broker, self._loop_lag),
+        ]
+        for number, led in enumerate(broker.share_partitions.all()):
+            samples += delivery.read_partition(broker, led)
+            if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        number = 0
+        async for of_group in self._lag.read():
+            samples += of_group
+            number += 1
+            if number % GROUPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return samples
+
+    async def text(self, accept: str = "") -> tuple[bytes, str]:
+        """What a scraper gets, and its content type."""
+        async with self._one_at_a_time:
+            exposition = Exposition(await self.read(), process=True)
+            return await asyncio.to_thread(exposition.text, accept)

@@ -1,0 +1,71 @@
+"""What was archived and why: counted, and the last of it remembered.
+
+A record that is archived was given up: nobody gets it any more, and nobody has accepted it. The
+durable state knows that it is archived, not why, and forgets it once all before it is finished. So
+whoever looks after the queue asks here. It lives in memory, with the share partition: when that is
+loaded again, or the broker restarted, it is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from sharegroup.model.limits import ARCHIVED_RANGES_MAX
+
+
+class Reason(IntEnum):
+    """Why records were archived. The numbers are on the wire."""
+
+    DELIVERY_LIMIT = 1
+    """Delivered share.delivery.count.limit times, and never accepted."""
+    REJECTED = 2
+    """A member rejected them."""
+    DAMAGED = 3
+    """The log has lost them on disk."""
+    DELETED = 4
+    """The log's start moved past them: retention, or DeleteRecords."""
+
+    @property
+    def word(self) -> str:
+        """As in labels and tables."""
+        return self.name.lower().replace("_", "-")
+
+
+class ArchivedRange(NamedTuple):
+    """Offsets ``first`` … ``last``; ``delivery_count`` is how often they had been delivered."""
+
+    first: int
+    last: int
+    reason: Reason
+    delivery_count: int
+
+
+class Archived:
+    """Of one share partition.
+
+    ``counts`` is added to, by reason; several share partitions may share it.
+    """
+
+    __slots__ = ("_ranges", "counts")
+
+    def __init__(self, counts: list[int] | None = None) -> None:
+        self.counts = [0] * (max(Reason) + 1) if counts is None else counts
+        self._ranges: deque[ArchivedRange] = deque(maxlen=ARCHIVED_RANGES_MAX)
+
+    def add(self, ranges: Iterable[ArchivedRange]) -> None:
+        """Count and remember them; the oldest are forgotten when there are too many."""
+        kept = self._ranges
+        for one in ranges:
+            self.counts[one.reason] += one.last - one.first + 1
+            before = kept[-1] if kept else None
+            if before is not None and (before.last + 1, *before[2:]) == (one.first, *one[2:]):
+                kept[-1] = before._replace(last=one.last)
+            else:
+                kept.append(one)
+
+    def ranges(self) -> list[ArchivedRange]:
+        """Those remembered, ascending."""
+        return sorted(self._ranges)

@@ -1,0 +1,58 @@
+"""AlterConfigs (API key 33).
+
+Source: Kafka's message definitions AlterConfigsRequest.json, AlterConfigsResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+
+
+@dataclass(slots=True)
+class AlterableConfig(Message):
+    """In AlterConfigsRequest."""
+
+    name: str = string()
+    value: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class AlterConfigsResource(Message):
+    """In AlterConfigsRequest."""
+
+    resource_type: int = i8()
+    resource_name: str = string()
+    configs: Sequence[AlterableConfig] = array(AlterableConfig)
+
+
+@dataclass(slots=True)
+class AlterConfigsRequest(Message):
+    """AlterConfigsRequest, versions 0-2."""
+
+    FLEXIBLE = 2
+
+    resources: Sequence[AlterConfigsResource] = array(AlterConfigsResource)
+    validate_only: bool = boolean()
+
+
+@dataclass(slots=True)
+class AlterConfigsResourceResponse(Message):
+    """In AlterConfigsResponse."""
+
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+    resource_type: int = i8()
+    resource_name: str = string()
+
+
+@dataclass(slots=True)
+class AlterConfigsResponse(Message):
+    """AlterConfigsResponse, versions 0-2."""
+
+    FLEXIBLE = 2
+
+    throttle_time_ms: int = i32()
+    responses: Sequence[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)
