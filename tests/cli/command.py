@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
 import pty
 import subprocess
 import sys
+import termios
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -100,6 +102,31 @@ class Commands:
             assert process.wait(SECONDS) == 0
         return shown.decode().replace("\r\n", "\n")
 
+    def answering(self, typed: str, *words: str, after: str = "? ") -> tuple[int, str]:
+        """The status of a command on a terminal, at which somebody types when it shows ``after``,
+        and all that it shows.
+        """
+        ours, its = pty.openpty()
+        with open(ours, "r+b", buffering=0) as screen:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "sharegroup", *words],
+                env=self._environment,
+                stdin=its,
+                stdout=its,
+                stderr=its,
+                start_new_session=True,
+                preexec_fn=_take_terminal,  # so that Ctrl-C is a signal
+            )
+            os.close(its)
+            shown = b""
+            with suppress(OSError):  # nobody holds the other side any more
+                while some := screen.read(4096):
+                    shown += some
+                    if typed and after.encode() in shown:
+                        screen.write(typed.encode())
+                        typed = ""
+            return process.wait(SECONDS), shown.decode().replace("\r\n", "\n")
+
     def inside(self, *words: str) -> Finished:
         """Run a command without a process of its own: it starts in no time, and has no stdin."""
         stdout, stderr = io.StringIO(), io.StringIO()
@@ -114,6 +141,11 @@ class Commands:
         finished = self.run(*words, stdin=stdin)
         assert finished.status == 0, finished
         return finished
+
+
+def _take_terminal() -> None:
+    """Make stdin the terminal that this process belongs to."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def finish(process: subprocess.Popen[bytes], stdin: str = "") -> Finished:

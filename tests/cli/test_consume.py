@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import signal
+import subprocess
 
 import pytest
 
-from tests.cli.command import IDLE_SECONDS, Commands, finish
+from tests.cli.command import IDLE_SECONDS, SECONDS, Commands, finish
 
 pytestmark = pytest.mark.process
 
@@ -82,27 +84,66 @@ def test_ctrl_c_leaves_nothing_half_done(
     assert consume(commands, topic) == []
 
 
-def test_what_nobody_can_have_read_is_given_back(commands: Commands, topic: str) -> None:
+def lag(commands: Commands, group: str) -> int:
+    """How many records are not done yet."""
+    described = commands.inside("groups", "describe", group, "--offsets", "--json").json
+    return sum(one["lag"] or 0 for one in described["partitions"])
+
+
+def test_what_head_reads_is_accepted_and_nothing_else(commands: Commands, topic: str) -> None:
+    commands.inside("groups", "set", topic, "share.auto.offset.reset=earliest")
+    commands.ok("produce", topic, stdin="".join(f"{n}\n" for n in range(500)))
+    process = commands.start("consume", topic, "-g", topic)
+    shown = subprocess.run(
+        ["head", "-2"], stdin=process.stdout, capture_output=True, timeout=SECONDS, check=True
+    )
+    assert len(shown.stdout.splitlines()) == 2
+    assert process.stdout is not None
+    process.stdout.close()  # ours: head has gone, and now nobody reads
+    process.stdout = None
+    done = finish(process)
+    assert (done.status, done.stderr) == (0, "")
+    assert lag(commands, topic) == 498
+
+
+def test_a_record_that_lies_unread_in_the_pipe_is_given_back(
+    commands: Commands, topic: str
+) -> None:
+    commands.inside("groups", "set", topic, "share.auto.offset.reset=earliest")
+    commands.ok("produce", topic, stdin="a\nb\n")
+    process = commands.start("consume", topic, "-g", topic)
+    assert process.stdout is not None
+    select.select([process.stdout], [], [], SECONDS)  # the first record is there, and nobody reads
+    process.send_signal(signal.SIGINT)
+    process.wait(SECONDS)
+    done = finish(process)
+    assert (done.status, done.stderr) == (130, "0 records accepted\n")
+    assert lag(commands, topic) == 2
+
+
+def test_who_reads_no_more_ends_it_though_nothing_comes(commands: Commands, topic: str) -> None:
     process = commands.start("consume", topic, "-g", topic, "--from-beginning")
     assert process.stdout is not None
-    process.stdout.close()  # as `| head` does
-    process.stdout = None
     commands.ok("produce", topic, stdin="a\n")
+    assert process.stdout.readline() == b"a\n"
+    process.stdout.close()
+    process.stdout = None
     done = finish(process)
-    assert (done.status, done.stderr) == (0, "0 records accepted\n")
-    assert consume(commands, topic, "-n", "1") == [("a", 2)]
+    assert (done.status, done.stderr) == (0, "")
+    assert lag(commands, topic) == 0
 
 
 def test_no_group(commands: Commands) -> None:
-    assert commands.run("consume", "t").status == 2
+    refused = commands.run("consume", "t")
+    assert refused.status == 2
+    assert refused.stderr == ("sharegroup: name a share group by --group, or only look by --peek\n")
 
 
 def test_who_waits_for_a_topic_that_is_not_there_is_told(commands: Commands, name: str) -> None:
     done = commands.ok("consume", name, "-g", name, "--timeout", "0.1")
-    assert done.stderr == (
-        f"sharegroup: there is no topic {name} that this user sees; waiting for it\n"
-        "0 records accepted\n"
-    )
+    told, ended = done.stderr.splitlines()
+    assert told.startswith(f"there is no topic {name!r}: waiting until there is; create it")
+    assert ended == "0 records accepted"
 
 
 HOSTILE = "\x1b[2J\x1b]0;title\x07a\u202eb\tc"

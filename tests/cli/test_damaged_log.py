@@ -38,6 +38,11 @@ def test_what_a_group_does_not_get_is_shown(tmp_path: Path) -> None:
         assert (partition["damaged"], partition["lag"]) == (1, 0)
         table = commands.ok("groups", "describe", "workers", "--offsets").stdout
         assert table.splitlines()[0].split()[-1] == "damaged"
+        peek = ("consume", "jobs", "--peek", "--from", "2")
+        looked = commands.ok(*peek, "--until", "latest", "--format", "%o ")
+        assert looked.stdout == "2 4 5 "
+        assert looked.stderr == "passed over: 3-3 of jobs-0: the log has lost them\n"
+        assert commands.ok(*peek, "--until", "4", "--format", "%o ").stdout == "2 "
         said = [line for line in server.output().splitlines() if " ERROR " in line]
         assert len(said) == 2
         assert "offsets 3 to 3 cannot be read" in said[0]

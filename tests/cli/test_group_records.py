@@ -53,6 +53,29 @@ def test_what_a_member_holds_is_seen(commands: Commands, name: str) -> None:
             assert few.stderr.startswith(f"sharegroup: {len(rows) - 1} more lines not shown")
 
 
+def test_what_was_given_up_is_seen_with_the_reason(commands: Commands, name: str) -> None:
+    commands.ok("topics", "create", name, "--partitions", "1")
+    commands.ok("produce", name, stdin="one\ntwo\nthree\n")
+    with sync.Admin(commands.bootstrap) as admin:
+        admin.begin_group_at(name, "earliest")
+        admin.alter_configs("group", name, {"share.delivery.count.limit": "2"})
+    with sync.ShareConsumer(
+        name,
+        group_id=name,
+        bootstrap_servers=commands.bootstrap,
+        acknowledgement_mode="explicit",
+    ) as consumer:
+        answers = {0: [AckType.REJECT], 1: [AckType.RELEASE] * 2, 2: [AckType.ACCEPT]}
+        while any(answers.values()):
+            for record in consumer.poll(timeout_ms=1_000):
+                consumer.acknowledge(record, answers[record.offset].pop(0))
+            assert set(consumer.commit().values()) <= {None}
+    shown = commands.inside("groups", "records", name, "--state", "archived", "--json").json
+    seen = [(row["first"], row["last"], row["delivery_count"], row["reason"]) for row in shown]
+    if TELLS_LOCKS:
+        assert seen == [(0, 0, 1, "rejected"), (1, 1, 2, "delivery-limit")]
+
+
 def test_a_topic_that_the_group_does_not_know(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin="one\n")
     commands.ok("consume", topic, "-g", topic, "--from-beginning", "--max", "1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -32,7 +33,7 @@ def test_a_group_at_work(commands: Commands, topic: str) -> None:
     assert row[:2] == [topic, member["member"]]
     assert row[4] == f"{topic}:0,1"
 
-    busy = commands.inside("groups", "delete", topic)
+    busy = commands.inside("groups", "delete", "--yes", topic)
     assert busy.status == 1
     assert busy.stderr.startswith(f"sharegroup: NON_EMPTY_GROUP: group {topic} has 1 member: ")
     assert member["member"] in busy.stderr
@@ -48,7 +49,7 @@ def test_a_group_at_work(commands: Commands, topic: str) -> None:
     assert all(set(p) == PARTITION_KEYS and not p["lag"] for p in found["partitions"])
 
     assert {"group": topic, "state": "Empty"} in commands.inside("groups", "list", "--json").json
-    deleted = commands.inside("groups", "delete", topic, "--json").json
+    deleted = commands.inside("groups", "delete", "--yes", topic, "--json").json
     assert deleted == {"deleted": [topic], "refused": {}}
     gone = commands.inside("groups", "describe", topic)
     assert gone.status == 1
@@ -101,7 +102,7 @@ def test_several_groups(commands: Commands, topic: str) -> None:
     (row,) = rows_of(shown)
     assert "Empty" in row
 
-    gone = commands.inside("groups", "delete", first, second, nobody)
+    gone = commands.inside("groups", "delete", "--yes", first, second, nobody)
     assert gone.status == 1
     assert gone.stdout == f"{first}, {second} deleted\n"
     assert gone.stderr.startswith(f"sharegroup: GROUP_ID_NOT_FOUND: group {nobody}: ")
@@ -111,9 +112,11 @@ def test_all_groups_are_deleted(own_commands: Commands) -> None:
     own_commands.ok("topics", "create", "t")
     for group in ("a", "b"):
         own_commands.inside("groups", "reset-offsets", group, "-t", "t", "--to-latest", "--execute")
-    assert own_commands.inside("groups", "delete", "--all-groups").stdout == "a, b deleted\n"
+    assert (
+        own_commands.inside("groups", "delete", "--yes", "--all-groups").stdout == "a, b deleted\n"
+    )
     assert own_commands.inside("groups", "list", "--json").json == []
-    assert own_commands.inside("groups", "delete", "--all-groups").stdout == ""
+    assert own_commands.inside("groups", "delete", "--yes", "--all-groups").stdout == ""
     assert own_commands.inside("groups", "describe", "--all-groups", "--json").json == []
 
 
@@ -157,3 +160,34 @@ def test_settings_that_cannot_be(commands: Commands, name: str) -> None:
         assert done.status == 1
         assert done.stderr.startswith("sharegroup: INVALID_CONFIG: ")
     assert commands.inside("groups", "set", name, "earliest").status == 2
+
+
+def test_delete_asks_first(commands: Commands, name: str) -> None:
+    refused = commands.inside("groups", "delete", name)
+    assert (refused.status, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"sharegroup: delete {name}? There is no terminal to ask on: --yes does it unasked\n"
+    )
+
+
+def test_watch_shows_what_becomes_of_a_group_until_ctrl_c(commands: Commands, topic: str) -> None:
+    watch = ("groups", "describe", topic, "--offsets", "--json", "--watch", "--interval", "0.1")
+    process = commands.start(*watch)
+    assert process.stderr is not None
+    assert process.stdout is not None
+    assert b"GROUP_ID_NOT_FOUND" in process.stderr.readline()
+    move = ("groups", "reset-offsets", topic, "-t", topic, "--to-earliest", "--execute")
+    assert commands.inside(*move).status == 0
+    looks = [json.loads(process.stdout.readline()) for _ in range(3)]
+    assert [one["group"] for one in looks] == [topic] * 3
+    process.send_signal(signal.SIGINT)
+    assert finish(process).status == 0
+
+
+def test_watch_on_a_terminal_draws_in_the_same_place(commands: Commands, topic: str) -> None:
+    move = ("groups", "reset-offsets", topic, "-t", topic, "--to-earliest", "--execute")
+    assert commands.inside(*move).status == 0
+    watch = ("groups", "describe", topic, "--watch", "--interval", "0.1")
+    status, shown = commands.answering("\x03", *watch, after=f"group {topic}, empty")
+    assert status == 0
+    assert shown.startswith("\x1b[2J\x1b[H")

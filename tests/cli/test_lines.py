@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.cli.lines import KeyedValue, LineSplitter, parser, record_json
+from sharegroup.cli.lines import LineSplitter, NewRecord, parser
 from sharegroup.cli.outcome import UsageError
+from sharegroup.cli.record_json import record_json
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.record import PlainFields, Record
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -32,8 +33,8 @@ def test_lines_do_not_depend_on_where_the_chunks_end(data: bytes, cuts: list[int
 
 
 def test_a_line_is_the_value() -> None:
-    assert parser(None, None)(1, b'{"a": 1}') == KeyedValue(None, b'{"a": 1}')
-    assert parser(None, None)(1, b"") == KeyedValue(None, b"")
+    assert parser(None, None)(1, b'{"a": 1}') == NewRecord(None, b'{"a": 1}')
+    assert parser(None, None)(1, b"") == NewRecord(None, b"")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_line_is_the_value() -> None:
     ],
 )
 def test_key_from_a_field(line: str, key: bytes | None) -> None:
-    assert parser("carrier", None)(1, line.encode()) == KeyedValue(key, line.encode())
+    assert parser("carrier", None)(1, line.encode()) == NewRecord(key, line.encode())
 
 
 def test_blank_lines_between_json_are_no_records() -> None:
@@ -70,8 +71,8 @@ def test_a_line_without_the_field_is_refused(line: bytes, complaint: str) -> Non
 
 def test_key_before_a_separator() -> None:
     parse = parser(None, "::")
-    assert parse(1, b"k::v::w") == KeyedValue(b"k", b"v::w")
-    assert parse(1, b"::v") == KeyedValue(b"", b"v")
+    assert parse(1, b"k::v::w") == NewRecord(b"k", b"v::w")
+    assert parse(1, b"::v") == NewRecord(b"", b"v")
     with pytest.raises(UsageError, match="line 3 has no '::' after a key"):
         parse(3, b"k:v")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -17,12 +18,13 @@ from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = {"aiokafka", "click", "pydantic", "rich", "sharegroup.client", "typer"}
+PAGE = (ROOT / "docs" / "cli.md").read_text()
+HEAVY = {"aiokafka", "click", "pydantic", "pythonjsonlogger", "rich", "sharegroup.client", "typer"}
 PRINT_LOADED = """
 import sys
 from sharegroup.cli import serve
 import sharegroup.app.serve
-def run(**options):
+def run(options):
     print(*sys.modules)
     return 0
 sharegroup.app.serve.run = run
@@ -138,9 +140,27 @@ def test_serve_refuses_a_folder_that_is_in_use(offline: Commands, tmp_path: Path
     assert str(server.data) in done.stderr
 
 
+def check_page(*path: str) -> int:
+    check = [sys.executable, "scripts/docs_cli.py", "--check", *path]
+    return subprocess.run(check, cwd=ROOT, check=False).returncode
+
+
 @pytest.mark.process
-def test_the_page_of_the_command_line_is_up_to_date() -> None:
-    checked = subprocess.run(
-        [sys.executable, "scripts/docs_cli.py", "--check"], cwd=ROOT, check=False
-    )
-    assert checked.returncode == 0, "run `make docs`"
+def test_the_page_of_the_command_line_is_up_to_date(tmp_path: Path) -> None:
+    assert check_page() == 0, "run `make docs`"
+    sections = PAGE.split("\n## ")
+    without_last = tmp_path / "cli.md"
+    without_last.write_text("\n## ".join(sections[:-1]))
+    assert check_page(str(without_last)) == 1
+
+
+def test_every_command_that_a_help_lists_has_its_section_on_the_page() -> None:
+    sections = dict(re.findall(r"^## (sharegroup[^\n]*)\n\n```text\n(.*?)^```", PAGE, re.M | re.S))
+    listed = {
+        f"{name} {verb}"
+        for name, text in sections.items()
+        for verbs in re.findall(r"^Commands:\n((?:  [^\n]*\n)+)", text, re.M)
+        for verb in re.findall(r"^  (\S+)", verbs, re.M)
+    }
+    assert {"sharegroup spark-report", "sharegroup groups records"} < listed
+    assert listed == sections.keys() - {"sharegroup"}

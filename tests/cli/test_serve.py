@@ -43,6 +43,14 @@ def test_metrics_are_served_and_end_with_the_broker(tmp_path: Path) -> None:
     assert "process_resident_memory_bytes" in text
 
 
+def test_health_is_served_beside_metrics(tmp_path: Path) -> None:
+    probe = f"http://{HOST}:{free_port()}"
+    with SharegroupServer(tmp_path, f"metrics.address={probe.removeprefix('http://')}"):
+        for path, says in (("live", b"live\n"), ("ready", b"ready\n")):
+            with urlopen(f"{probe}/health/{path}", timeout=SECONDS) as answer:
+                assert answer.read() == says
+
+
 def test_every_listener_is_opened(tmp_path: Path) -> None:
     second = free_port()
     with SharegroupServer(

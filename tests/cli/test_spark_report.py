@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+import sysconfig
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from sharegroup.cli import main
 from tests.cli.command import Finished
 from tests.spark.test_report import offset, written
 
+SOURCE = Path(__file__).parents[2] / "src"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -37,6 +41,24 @@ def test_the_picture_in_the_terminal_and_in_a_file(tmp_path: Path) -> None:
     assert found["run"] == ["██·", "2", "2", "-"]
     assert lines[-1].startswith("* batch 2 holds 50 locks of jobs-0 since ")
     assert (tmp_path / "report.png").read_bytes().startswith(PNG)
+
+
+def test_without_matplotlib_it_says_which_extra_brings_it(tmp_path: Path) -> None:
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith("matplotlib"):
+            (tmp_path / package.name).symlink_to(package)
+    code = f"import sys; sys.path[1:1] = {[str(tmp_path), str(SOURCE)]}; import sharegroup.cli as c"
+    words = ["sharegroup", "spark-report", str(tmp_path), "--output", "report.png"]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"{code}; sys.argv = {words}; c.main()"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "pip install 'sharegroup[plot]'" in done.stderr
 
 
 def test_json(tmp_path: Path) -> None:

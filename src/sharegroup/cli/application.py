@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Final, NoReturn
@@ -9,32 +10,64 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 import sharegroup
+from sharegroup.cli.options import BootstrapServerBefore
 from sharegroup.cli.serve import SUMMARY, serve
 
+EPILOG: Final = """\
+Examples:
+
+\b
+sharegroup serve --data jobs-data
+sharegroup topics create jobs --partitions 4
+seq 1 1000 | sharegroup produce jobs
+sharegroup consume jobs --group workers --from-beginning --max 10
+sharegroup groups describe workers --watch
+
+Exit status: 0 done, 1 refused by the broker, 2 wrong usage, 3 no broker reached, 130 Ctrl-C.
+"""
 # In the order of the help. Each module has `add_to(application)`.
 COMMANDS: Final = ("topics", "produce", "consume", "groups", "fsck", "spark-report")
+COMPLETING: Final = "_SHAREGROUP_COMPLETE"
+"""Set by the shell when it asks for completions. The line is in COMP_WORDS (bash), or in
+_TYPER_COMPLETE_ARGS (zsh, fish)."""
 
 
 def run(words: Sequence[str]) -> NoReturn:
     """Run the command that ``words`` spell, then exit with its status."""
-    application = build(_needed(words[0] if words else "--help"))
+    application = build(_needed(_verb(words)))
     application(args=list(words), prog_name="sharegroup")
     raise AssertionError("typer exits by itself")
 
 
-def _needed(first_word: str) -> Sequence[str]:
-    if first_word == "--version":
+def _verb(words: Sequence[str]) -> str:
+    """The first word that is neither --bootstrap-server nor its value; when the shell completes a
+    line, of that line.
+    """
+    if COMPLETING in os.environ:
+        line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+        words = line.split()[1:]
+    rest = iter(words)
+    for word in rest:
+        if word in ("-b", "--bootstrap-server"):
+            next(rest, None)
+        elif not word.startswith(("-b", "--bootstrap-server=")):
+            return word
+    return "--help"
+
+
+def _needed(verb: str) -> Sequence[str]:
+    if verb == "--version":
         return ()
-    return (first_word,) if first_word in COMMANDS else COMMANDS
+    return (verb,) if verb in COMMANDS else COMMANDS
 
 
 def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     """The application with these of COMMANDS."""
     application = typer.Typer(
         help="Queues on Kafka logs: a broker with share groups, and what talks to one.",
-        epilog="Exit status: 0 done, 1 refused by the broker, 2 wrong usage, "
-        "3 no broker reached, 130 Ctrl-C.",
+        epilog=EPILOG,
         no_args_is_help=True,
+        rich_markup_mode=None,  # it breaks paragraphs where the source does
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -71,5 +104,6 @@ def _global_options(
             help="Print the version, and whether the walk over records is compiled.",
         ),
     ] = False,
+    bootstrap_server: BootstrapServerBefore = None,
 ) -> None:
     pass

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from sharegroup.cli.completion import complete_groups
 from sharegroup.cli.outcome import UsageError, explain
 from sharegroup.cli.tables import count
 from sharegroup.client.admin import Admin
@@ -14,7 +15,10 @@ from sharegroup.client.descriptions import ShareGroupDescription
 from sharegroup.model.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
 
 Groups = Annotated[
-    list[str] | None, typer.Argument(metavar="[GROUP]…", help="Names of share groups.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[GROUP]…", help="Names of share groups.", autocompletion=complete_groups
+    ),
 ]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All share groups there are.")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -13,8 +14,10 @@ from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_
 from sharegroup.cli.offset_plan import partitions_text
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import settings_if_shown
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
+from sharegroup.cli.watching import watch
 from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import (
     MemberDescription,
@@ -46,6 +49,29 @@ VERBOSE_COLUMNS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the user wants to see."""
+
+    groups: Sequence[str]
+    every: bool
+    view: View
+    verbose: bool
+    as_json: bool
+
+    def show(self, outcomes: Sequence[dict[str, Any] | KafkaError]) -> ExitCode:
+        """Print what was found, and say what was not."""
+        found = [one for one in outcomes if not isinstance(one, KafkaError)]
+        refused = [one for one in outcomes if isinstance(one, KafkaError)]
+        if self.as_json and (found or not refused):
+            print_json(found[0] if len(outcomes) == 1 and not self.every else found)
+        elif not self.as_json:
+            _show(found, self.view, verbose=self.verbose)
+        for error in refused:
+            complain(error)
+        return max(map(exit_code, refused), default=ExitCode.DONE)
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """One look at the cluster."""
@@ -64,6 +90,12 @@ def describe(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="More columns: epochs, racks, assignor.")
     ] = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
+    ] = False,
+    interval_s: Annotated[
+        float, typer.Option("--interval", min=0.1, help="With --watch: seconds between looks.")
+    ] = 2.0,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
@@ -72,28 +104,33 @@ def describe(
     Start offset: everything before it is done. In flight: records that members hold now (Apache
     Kafka does not tell). Lag: records that are not done yet. Damaged, where there are any: records
     that the log has lost on disk (`groups records` says which). With --json, one group is an
-    object, several are a list.
+    object, several are a list; with
+    --watch, one after the other. With --watch, Ctrl-C is how it ends: exit status 0.
     """
 
     async def command() -> ExitCode:
         check_choice(groups, every=every)
-        view = _view(state=state, members=members, offsets=offsets)
-        async with Admin(bootstrap_server) as admin:
-            wanted = await chosen_groups(admin, groups, every=every)
-            nodes = (await admin.describe_cluster()).nodes
-            asking = Asking(admin, view, {node.node_id: str(node.address) for node in nodes})
-            outcomes = await asyncio.gather(*(_found(asking, group) for group in wanted))
-        found = [one for one in outcomes if not isinstance(one, KafkaError)]
-        refused = [one for one in outcomes if isinstance(one, KafkaError)]
-        if as_json and (found or not refused):
-            print_json(found[0] if len(wanted) == 1 and not every else found)
-        elif not as_json:
-            _show(found, view, verbose=verbose)
-        for error in refused:
-            complain(error)
-        return max(map(exit_code, refused), default=ExitCode.DONE)
+        look = Look(
+            groups=groups or (),
+            every=every,
+            view=_view(state=state, members=members, offsets=offsets),
+            verbose=verbose,
+            as_json=as_json,
+        )
+        async with admin_of(bootstrap_server) as admin:
+            if watching:
+                return await watch(lambda: _asked(admin, look), look.show, interval_s)
+            return look.show(await _asked(admin, look))
 
     run(command())
+
+
+async def _asked(admin: Admin, look: Look) -> list[dict[str, Any] | KafkaError]:
+    """What is known of each group, or why nothing is."""
+    wanted = await chosen_groups(admin, look.groups, every=look.every)
+    nodes = (await admin.describe_cluster()).nodes
+    asking = Asking(admin, look.view, {node.node_id: str(node.address) for node in nodes})
+    return list(await asyncio.gather(*(_found(asking, group) for group in wanted)))
 
 
 def _view(*, state: bool, members: bool, offsets: bool) -> View:

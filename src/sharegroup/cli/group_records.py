@@ -7,10 +7,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, Group
+from sharegroup.cli.completion import Group, complete_topics
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_rows
-from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import PartitionRecords, RecordRange
 from sharegroup.model.errors import UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
@@ -27,6 +28,7 @@ COLUMNS: Final = (
     "delivery_count",
     "member",
     "lock_ms",
+    "reason",
 )
 DAMAGED: Final = "damaged"
 """Not a state of the queue: the log has lost the record, so nobody gets it."""
@@ -37,7 +39,13 @@ def records(
     group: Group,
     topics: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC", help="Only this one. Repeatable."),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="Only this one. Repeatable.",
+            autocompletion=complete_topics,
+        ),
     ] = None,
     states: Annotated[
         list[str] | None,
@@ -56,11 +64,18 @@ def records(
     from the queue. Damaged: the log has lost these records on disk, and the group passes over them;
     those that it has passed show too. Apache Kafka does not tell which records are acquired: there
     they show as available.
+
+    Archived: given up, nobody gets them any more. The reason is delivery-limit, rejected, damaged,
+    or deleted (by retention or DeleteRecords). The broker remembers the last 200 runs of each
+    partition with it, also behind what is finished. A restart forgets them: then archived ones show
+    without a reason, or not at all where all before them is finished. The metric
+    sharegroup_archived_records_total counts them all.
     """
 
     async def command() -> ExitCode:
         wanted = parse_states(states or [])
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
+            await admin.describe_share_groups([group])  # one that does not exist is an error
             known = await admin.describe_record_states(group)
             found = {at: one for at, one in known.items() if not topics or at.topic in topics}
             missing = set(topics or ()) - {at.topic for at in found}
@@ -98,7 +113,7 @@ def parse_states(texts: Sequence[str]) -> frozenset[str]:
 
 def _to_end(records: PartitionRecords, log_end: int) -> list[RecordRange]:
     """With what nobody was given yet as a last run, up to the end of the log."""
-    ranges = list(records.ranges)
+    ranges = [*records.given_up, *records.ranges]
     if records.end_offset is not None and records.end_offset < log_end:
         ranges.append(
             RecordRange(
@@ -146,4 +161,5 @@ def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> 
         "delivery_count": 0 if one is None else one.delivery_count,
         "member": None if one is None else one.member_id,
         "lock_ms": None if one is None else one.lock_ms,
+        "reason": None if one is None else one.reason,
     }

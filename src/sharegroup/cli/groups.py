@@ -7,6 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
+from sharegroup.cli.completion import Group, complete_topics
+from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.group_choice import (
     AllGroups,
     Groups,
@@ -17,15 +19,33 @@ from sharegroup.cli.group_choice import (
 from sharegroup.cli.group_descriptions import describe
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, Group
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import own_settings, parse_settings
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
-from sharegroup.client.admin import Admin
 from sharegroup.model.errors import KafkaError
 
-groups = typer.Typer(no_args_is_help=True, help="Look at share groups, move, set, delete them.")
+groups = verbs("Look at share groups, move, set, delete them.")
 
+EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup groups describe workers --offsets --watch
+sharegroup groups describe --all-groups --state
+sharegroup groups records workers --state acquired
+sharegroup groups set workers share.auto.offset.reset=earliest
+sharegroup groups delete workers --yes
+"""
+RESET_EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup groups reset-offsets workers --topic jobs --to-earliest --dry-run --export plan.csv
+sharegroup groups reset-offsets --from-file plan.csv --execute
+sharegroup groups reset-offsets workers --all-topics --by-duration PT1H --execute
+"""
 STATES: Final = ("Empty", "Stable", "Dead")
 
 
@@ -47,7 +67,7 @@ def list_groups(
 
     async def command() -> None:
         wanted = parse_states(states or [])
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             rows = [
                 {"group": group.group_id, "state": group.state}
                 for group in await admin.list_groups("share", states=wanted)
@@ -57,16 +77,19 @@ def list_groups(
     run(command())
 
 
-groups.command("describe")(describe)
-groups.command("records")(records)
-groups.command("reset-offsets")(reset_offsets)
+groups.command("describe", epilog=EXAMPLES)(describe)
+groups.command("records", epilog=EXAMPLES)(records)
+groups.command("reset-offsets", epilog=RESET_EXAMPLES)(reset_offsets)
 
 
 @groups.command("delete-offsets")
 def delete_offsets(
     group: Group,
     topics: Annotated[
-        list[str], typer.Option("--topic", "-t", metavar="TOPIC", help="Repeatable.")
+        list[str],
+        typer.Option(
+            "--topic", "-t", metavar="TOPIC", help="Repeatable.", autocompletion=complete_topics
+        ),
     ],
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -74,7 +97,7 @@ def delete_offsets(
     """Let a share group without members forget topics: it begins there as a new group does."""
 
     async def command() -> ExitCode:
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             try:
                 outcome = await admin.delete_share_group_offsets(group, *dict.fromkeys(topics))
             except KafkaError as error:
@@ -85,7 +108,7 @@ def delete_offsets(
     run(command())
 
 
-@groups.command("set")
+@groups.command("set", epilog=EXAMPLES)
 def set_settings(
     group: Group,
     pairs: Annotated[
@@ -102,7 +125,7 @@ def set_settings(
 
     async def command() -> None:
         wanted = {key: value or None for key, value in parse_settings(pairs).items()}
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             await admin.alter_configs("group", group, wanted)
             own = own_settings(await admin.describe_configs("group", group))
         if as_json:
@@ -113,18 +136,21 @@ def set_settings(
     run(command())
 
 
-@groups.command()
+@groups.command(epilog=EXAMPLES)
 def delete(
     names: Groups = None,
     every: AllGroups = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete share groups that have no members, with all that they know of their records."""
+    """Delete share groups that have no members, with all that they know of their records. Asks
+    first, unless --yes is given.
+    """
 
     async def command() -> ExitCode:
         check_choice(names, every=every)
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             wanted = await chosen_groups(admin, names, every=every)
             outcome = await admin.delete_share_groups(*wanted)
             said = {
@@ -134,6 +160,8 @@ def delete(
             }
         return _report(outcome, "deleted", "deleted", as_json=as_json, said=said)
 
+    if every != bool(names):  # else it is refused
+        confirm(f"delete {'all share groups' if every else ', '.join(names or ())}", yes=yes)
     run(command())
 
 

@@ -1,25 +1,31 @@
-"""Input cut into lines and lines into records, and records as JSON. No I/O."""
+"""Input cut into lines, and lines into records. No I/O."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.record import Record
+from sharegroup.client.record import Headers
 
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024  # a file without line ends must not fill the memory
 
 
-class KeyedValue(NamedTuple):
-    """What one line of input becomes."""
+class NewRecord(NamedTuple):
+    """What a line of input becomes."""
 
     key: bytes | None
-    value: bytes
+    value: bytes | None
+    headers: Headers = []  # noqa: RUF012  nobody adds to it
+    partition: int | None = None
+    """None: by the key, or any."""
+    timestamp_ms: int | None = None
+    """None: now."""
 
 
-Parse = Callable[[int, bytes], KeyedValue | None]
+Parse = Callable[[int, bytes], NewRecord | None]
+"""A line's number (from 1) and its bytes to a record, None where the line is none by itself."""
 
 
 class LineSplitter:
@@ -63,19 +69,34 @@ def parser(key_field: str | None, key_separator: str | None) -> Parse:
     if key_separator:
         separator = key_separator.encode()
         return lambda number, line: _keyed_by_separator(number, line, separator)
-    return lambda _number, line: KeyedValue(None, line)
+    return lambda _number, line: NewRecord(None, line)
 
 
-def _keyed_by_field(number: int, line: bytes, field: str) -> KeyedValue | None:
+def parse_headers(pairs: Iterable[str]) -> Headers:
+    """``["name=value", …]`` of ``--header``; ``name`` alone has no value (null).
+
+    Raises:
+        UsageError: one has no name.
+    """
+    found: Headers = []
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name:
+            raise UsageError(f"--header {pair!r} is not NAME=VALUE")
+        found.append((name, value.encode(errors="surrogateescape") if equals else None))
+    return found
+
+
+def _keyed_by_field(number: int, line: bytes, field: str) -> NewRecord | None:
     if not line.strip():
         return None
     try:
         document = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"line {number} is not JSON: {error}") from None
     if not isinstance(document, dict) or field not in document:
         raise UsageError(f"line {number} has no field {field!r}")
-    return KeyedValue(_key_bytes(document[field]), line)
+    return NewRecord(_key_bytes(document[field]), line)
 
 
 def _key_bytes(value: object) -> bytes | None:
@@ -85,33 +106,8 @@ def _key_bytes(value: object) -> bytes | None:
     return text.encode()
 
 
-def _keyed_by_separator(number: int, line: bytes, separator: bytes) -> KeyedValue:
+def _keyed_by_separator(number: int, line: bytes, separator: bytes) -> NewRecord:
     key, found, value = line.partition(separator)
     if not found:
         raise UsageError(f"line {number} has no {separator.decode()!r} after a key")
-    return KeyedValue(key, value)
-
-
-def record_json(record: Record) -> dict[str, object]:
-    """A record as ``consume --json`` prints it; bytes that are not UTF-8 are {"base64": …}."""
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "delivery_count": record.delivery_count,
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "headers": [[name, _text(value)] for name, value in record.headers],
-    }
-
-
-def _text(value: bytes | None) -> str | dict[str, str] | None:
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        import base64
-
-        return {"base64": base64.b64encode(value).decode()}
+    return NewRecord(key, value)

@@ -99,12 +99,21 @@ def parse_datetime_ms(text: str) -> int:
         UsageError: it is no date.
     """
     try:
-        moment = datetime.fromisoformat(_SHORT_OFFSET.sub(r"\1:00", text))
+        return parse_moment_ms(text)
     except ValueError:
         raise UsageError(
             f"--to-datetime {text}: write it as 2026-11-21T08:30:00.000, with Z or +01:00 after it "
             "where it is not UTC"
         ) from None
+
+
+def parse_moment_ms(text: str) -> int:
+    """As :func:`parse_datetime_ms`.
+
+    Raises:
+        ValueError: it is no date.
+    """
+    moment = datetime.fromisoformat(_SHORT_OFFSET.sub(r"\1:00", text))
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)

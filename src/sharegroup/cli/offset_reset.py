@@ -7,12 +7,14 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, described, members_to_stop
 from sharegroup.cli.input import open_input
 from sharegroup.cli.offset_plan import Plan, parse_datetime_ms, parse_plan, parse_topics, plan_csv
 from sharegroup.cli.offset_planning import Scope, Target, make_plan, start_offsets
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_rows
 from sharegroup.client.admin import Admin
 from sharegroup.client.clock import wall_ms
@@ -29,7 +31,10 @@ TARGETS: Final = (
 
 
 Topics = Annotated[
-    list[str] | None, typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", help="Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC[:0,1]", help="Repeatable.", autocompletion=complete_topics
+    ),
 ]
 
 
@@ -114,7 +119,7 @@ def reset_offsets(
         if dry_run == execute:
             raise UsageError("give either --dry-run, to see what would be done, or --execute")
         _check(scope, target)
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             plan = await make_plan(admin, scope, target)
             if export is not None:
                 _write_plan(export, plan)

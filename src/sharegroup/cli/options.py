@@ -7,6 +7,30 @@ from typing import Annotated, Final
 import typer
 
 DEFAULT_BOOTSTRAP_SERVER: Final = "127.0.0.1:9092"
+_NAME: Final = "bootstrap_server"
+_HELP: Final = "The broker; several with commas between them."
+
+
+def bootstrap_server_of(context: typer.Context) -> str:
+    """The broker of a command: as its own option says, or one before the verb, or the
+    environment.
+    """
+    return as_given(context, context.params.get(_NAME)) or DEFAULT_BOOTSTRAP_SERVER
+
+
+def as_given(context: typer.Context, value: str | None) -> str | None:
+    """What --bootstrap-server of this command says, or before the verb; else ``value``."""
+    source = context.get_parameter_source(_NAME)
+    if source is not None and source.name == "COMMANDLINE":  # it wins over the environment
+        return value
+    before = context.parent
+    while before is not None:
+        given: str | None = before.params.get(_NAME)
+        if given is not None:
+            return given
+        before = before.parent
+    return value
+
 
 BootstrapServer = Annotated[
     str,
@@ -15,8 +39,28 @@ BootstrapServer = Annotated[
         "-b",
         metavar="HOST:PORT",
         envvar="SHAREGROUP_BOOTSTRAP_SERVER",
-        help="The broker; several with commas between them.",
+        help=_HELP,
+        callback=as_given,
     ),
 ]
+BootstrapServerBefore = Annotated[
+    str | None,
+    typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT", help=_HELP),
+]
+"""The same before the verb, where it is kept for the command."""
+
+
+def _keep(bootstrap_server: BootstrapServerBefore = None) -> None:
+    pass
+
+
+def verbs(help_text: str) -> typer.Typer:
+    """An application of several verbs, such as ``topics``; --bootstrap-server may stand before
+    the verb.
+    """
+    application = typer.Typer(no_args_is_help=True, help=help_text, rich_markup_mode=None)
+    application.callback()(_keep)
+    return application
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts, not a table.")]
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the share group.")]

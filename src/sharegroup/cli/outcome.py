@@ -3,7 +3,7 @@
 ====  =======================================================================
 0     done
 1     the broker refused, and the sentence begins with Kafka's name of the error;
-      or the output could not be written
+      or the output could not be written, or the answer to a question was no
 2     wrong usage, or a setting that cannot be
 3     no broker was reached, or it went away; ``fsck``: the folder cannot be checked
 130   Ctrl-C (143: SIGTERM); what was begun was finished first

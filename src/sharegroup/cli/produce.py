@@ -1,22 +1,29 @@
-"""``sharegroup produce``: each line of a file or of stdin becomes a record."""
+"""``sharegroup produce``: lines, rows of CSV, or records as JSON become records."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter, deque
 from contextlib import suppress
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
+from sharegroup.cli.completion import Topic
+from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
-from sharegroup.cli.lines import LineSplitter, Parse, parser
+from sharegroup.cli.lines import LineSplitter, Parse, parse_headers, parser
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
-from sharegroup.cli.outcome import ExitCode, complain, exit_code, run
+from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
+from sharegroup.cli.reaching import reach
+from sharegroup.cli.record_json import parse_record_json
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json
-from sharegroup.client.producer import Producer, SentRecord
-from sharegroup.model.errors import KafkaError, SharegroupError
+from sharegroup.client.produce_delivery import Delivery
+from sharegroup.client.producer import Producer
+from sharegroup.client.record import Headers
+from sharegroup.model.errors import SharegroupError
 from sharegroup.model.printable import printable
 
 if TYPE_CHECKING:
@@ -24,35 +31,92 @@ if TYPE_CHECKING:
 
 BLOCK_MS: Final = 15_000  # for a topic that is not there, or a broker that takes no more
 
+EPILOG: Final = """\
+Examples:
+
+\b
+seq 1 1000 | sharegroup produce jobs
+sharegroup produce jobs --key-separator : -H source=shell < pairs.txt
+sharegroup produce flights flights.csv --format csv --key carrier
+sharegroup consume jobs --peek --until latest --format json |
+  sharegroup produce copy --format json
+"""
+
+
+class Form(StrEnum):
+    """What the input is."""
+
+    LINES = "lines"
+    CSV = "csv"
+    JSON = "json"
+
+
+OPTIONS: Final = {
+    Form.LINES: {"--key", "--key-separator"},
+    Form.CSV: {"--key", "--value", "--header-column"},
+    Form.JSON: set[str](),
+}
+"""Which of the options about the input are for which."""
+
 
 def add_to(application: typer.Typer) -> None:
     """Add the command."""
-    application.command("produce")(produce)
+    application.command("produce", epilog=EPILOG)(produce)
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Topic,
     path: Annotated[str, typer.Argument(metavar="[FILE]", help="What to read; - is stdin.")] = "-",
+    form: Annotated[Form, typer.Option("--format", "-f", help="What the input is.")] = Form.LINES,
     key: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Lines are JSON objects; this field is the key."),
+        typer.Option(
+            metavar="FIELD", help="The column of CSV, or the field of JSON lines, that is the key."
+        ),
     ] = None,
     key_separator: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="A line is a key, this text, and the value."),
     ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="CSV: the value.  [default: the other columns, as JSON]"
+        ),
+    ] = None,
+    header_columns: Annotated[
+        list[str] | None,
+        typer.Option("--header-column", metavar="COLUMN", help="CSV: a header; repeatable."),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="For each record; repeatable."),
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, help="All records go there.")
+    ] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Send each line of a file, or of stdin, as a record.
+    """Send each line of a file, or of stdin, as a record; or each row of CSV, or records as JSON.
 
     Records with the same key go to the same partition. Ctrl-C sends what was read and says how
     many the broker has.
+
+    --format lines: a line is the value, with --key-separator also the key. With --key FIELD the
+    line is a JSON object, and still the value.
+
+    --format csv: the first row names the columns.
+
+    --format json: what `consume --format json` prints: value, key, headers, partition and
+    timestamp (ms) are kept; topic, offset and delivery_count are passed over.
     """
 
     async def command() -> int:
-        sending = Sending(topic, parser(key, key_separator))
+        parse = _parse(form, key, key_separator, value, header_columns or [])
+        sending = Sending(topic, parse, parse_headers(header or []), partition)
+        await reach(bootstrap_server)
         producer = Producer(bootstrap_server, compression=compression, max_block_ms=BLOCK_MS)
         with open_input(path) as file:
             status = await _produce(producer, sending, file)
@@ -62,25 +126,59 @@ def produce(
     run(command())
 
 
+def _parse(
+    form: Form, key: str | None, separator: str | None, value: str | None, headers: list[str]
+) -> Parse:
+    """How to read the input.
+
+    Raises:
+        UsageError: an option that another format has.
+    """
+    given = {"--key": key, "--key-separator": separator, "--value": value}
+    given["--header-column"] = headers[0] if headers else None
+    for option, text in given.items():
+        if text is not None and option not in OPTIONS[form]:
+            raise UsageError(f"{option} is not for --format {form}")
+    if form is Form.CSV:
+        return CsvRows(key, value, headers)
+    if form is Form.JSON:
+        return parse_record_json
+    return parser(key, separator)
+
+
 class Sending:
     """Lines on their way, and what became of them."""
 
-    def __init__(self, topic: str, parse: Parse) -> None:
+    def __init__(self, topic: str, parse: Parse, headers: Headers, partition: int | None) -> None:
         self.topic = topic
+        self._headers = headers
+        self._partition = partition
         self.delivered: Counter[int] = Counter()  # by partition
         self.refused = 0
         self.error: SharegroupError | None = None  # the first one
         self._parse = parse
         self.lines = 0
-        self._on_their_way: deque[SentRecord] = deque()
+        self._on_their_way: deque[Delivery] = deque()
 
     async def send(self, producer: Producer, line: bytes) -> None:
         """Queue one line; raises UsageError when it cannot be a record."""
         self.lines += 1
         parsed = self._parse(self.lines, line)
         if parsed is not None:
-            sent = await producer.send(self.topic, parsed.value, key=parsed.key)
+            sent = await producer.enqueue(
+                self.topic,
+                parsed.value,
+                key=parsed.key,
+                headers=[*parsed.headers, *self._headers],
+                partition=parsed.partition if self._partition is None else self._partition,
+                timestamp_ms=parsed.timestamp_ms,
+            )
             self._on_their_way.append(sent)
+
+    def end(self) -> None:
+        """The input is over; raises UsageError when it ends in the middle of a row."""
+        if isinstance(self._parse, CsvRows):
+            self._parse.end()
 
     async def settle(self) -> None:
         """Count those that the broker has answered for, from the oldest on."""
@@ -89,12 +187,12 @@ class Sending:
 
     async def settle_all(self, producer: Producer) -> None:
         """Wait for all that are on their way, and count them."""
-        with suppress(KafkaError):  # each record says it again
+        with suppress(SharegroupError):  # each record says it again
             await producer.flush()
         while self._on_their_way:
             await self._count(self._on_their_way.popleft())
 
-    async def _count(self, sent: SentRecord) -> None:
+    async def _count(self, sent: Delivery) -> None:
         try:
             self.delivered[(await sent).partition] += 1
         except SharegroupError as error:
@@ -135,6 +233,8 @@ async def _send_all(
                 # buffer without being counted.
                 await (stopping.unless_stopped(send) if sending.lines == 0 else send)
             if not chunk:
+                if not stopping.asked():
+                    sending.end()
                 return
             await sending.settle()
             progress.advance(progress.task_ids[0], len(chunk))

@@ -20,15 +20,22 @@ USAGE_ERROR: Final = 2
 def serve(arguments: Sequence[str]) -> int:
     """Run the broker that ``arguments`` describe; its exit status, 2 where a setting cannot be."""
     options = _parser().parse_args(arguments)
-    from sharegroup.app.serve import run  # after the parser: --help must not load the broker
+    from sharegroup.app.serve import (
+        ServeOptions,
+        run,
+    )  # after the parser: --help must not load the broker
 
     try:
         return run(
-            listen=options.listen,
-            metrics=options.metrics,
-            data=options.data,
-            config_path=options.config,
-            overrides=options.options,
+            ServeOptions(
+                listen=options.listen,
+                metrics=options.metrics,
+                data=options.data,
+                config_path=options.config,
+                overrides=options.options,
+                log_level=options.log_level,
+                log_format=options.log_format,
+            )
         )
     except ConfigError as error:
         print(f"sharegroup serve: {error}", file=sys.stderr)
@@ -39,18 +46,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sharegroup serve",
         description=SUMMARY,
-        epilog="Exit status: 0 after a clean stop, 2 for a setting that cannot be.",
+        epilog="SIGHUP reads authorizer.acl.file anew. "
+        "Exit status: 0 after a clean stop, 2 for a setting that cannot be.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="where to accept connections (default: 127.0.0.1:9092)",
+        help="where to accept connections (default: 127.0.0.1:9092). 0.0.0.0, or no host, is every "
+        "interface; clients are then told this machine's name, or what advertised.listeners says",
     )
     parser.add_argument(
         "--metrics",
         metavar="HOST:PORT",
-        help="where Prometheus may fetch metrics (default: nowhere)",
+        help="where Prometheus may fetch /metrics, and probes /health/live and /health/ready "
+        "(default: nowhere)",
     )
     parser.add_argument(
         "--data",
@@ -70,5 +80,17 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="a setting by Kafka's name, such as num.partitions=4; wins over the file; repeatable",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="what is logged, on stderr: this and what is worse (default: info)",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="lines for people, or one JSON object a line (default: text)",
     )
     return parser

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sharegroup.cli.options import AsJson
+from sharegroup.cli.options import AsJson, as_given
 from sharegroup.cli.outcome import run
+from sharegroup.cli.reaching import reach
 from sharegroup.cli.tables import print_json, print_table
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint, read_checkpoint
 from sharegroup.spark.report.findings import count, findings, since
@@ -19,11 +20,18 @@ from sharegroup.spark.report.series import ALL
 from sharegroup.spark.report.terminal import COLUMNS, rows
 
 NAME: Final = "spark-report"
+EPILOG: Final = """\
+Examples:
+
+\b
+sharegroup spark-report checkpoint
+sharegroup spark-report checkpoint --output report.png -b 127.0.0.1:9092
+"""
 
 
 def add_to(application: typer.Typer) -> None:
     """Add the command."""
-    application.command(NAME)(spark_report)
+    application.command(NAME, epilog=EPILOG)(spark_report)
 
 
 def spark_report(
@@ -41,6 +49,7 @@ def spark_report(
             "-b",
             metavar="HOST:PORT",
             help="Ask this broker what waits, and who holds it.",
+            callback=as_given,
         ),
     ] = None,
     as_json: AsJson = False,
@@ -57,6 +66,7 @@ def spark_report(
         found = read_checkpoint(checkpoint)
         queues: list[Queue] = []
         if bootstrap_server is not None:
+            await reach(bootstrap_server)
             queues = [await ask(bootstrap_server, group, found.topics) for group in found.groups]
         now_s = time.time()
         sentences = findings(found, now_s, queues)

@@ -1,4 +1,4 @@
-"""``sharegroup topics``: create, list, describe, delete."""
+"""``sharegroup topics``: create, list, describe, alter, delete."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
-from sharegroup.cli.outcome import ExitCode, complain, exit_code, explain, run
+from sharegroup.cli.completion import complete_topics
+from sharegroup.cli.confirmation import Yes, confirm
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
+from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
+from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import parse_settings, settings_if_shown
 from sharegroup.cli.tables import count, print_json, print_line, print_rows, print_table
 from sharegroup.client.admin import Admin
 from sharegroup.client.descriptions import OffsetSpec
-from sharegroup.model.errors import KafkaError
+from sharegroup.model.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition, topic_id_text
 
+Name = Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_topics)]
+Names = Annotated[list[str], typer.Argument(metavar="NAME…", autocompletion=complete_topics)]
+
+EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup topics create jobs --partitions 4 --if-not-exists
+sharegroup topics alter jobs --partitions 8 --config retention.ms=86400000
+sharegroup topics delete jobs --if-exists --yes
+"""
 PARTITION_COLUMNS: Final = ("partition", "leader", "earliest", "latest")
 
-topics = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+topics = verbs("Create, list, describe, alter and delete topics.")
 
 
 def add_to(application: typer.Typer) -> None:
@@ -25,7 +39,7 @@ def add_to(application: typer.Typer) -> None:
     application.add_typer(topics, name="topics")
 
 
-@topics.command()
+@topics.command(epilog=EXAMPLES)
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     partitions: Annotated[
@@ -36,20 +50,33 @@ def create(
         list[str] | None,
         typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic setting; repeatable."),
     ] = None,
+    if_not_exists: Annotated[
+        bool,
+        typer.Option("--if-not-exists", help="One that exists is left as it is: no error."),
+    ] = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
     """Create a topic."""
 
     async def command() -> None:
-        async with Admin(bootstrap_server) as admin:
+        settings = parse_settings(config or [])
+        async with admin_of(bootstrap_server) as admin:
             counted = {} if partitions is None else {"partitions": partitions}
-            await admin.create_topics(name, configs=parse_settings(config or []), **counted)
+            created = True
+            try:
+                await admin.create_topics(name, configs=settings, **counted)
+            except TopicAlreadyExists:
+                if not if_not_exists:
+                    raise
+                created = False
             [topic] = (await admin.describe_topics(name)).values()
-            if as_json:
-                print_json({"topic": name, "partitions": len(topic.partitions)})
-            else:
-                print_line(f"{name} created, {count(len(topic.partitions), 'partition')}")
+        number = len(topic.partitions)
+        if as_json:
+            print_json({"topic": name, "partitions": number, "created": created})
+        else:
+            done = "created" if created else "exists"
+            print_line(f"{name} {done}, {count(number, 'partition')}")
 
     run(command())
 
@@ -65,7 +92,7 @@ def list_topics(
     """List topics."""
 
     async def command() -> None:
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             rows = [
                 {
                     "topic": topic.name,
@@ -82,43 +109,85 @@ def list_topics(
 
 @topics.command()
 def describe(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+    name: Name,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
     """Show a topic's partitions, their offsets, and the settings that are not defaults."""
 
     async def command() -> None:
-        async with Admin(bootstrap_server) as admin:
+        async with admin_of(bootstrap_server) as admin:
             topic = await _described(admin, name)
-        if as_json:
-            print_json(topic)
-            return
-        print_line(f"topic {name}, id {topic['id']}")
-        print_rows(topic["partitions"], PARTITION_COLUMNS)
-        if topic["configs"]:
-            print_table(("setting", "value"), topic["configs"].items())
+        _show(topic, as_json=as_json)
 
     run(command())
 
 
-@topics.command()
-def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+@topics.command(epilog=EXAMPLES)
+def alter(
+    name: Name,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="As many; there can only be more."),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="KEY=VALUE",
+            help="A setting; KEY= takes it back to its default. Repeatable.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete topics with all their records."""
+    """Change a topic's settings, or give it more partitions.
+
+    Records with a key that come later may go to another partition than those before.
+    """
+
+    async def command() -> None:
+        wanted = {key: value or None for key, value in parse_settings(config or []).items()}
+        if not wanted and partitions is None:
+            raise UsageError("say what to change, by --partitions or --config")
+        async with admin_of(bootstrap_server) as admin:
+            if wanted:
+                await admin.alter_configs("topic", name, wanted)
+            if partitions is not None:
+                await admin.create_partitions(name, partitions)
+            topic = await _described(admin, name)
+        _show(topic, as_json=as_json)
+
+    run(command())
+
+
+@topics.command(epilog=EXAMPLES)
+def delete(
+    names: Names,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="One that does not exist is no error.")
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+) -> None:
+    """Delete topics with all their records. Asks first, unless --yes is given."""
+    wanted = list(dict.fromkeys(names))
 
     async def command() -> ExitCode:
+        deleted: list[str] = []
         refused: dict[str, KafkaError] = {}
-        async with Admin(bootstrap_server) as admin:
-            for name in names:
+        async with admin_of(bootstrap_server) as admin:
+            for name in wanted:
                 try:
                     await admin.delete_topics(name)
+                    deleted.append(name)
+                except UnknownTopicOrPartition as error:
+                    if not if_exists:
+                        refused[name] = error
                 except KafkaError as error:
                     refused[name] = error
-        deleted = [name for name in names if name not in refused]
         if as_json:
             errors = {name: why.name for name, why in refused.items()}
             print_json({"deleted": deleted, "refused": errors})
@@ -128,7 +197,18 @@ def delete(
             complain(f"{name}: {explain(why)}")
         return max((exit_code(why) for why in refused.values()), default=ExitCode.DONE)
 
+    confirm(f"delete {', '.join(wanted)} with all records", yes=yes)
     run(command())
+
+
+def _show(topic: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(topic)
+        return
+    print_line(f"topic {topic['topic']}, id {topic['id']}")
+    print_rows(topic["partitions"], PARTITION_COLUMNS)
+    if topic["configs"]:
+        print_table(("setting", "value"), topic["configs"].items())
 
 
 async def _described(admin: Admin, name: str) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""Names of topics and groups for the shell's Tab key: quick, or none at all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
+
+import typer
+
+from sharegroup.cli.options import bootstrap_server_of
+from sharegroup.client.admin import Admin
+from sharegroup.client.cluster import Cluster
+from sharegroup.model.errors import SharegroupError
+
+PATIENCE_S: Final = 1.0
+"""Whoever presses Tab waits for so long."""
+
+
+def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
+    """Topics that begin so."""
+
+    async def names(admin: Admin) -> list[str]:
+        return [topic.name for topic in await admin.list_topics()]
+
+    return _completed(context, incomplete, names)
+
+
+def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
+    """Share groups that begin so."""
+
+    async def names(admin: Admin) -> list[str]:
+        return [group.group_id for group in await admin.list_groups("share")]
+
+    return _completed(context, incomplete, names)
+
+
+def _completed(
+    context: typer.Context, incomplete: str, names: Callable[[Admin], Awaitable[list[str]]]
+) -> list[str]:
+    async def asked() -> list[str]:
+        cluster = Cluster(bootstrap_server_of(context), allow_auto_create_topics=False)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await names(Admin(cluster=cluster))
+        finally:
+            await cluster.close()
+
+    logging.disable()  # the line that is being typed must stay as it is
+    try:
+        known = asyncio.run(asked())
+    except (SharegroupError, OSError, TimeoutError):
+        return []
+    return sorted(name for name in known if name.startswith(incomplete))
+
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)]
+Group = Annotated[
+    str,
+    typer.Argument(
+        metavar="GROUP", help="Name of the share group.", autocompletion=complete_groups
+    ),
+]

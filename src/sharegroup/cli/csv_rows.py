@@ -1,0 +1,103 @@
+"""Rows of CSV into records: which columns are the key, the value, the headers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from sharegroup.cli.lines import LINE_BYTES_MAX, NewRecord
+from sharegroup.cli.outcome import UsageError
+
+_QUOTE: Final = b'"'
+
+
+class CsvRows:
+    """Called for each line of the input, as every way to parse it is; a row between quotes may
+    have several lines. The first row names the columns. A blank line is passed over.
+
+    Args:
+        key: the column that is the key; None: no key.
+        value: the column that is the value; None: the other columns, as a JSON object of texts.
+        headers: the columns that become headers.
+    """
+
+    def __init__(self, key: str | None, value: str | None, headers: Sequence[str]) -> None:
+        self._key = key
+        self._value = value
+        self._headers = list(dict.fromkeys(headers))
+        self._columns: list[str] | None = None
+        self._begun: list[bytes] = []  # the lines of a row whose quote is still open
+        self._begun_at = self._begun_bytes = 0
+        self._open = False
+        csv.field_size_limit(LINE_BYTES_MAX)
+
+    def __call__(self, number: int, line: bytes) -> NewRecord | None:
+        """The record of the row that ends with this line, None where none does.
+
+        Raises:
+            UsageError: the row has not the columns of the first one, or is not UTF-8.
+        """
+        if not self._begun:
+            self._begun_at = number
+        self._begun.append(line)
+        self._begun_bytes += len(line)
+        if self._begun_bytes > LINE_BYTES_MAX:
+            raise UsageError(
+                f"the row from line {self._begun_at} on is longer than {LINE_BYTES_MAX} bytes"
+            )
+        self._open ^= line.count(_QUOTE) % 2 == 1
+        if self._open:
+            return None
+        cells = self._cells()
+        if not cells:
+            return None
+        if self._columns is None:
+            self._columns = self._named(cells)
+            return None
+        if len(cells) != len(self._columns):
+            raise UsageError(
+                f"line {self._begun_at} has {len(cells)} cells; the first line names "
+                f"{len(self._columns)} columns"
+            )
+        return self._record(dict(zip(self._columns, cells, strict=True)))
+
+    def end(self) -> None:
+        """The input is over.
+
+        Raises:
+            UsageError: in the middle of a row.
+        """
+        if self._begun:
+            raise UsageError(f"the quote that line {self._begun_at} opens is not closed")
+
+    def _cells(self) -> list[str]:
+        lines, self._begun, self._begun_bytes = self._begun, [], 0
+        try:
+            text = b"\n".join(lines).decode()
+            return next(csv.reader([text], strict=True), [])
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise UsageError(f"line {self._begun_at} is not CSV: {error}") from None
+
+    def _named(self, cells: list[str]) -> list[str]:
+        cells[0] = cells[0].removeprefix("\ufeff")  # as spreadsheets begin a file
+        for name in (self._key, self._value, *self._headers):
+            if name is not None and name not in cells:
+                raise UsageError(f"there is no column {name!r}; there are {', '.join(cells)}")
+        if len(set(cells)) < len(cells):
+            raise UsageError("two columns have the same name")
+        return cells
+
+    def _record(self, row: dict[str, str]) -> NewRecord:
+        if self._value is not None:
+            value = row[self._value]
+        else:
+            taken = {self._key, *self._headers}
+            rest = {name: cell for name, cell in row.items() if name not in taken}
+            value = json.dumps(rest, ensure_ascii=False)
+        return NewRecord(
+            key=None if self._key is None else row[self._key].encode(),
+            value=value.encode(),
+            headers=[(name, row[name].encode()) for name in self._headers],
+        )

@@ -1,0 +1,109 @@
+"""Printing records where they lie, without a group: ``consume --peek``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from sharegroup.cli.outcome import ExitCode, UsageError, complain
+from sharegroup.cli.output import Output
+from sharegroup.cli.places import Place, parse_place, resolved
+from sharegroup.cli.reaching import reach
+from sharegroup.cli.record_format import Render, renderer
+from sharegroup.cli.stopping import Stopping
+from sharegroup.client.admin import Admin
+from sharegroup.client.cluster import Cluster
+from sharegroup.client.descriptions import OffsetSpec
+from sharegroup.client.log_reader import LogReader, LogRecord
+from sharegroup.model.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the user asked for; ``until`` None: go on for ever; no partitions: all."""
+
+    topics: list[str]
+    partitions: list[int]
+    start: str
+    until: str | None
+    records_max: int | None
+    idle_s: float | None
+    template: str | None
+    bootstrap_server: str
+
+
+async def peek(look: Look) -> int:
+    """Until a signal, --until, --max, --timeout, or until nobody reads; the exit status.
+
+    Raises:
+        SharegroupError: no broker, no such topic or partition, or it cannot be read.
+    """
+    start = parse_place("--from", look.start)
+    until = None if look.until is None else parse_place("--until", look.until)
+    render = renderer(look.template, terminal=sys.stdout.isatty())
+    await reach(look.bootstrap_server)
+    cluster = Cluster(look.bootstrap_server, allow_auto_create_topics=False)
+    with Stopping() as stopping, Output() as output:
+        try:
+            work = _print(cluster, look, start, until, render, output)
+            await stopping.unless_stopped(output.unless_closed(work))
+        finally:
+            await cluster.close()
+    return stopping.exit_code or ExitCode.DONE
+
+
+async def _print(
+    cluster: Cluster,
+    look: Look,
+    start: Place,
+    until: Place | None,
+    render: Render,
+    output: Output,
+) -> None:
+    await cluster.start()
+    reader = LogReader(cluster, await _spans(cluster, look, start, until))
+    printed = 0
+    async for records in _until_idle(reader, look.idle_s):
+        left = None if look.records_max is None else look.records_max - printed
+        some = records[:left]
+        printed += len(some)
+        if not await output.write(b"".join(map(render, some))) or printed == look.records_max:
+            return
+
+
+async def _until_idle(
+    reader: LogReader, idle_s: float | None
+) -> AsyncIterator[Sequence[LogRecord]]:
+    loop = asyncio.get_running_loop()
+    last_s = loop.time()
+    async for records in reader.records():
+        if records:
+            yield records
+            last_s = loop.time()
+        elif idle_s is not None and loop.time() - last_s >= idle_s:
+            return
+
+
+async def _spans(
+    cluster: Cluster, look: Look, start: Place, until: Place | None
+) -> dict[TopicPartition, tuple[int, int | None]]:
+    """Where to begin and to end in each partition."""
+    admin = Admin(cluster=cluster)
+    wanted: list[TopicPartition] = []
+    for name, topic in (await admin.describe_topics(*look.topics)).items():
+        there = [one.partition for one in topic.partitions]
+        for number in look.partitions:
+            if number not in there:
+                raise UsageError(f"{name} has {len(there)} partitions, and no {number}")
+        wanted += [TopicPartition(name, number) for number in look.partitions or there]
+    begins = await admin.list_offsets(wanted, OffsetSpec.EARLIEST)
+    ends = await admin.list_offsets(wanted, OffsetSpec.LATEST)
+    bounds = {where: (begins[where].offset, ends[where].offset) for where in wanted}
+    first = await resolved(admin, start, bounds)
+    last = None if until is None else await resolved(admin, until, bounds)
+    for where, (begin, end) in bounds.items():
+        if start.offset is not None and start.offset >= 0 and first[where] != start.offset:
+            complain(f"{where} has offsets {begin} to {end}: begun at {first[where]}")
+    return {where: (first[where], None if last is None else last[where]) for where in wanted}

@@ -1,0 +1,89 @@
+"""Whether a broker is there: said within two seconds, before a command begins."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from sharegroup.cli.outcome import complain
+from sharegroup.client.addresses import Address, parse_addresses
+from sharegroup.client.admin import Admin
+from sharegroup.client.errors import BootstrapError
+
+REACH_S: Final = 1.0
+"""A broker that is being started gets so long; one that listens may take longer to answer."""
+_PAUSE_S: Final = 0.05
+API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 0, -1)
+"""The request that every broker answers: ApiVersions 0, without a client id."""
+
+
+@asynccontextmanager
+async def admin_of(bootstrap_server: str) -> AsyncIterator[Admin]:
+    """An admin client of the broker that is there.
+
+    Raises:
+        BootstrapError, ConfigError: as :func:`reach`.
+    """
+    await reach(bootstrap_server)
+    async with Admin(bootstrap_server) as admin:
+        yield admin
+
+
+async def reach(bootstrap_server: str) -> None:
+    """Return when one of the addresses answers, or at least takes a connection and is silent.
+
+    Raises:
+        BootstrapError: none did within REACH_S; the text says why.
+        ConfigError: it is no ``host:port,…``.
+    """
+    addresses = parse_addresses(bootstrap_server)
+    reasons: dict[Address, str | None] = dict.fromkeys(addresses, f"no answer in {REACH_S:.0f} s")
+    tries = [asyncio.ensure_future(_answered(address, reasons)) for address in addresses]
+    try:
+        done, _ = await asyncio.wait(tries, timeout=REACH_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in tries:
+            one.cancel()
+        await asyncio.wait(tries)
+    found = [reason for reason in reasons.values() if reason is not None]
+    if done:
+        return
+    names = ", ".join(map(str, addresses))
+    if len(found) == len(addresses):
+        why = "; ".join(dict.fromkeys(found))
+        raise BootstrapError(f"no broker could be reached at {names} ({why})")
+    complain(f"{names}: connected, and no answer in {REACH_S:.0f} s; waiting")
+
+
+async def _answered(address: Address, reasons: dict[Address, str | None]) -> None:
+    """Return when the address answers; until then keep the reason why not, None while it may be
+    busy. What forwards a port takes connections without a broker behind it, and closes them.
+    """
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+        except OSError as error:
+            reasons[address] = _why(error)
+        else:
+            reasons[address] = None
+            try:
+                writer.write(API_VERSIONS)
+                if await reader.read(1):
+                    return
+                reasons[address] = "the connection was closed"
+            except OSError as error:
+                reasons[address] = _why(error)
+            finally:
+                writer.close()
+        await asyncio.sleep(_PAUSE_S)
+
+
+def _why(error: OSError) -> str:
+    """asyncio has texts of its own, which name the address again."""
+    number = re.search(r"Errno (\d+)", str(error))
+    return os.strerror(int(number[1])) if number else error.strerror or str(error)

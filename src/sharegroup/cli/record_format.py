@@ -1,0 +1,104 @@
+"""How ``consume`` prints a record: its value as a line, JSON, or a template in the way of kcat."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+from sharegroup.cli.outcome import UsageError
+from sharegroup.cli.record_json import ShownRecord, record_json
+from sharegroup.model.printable import printable, printable_json
+
+Render = Callable[[ShownRecord], bytes]
+
+JSON: Final = "json"
+_ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_PARTS: Final = re.compile(r"%(.?)|\\x([0-9a-fA-F]{2})|\\(.?)|([^%\\]+)", re.DOTALL)
+
+
+def renderer(template: str | None, *, terminal: bool) -> Render:
+    """How to print records: ``json``, a template, or where there is none the value and a line end.
+
+    Args:
+        terminal: a terminal would act on control characters: they are escaped, but for tabs and
+            line ends. JSON is always escaped.
+
+    Raises:
+        UsageError: the template names a field that there is not.
+    """
+    if template == JSON:
+        return _json_line
+    render = _value_line if template is None else _filled(template)
+    return _shown(render) if terminal else render
+
+
+def _value_line(record: ShownRecord) -> bytes:
+    return (record.value or b"") + b"\n"
+
+
+def _json_line(record: ShownRecord) -> bytes:
+    return printable_json(json.dumps(record_json(record), ensure_ascii=False)).encode() + b"\n"
+
+
+def _shown(render: Render) -> Render:
+    def shown(record: ShownRecord) -> bytes:
+        text = render(record).decode(errors="backslashreplace")
+        return printable(text, keep="\t\n").encode()
+
+    return shown
+
+
+# --- templates ------------------------------------------------------------------------------------
+
+
+def _number(value: int | None) -> bytes:
+    return b"-" if value is None else str(value).encode()
+
+
+def _length(value: bytes | None) -> bytes:
+    return b"-1" if value is None else str(len(value)).encode()
+
+
+def _headers(record: ShownRecord) -> bytes:
+    return b",".join(name.encode() + b"=" + (value or b"") for name, value in record.headers)
+
+
+FIELDS: Final[dict[str, tuple[str, Render]]] = {
+    "t": ("topic", lambda record: record.topic.encode()),
+    "p": ("partition", lambda record: _number(record.partition)),
+    "o": ("offset", lambda record: _number(record.offset)),
+    "k": ("key", lambda record: record.key or b""),
+    "s": ("value", lambda record: record.value or b""),
+    "h": ("headers, as name=value,…", _headers),
+    "T": ("timestamp, ms since 1970", lambda record: _number(record.timestamp)),
+    "K": ("bytes of the key, -1: null", lambda record: _length(record.key)),
+    "S": ("bytes of the value, -1: null", lambda record: _length(record.value)),
+    "d": ("delivery count", lambda record: _number(record.delivery_count)),
+}
+
+
+def _filled(template: str) -> Render:
+    parts = [_part(found) for found in _PARTS.finditer(template)]
+    return lambda record: b"".join(
+        part if isinstance(part, bytes) else part(record) for part in parts
+    )
+
+
+def _part(found: re.Match[str]) -> bytes | Render:
+    field, code, escape, text = found.groups()
+    if text is not None:
+        return text.encode()
+    if code is not None:
+        return bytes([int(code, 16)])
+    if escape is not None:
+        if escape not in _ESCAPES:
+            raise UsageError(f"--format: \\{escape} is none of \\n \\t \\r \\0 \\xHH \\\\")
+        return _ESCAPES[escape]
+    if field == "%":
+        return b"%"
+    if field not in FIELDS:
+        known = ", ".join(f"%{letter} {what}" for letter, (what, _) in FIELDS.items())
+        raise UsageError(f"--format: %{field} is no field of a record; there are {known}, and %%")
+    return FIELDS[field][1]

@@ -1,0 +1,139 @@
+"""A record as one line of JSON, and back: ``consume --format json | produce --format json``.
+
+::
+
+    {"topic": "t", "partition": 0, "offset": 7, "timestamp": 1234, "delivery_count": 1,
+     "key": "k", "value": {"base64": "/wA="}, "headers": [["name", "text"]]}
+
+Key, value and the values of headers are text, null, or {"base64": …} where they are not UTF-8.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final, Protocol
+
+from sharegroup.cli.lines import NewRecord
+from sharegroup.cli.outcome import UsageError
+from sharegroup.client.record import Headers
+
+KEPT: Final = ("key", "value", "headers", "partition", "timestamp")
+"""What a record that is produced has."""
+PASSED_OVER: Final = ("topic", "offset", "delivery_count")
+"""What the broker gives to it."""
+BYTES: Final = 'text, null, or {"base64": "…"}'
+_TIMESTAMP_MAX: Final = 2**63 - 1
+_PARTITION_MAX: Final = 2**31 - 1
+
+
+class ShownRecord(Protocol):
+    """A record of a share group, or one that was only looked at: it has no delivery count."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def delivery_count(self) -> int | None: ...
+    @property
+    def key(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+def record_json(record: ShownRecord) -> dict[str, object]:
+    """A record as ``consume --format json`` prints it."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "delivery_count": record.delivery_count,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [[name, _text(value)] for name, value in record.headers],
+    }
+
+
+def parse_record_json(number: int, line: bytes) -> NewRecord | None:
+    """The record that line ``number`` of the input says, None for a blank line. ``value`` must be
+    there; a timestamp of -1 is none.
+
+    Raises:
+        UsageError: it is no such JSON; the text names the line and the field.
+    """
+    if not line.strip():
+        return None
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"line {number} is not JSON: {error}") from None
+    if not isinstance(document, dict) or "value" not in document:
+        raise UsageError(f"line {number} is no record: it has no field 'value'")
+    for name in document:
+        if name not in KEPT and name not in PASSED_OVER:
+            raise UsageError(f"line {number}: a record has no field {name!r}")
+    fields = _Line(number)
+    timestamp = fields.whole_number("timestamp", document.get("timestamp"), -1, _TIMESTAMP_MAX)
+    return NewRecord(
+        key=fields.bytes_of("key", document.get("key")),
+        value=fields.bytes_of("value", document["value"]),
+        headers=fields.headers_of(document.get("headers")),
+        partition=fields.whole_number("partition", document.get("partition"), 0, _PARTITION_MAX),
+        timestamp_ms=None if timestamp == -1 else timestamp,
+    )
+
+
+class _Line:
+    """Reads the fields of one line of input; what it raises names the line."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def bytes_of(self, name: str, value: object) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            if isinstance(value, str):
+                return value.encode()
+            if isinstance(value, dict) and set(value) == {"base64"}:
+                return base64.b64decode(value["base64"], validate=True)
+        except (ValueError, TypeError) as error:  # a lone surrogate; no base64
+            raise UsageError(f"line {self._number}: {name} cannot be read: {error}") from None
+        raise UsageError(f"line {self._number}: {name} is {BYTES}")
+
+    def whole_number(self, name: str, value: object, least: int, most: int) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        raise UsageError(f"line {self._number}: {name} is a whole number from {least} on, or null")
+
+    def headers_of(self, value: object) -> Headers:
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(map(_is_header, value)):
+            raise UsageError(f'line {self._number}: headers are a list of ["name", value]')
+        for name, _ in value:
+            self.bytes_of("a header's name", name)
+        return [(name, self.bytes_of("a header", content)) for name, content in value]
+
+
+def _is_header(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
+
+
+def _text(value: bytes | None) -> str | dict[str, str] | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
