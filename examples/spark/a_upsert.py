@@ -8,9 +8,9 @@ from the version before. A batch that is killed half-way runs again with the sam
 same id, so it writes the same version. (On a Delta table: MERGE, with txnAppId and txnVersion=id.)
 """
 
-from __future__ import annotations
-
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -25,8 +25,8 @@ def upsert(changes: DataFrame, batch_id: int) -> None:
 
     A queue keeps no order between batches, so the record itself says which change is newer.
     """
-    written = [int(one.parent.name) for one in table.glob("[0-9]*/_SUCCESS")]
-    before = [version for version in written if version < batch_id]
+    before = [int(one.parent.name) for one in table.glob("[0-9]*/_SUCCESS")]
+    before = [version for version in before if version < batch_id]
     if before:
         changes = changes.unionByName(spark.read.parquet(str(table / str(max(before)))))
     newest = Window.partitionBy("order").orderBy(f.desc("version"))
@@ -42,7 +42,9 @@ parser.add_argument("--topic", default="orders")
 parser.add_argument("--output", type=Path, default=Path("orders-table"))
 arguments = parser.parse_args()
 table = arguments.output
-spark = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true").getOrCreate()
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
+builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true")
+spark = builder.config("spark.sql.shuffle.partitions", "4").getOrCreate()
 customers = spark.createDataFrame(CUSTOMERS, "customer LONG, name STRING")
 source = {
     "kafka.bootstrap.servers": arguments.bootstrap_server,

@@ -2,14 +2,15 @@
 
     python b_dead_letters.py --bootstrap-server HOST:PORT [--topic jobs] [--output FOLDER]
 
-A record is JSON: {"a": 6, "b": 2}; the job is to divide. Each record gets its answer: done is
-accepted, failed is released and comes again, failed for the third time is rejected: never again.
-Tables come before answers, one folder per batch: a batch that runs again replaces its own.
+A record is JSON: {"a": 6, "b": 2}; the job is to divide. What is done is accepted, what fails is
+released and comes again, what fails for the third time is rejected. Tables are written before
+answers, in one folder per batch: a batch that runs again replaces its own.
 """
 
 import argparse
 import json
 import os
+import sys
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -24,15 +25,16 @@ parser.add_argument("--topic", default="jobs")
 parser.add_argument("--output", type=os.path.abspath, default="jobs-done")
 arguments = parser.parse_args()
 output, answers = arguments.output, f"{arguments.output}/answers"
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
+spark = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true").getOrCreate()
 
 
 @f.udf("result DOUBLE, error STRING")
 def work(job):  # without type hints: PySpark takes them for the kind of the UDF, and warns
-    """What became of one job."""
     try:
         numbers = json.loads(job)
         return numbers["a"] / numbers["b"], None
-    except (ArithmeticError, KeyError, ValueError) as error:
+    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as error:
         return None, f"{type(error).__name__}: {error}"
 
 
@@ -43,14 +45,13 @@ def decide(jobs: DataFrame, batch_id: int) -> None:
     done = jobs.select("*", work("value").alias("w")).select("*", "w.*").withColumn("ack", ack)
     done = done.drop("w").persist()  # each job runs once, though its row is used four times
     for verdict, table in (("accept", "results"), ("reject", "quarantine")):
-        rows = done.where(f.col("ack") == verdict).write.mode("overwrite")
-        rows.parquet(f"{output}/{table}/batch={batch_id}")
+        rows = done.where(f.col("ack") == verdict).write
+        rows.parquet(f"{output}/{table}/batch={batch_id}", "overwrite")
     acknowledge(done, answers)
     print(f"batch {batch_id}:", dict(done.groupBy("ack").count().collect()))
     done.unpersist()
 
 
-spark = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true").getOrCreate()
 source = {"kafka.bootstrap.servers": arguments.bootstrap_server, "ackLocation": answers}
 source |= {"kafka.group.id": "jobs", "subscribe": arguments.topic, "startingOffsets": "earliest"}
 queue = spark.readStream.format("kafka-share").options(**source).load()

@@ -7,6 +7,8 @@ is cut into tasks of ten records each, however few partitions the topic has.
 """
 
 import argparse
+import os
+import sys
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -24,6 +26,9 @@ parser.add_argument("--topic", default="questions")
 parser.add_argument("--output", type=Path, default=Path("answers"))
 arguments = parser.parse_args()
 api = arguments.api
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
+builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true")
+spark = builder.master(f"local[{arguments.at_once}]").getOrCreate()  # without it on a cluster
 
 
 @f.udf("string")
@@ -41,15 +46,9 @@ def keep(answers: DataFrame, batch_id: int) -> None:
     print(f"batch {batch_id}: {answered:,} answers by {answers.rdd.getNumPartitions()} tasks")
 
 
-builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true")
-spark = builder.master(f"local[{arguments.at_once}]").getOrCreate()  # without it on a cluster
-source = {
-    "kafka.bootstrap.servers": arguments.bootstrap_server,
-    "kafka.group.id": "answers",
-    "subscribe": arguments.topic,
-    "startingOffsets": "earliest",
-    "maxRecordsPerPartition": str(RECORDS_PER_TASK),
-}
+source = {"kafka.bootstrap.servers": arguments.bootstrap_server, "kafka.group.id": "answers"}
+source |= {"subscribe": arguments.topic, "startingOffsets": "earliest"}
+source |= {"maxRecordsPerPartition": str(RECORDS_PER_TASK)}
 questions = spark.readStream.format("kafka-share").options(**source).load()
 text = f.col("value").cast("string")
 answers = questions.select(text.alias("question"), ask(text).alias("answer"))

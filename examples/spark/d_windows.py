@@ -8,9 +8,9 @@ batch of the checkpoint, so a batch that runs again counts nothing twice. A reco
 and comes again after its minute is written is dropped: make the watermark's delay longer than that.
 """
 
-from __future__ import annotations
-
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -24,8 +24,11 @@ parser.add_argument("--topic", default="views")
 parser.add_argument("--output", type=Path, default=Path("views-per-minute"))
 arguments = parser.parse_args()
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
 builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true")
-spark = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+builder.config("spark.sql.session.timeZone", "UTC")
+builder.config("spark.sql.shuffle.partitions", "4")  # tasks with state; 200 of them take minutes
+spark = builder.getOrCreate()
 source = {
     "kafka.bootstrap.servers": arguments.bootstrap_server,
     "kafka.group.id": "views-per-minute",
@@ -47,6 +50,5 @@ sink = sink.option("checkpointLocation", str(arguments.output / "checkpoint"))
 query = sink.start(str(arguments.output / "table"))
 query.awaitTermination()
 rows = spark.read.parquet(str(arguments.output / "table"))
-print(
-    f"{rows.count():,} rows, {rows.agg(f.sum('count')).first()[0] or 0:,} views in closed minutes"
-)
+[[views]] = rows.agg(f.sum("count")).collect()
+print(f"{rows.count():,} rows, {views or 0:,} views in closed minutes")

@@ -3,15 +3,14 @@
     python e_order_per_key.py --bootstrap-server HOST:PORT [--topic scans] [--output FOLDER]
 
 A record's key is the parcel, its value the place. A queue is read by many tasks, so the rows of one
-key are brought together (``groupBy``) and sorted before they reach its state. Between batches there
-is no promise: a record that was released, or whose lock ran out, comes after its successors; the
-state knows the last offset, and says so. (Without state, in foreachBatch, the same order comes from
-``repartition("parcel").sortWithinPartitions("parcel", "offset")``; Spark does not sort streams.)
+key are brought together (``groupBy``) and sorted before they reach its state. A record that was
+released, or whose lock ran out, comes after its successors: its row is marked as late. (Without
+state: ``repartition("parcel").sortWithinPartitions("parcel", "offset")`` in foreachBatch.)
 """
 
-from __future__ import annotations
-
 import argparse
+import os
+import sys
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
@@ -44,8 +43,10 @@ parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
 parser.add_argument("--topic", default="scans")
 parser.add_argument("--output", type=Path, default=Path("stops"))
 arguments = parser.parse_args()
-builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "true")
-spark = builder.config("spark.sql.streaming.stateStore.providerClass", STATE_STORE).getOrCreate()
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or Spark runs the PATH's python3
+settings = {"spark.sql.streaming.stateStore.providerClass": STATE_STORE}
+settings |= {"spark.python.unix.domain.socket.enabled": "true", "spark.sql.shuffle.partitions": "4"}
+spark = SparkSession.builder.config(map=settings).getOrCreate()
 source = {"kafka.bootstrap.servers": arguments.bootstrap_server, "kafka.group.id": "stops"}
 source |= {"subscribe": arguments.topic, "startingOffsets": "earliest"}
 records = spark.readStream.format("kafka-share").options(**source).load()

@@ -10,6 +10,8 @@ needs ``sharegroup``. ``--remote local`` starts a server for as long as this pro
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,6 +24,7 @@ parser.add_argument("--topic", default="readings")
 parser.add_argument("--output", type=Path, default=Path("climate"), help="on the server")
 arguments = parser.parse_args()
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or a local server runs the PATH's python3
 spark = SparkSession.builder.remote(arguments.remote).getOrCreate()
 source = {
     "kafka.bootstrap.servers": arguments.bootstrap_server,

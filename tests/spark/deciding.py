@@ -71,6 +71,10 @@ class Query:
             return None
         if self.offset["e"]:
             self.reader.commit(self.offset)
+        if not end.get("r"):  # it opens the query or closes the run, and has no records
+            assert self.reader.partitions(self.offset, end) == []
+            self.offset = end
+            return self.next(limit)
         return end
 
     def wait(self, limit: int | None = None) -> dict[str, Any]:

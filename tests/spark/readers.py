@@ -95,12 +95,14 @@ def until(condition: Callable[[], bool]) -> None:
 def produce_singly(
     server: RunningServer, topic: str, values: Iterable[bytes], partition: int = 0, at_ms: int = 0
 ) -> None:
-    """Each value in a record batch of its own: brokers acquire whole record batches.
+    """Each value in a record batch of its own: brokers acquire whole record batches. In this order,
+    also when a batch is sent again because the topic's leader was not there yet.
 
     Args:
         at_ms: the records' time; 0: now.
     """
-    producer = Producer({"bootstrap.servers": server.bootstrap, "batch.num.messages": 1})
+    settings = {"batch.num.messages": 1, "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": server.bootstrap, **settings})
     for value in values:
         producer.produce(topic, value, partition=partition, timestamp=at_ms)
         producer.poll(0)

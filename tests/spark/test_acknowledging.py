@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from sharegroup.spark.sink import ShareStreamWriter
+from sharegroup.spark.unanswered import Unanswered
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags
@@ -40,11 +42,13 @@ def start(server: RunningServer, topic: str, acks: str) -> Iterator[Start]:
 
 
 def crash(query: Query) -> None:
-    """Its connections break, and nothing is said to anyone."""
+    """Its connections break, nothing is said to anyone, and the system ends its lock."""
     reader = query.reader
     assert reader._loop is not None
     assert reader._driver is not None
     reader._loop.run(reader._driver._cluster.close())
+    assert reader._driver._inbox is not None
+    reader._driver._inbox.close()
 
 
 def lag(server: RunningServer, topic: str) -> int:
@@ -249,3 +253,48 @@ def test_answers_that_change_with_every_record(
     report = query.report()
     assert (report["accepted"], report["rejected"]) == (13_333, 6_667)
     assert (report["unconfirmed"], report["redelivered"]) == (0, 0)
+
+
+def test_a_batch_in_which_no_record_has_an_answer_fails_the_query(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(6), partition=0)
+    one = start()
+    first = one.batch(lambda record: None)
+    with pytest.raises(
+        Unanswered, match=f"none of the {len(first)} records .*{topic}-0 offsets 0 .*defaultAck"
+    ):
+        one.next()
+    one.reader.stop()
+    two = start()  # the program was put right, and goes on with its checkpoint
+    two.offset = one.offset
+    assert two.available_now(lambda record: ACCEPT) == Counter(values(6))
+    until(lambda: lag(server, topic) == 0)
+
+
+def test_answers_for_other_records_are_no_answers(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(6), partition=0)
+    query = start()
+    end = query.wait(limit=3)
+    moved = {**end, "r": {key: {"0": [[3, 5, 1]]} for key in end["r"]}}
+    query.run(moved, lambda record: REJECT)
+    query.offset = end
+    with pytest.raises(Unanswered, match=f"for other records .{topic}-0 offsets 3 to 5.: pass on"):
+        query.next()
+    assert lag(server, topic) == 6
+
+
+def test_a_batch_without_rows_needs_no_answer(
+    start: Start, server: RunningServer, topic: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(6), partition=0)
+    query = start(failOnDataLoss="false")
+    end = query.wait(limit=6)
+    client = admin.Admin(server.bootstrap).client
+    for deleted in client.delete_records([TopicPartition(topic, 0, 6)]).values():
+        deleted.result(admin.ADMIN_SECONDS)
+    assert query.run(end, lambda record: ACCEPT) == []
+    query.offset = end
+    assert query.next() is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +12,7 @@ from sharegroup.spark.advice import Advice
 from sharegroup.spark.offsets import Acquired, BatchOffset
 from sharegroup.spark.options import ShareOptions
 from tests.servers.admin import Admin
-from tests.servers.sharegroup_server import SharegroupServer
+from tests.servers.running import RunningServer
 from tests.spark.readers import Stream, produce_singly, until
 
 PARTITION = TopicIdPartition(parse_topic_id("AAAAAAAAAAAAAAAAAAAAAQ"), 0)
@@ -39,6 +39,21 @@ def test_locks_that_bound_the_batch_are_told_of_once(caplog: pytest.LogCaptureFi
     assert "group g may hold 50 records of a partition" in sentence
 
 
+def test_locks_are_told_of_without_a_limit_too(caplog: pytest.LogCaptureFixture) -> None:
+    advice = Advice(OPTIONS)
+    advice.locks(batch(40), None, 50)
+    assert sentences(caplog) == []
+    advice.locks(batch(50), None, 50)
+    assert "a batch has 50 records and not all that wait" in sentences(caplog)[0]
+
+
+def test_locks_do_not_bound_a_batch_in_claim_mode(caplog: pytest.LogCaptureFixture) -> None:
+    advice = Advice(replace(OPTIONS, ack_mode="claim", claim_location="/claims"))
+    advice.locks(batch(50), None, 50)
+    advice.locks(batch(50), 100, 50)
+    assert sentences(caplog) == []
+
+
 def test_batches_longer_than_their_locks_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(OPTIONS)
     advice.batch_time(29, 30_000)
@@ -61,13 +76,13 @@ def test_batches_that_are_not_committed_are_told_of(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("limit", [300, None], ids=["limited", "unlimited"])
 def test_a_stream_says_that_locks_bound_its_batches(
-    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+    server: RunningServer, name: str, limit: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with SharegroupServer(tmp_path) as broker:
-        Admin(broker.bootstrap).create_topic(name)
-        produce_singly(broker, name, [b"%d" % n for n in range(1_000)])
-        stream = Stream(broker, name, recordLocksPerPartition="100", prefetch="false")
-        told = f"the group {name} may hold 100 records"
-        until(lambda: stream.batch(300) and any(told in one for one in sentences(caplog)))
-        stream.stop()
+    Admin(server.bootstrap).create_topic(name)
+    produce_singly(server, name, [b"%d" % n for n in range(1_000)])
+    stream = Stream(server, name, recordLocksPerPartition="100", prefetch="false")
+    told = f"the group {name} may hold 100 records"
+    until(lambda: bool(stream.batch(limit)) and any(told in one for one in sentences(caplog)))
+    stream.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from sharegroup.client.core.acknowledgements import AckType
@@ -13,7 +14,7 @@ DECISIONS = {TopicPartition("orders", 0): [[0, 9, 1, 0]]}
 
 def test_only_decisions_since_the_batch_began_tell_of_its_commit(tmp_path: Path) -> None:
     inbox = Inbox(str(tmp_path), "group", AckType.RELEASE)
-    inbox.open()
+    asyncio.run(inbox.open(["orders"]))
     outbox = Outbox(str(tmp_path))
     first, second = tmp_path / "commit-0", tmp_path / "commit-1"
     outbox.put(DECISIONS, str(first))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from uuid import UUID
 
@@ -23,9 +24,9 @@ def location(tmp_path: Path) -> str:
     return str(tmp_path / "acks" / "deep")
 
 
-def inbox(location: str) -> Inbox:
+def inbox(location: str, *topics: str) -> Inbox:
     made = Inbox(location, "group", AckType.RELEASE)
-    made.open()
+    asyncio.run(made.open(topics or ("orders",)))
     return made
 
 
@@ -43,6 +44,7 @@ def test_a_restart_finds_the_decisions_until_a_later_batch_is_settled(location: 
     source = inbox(location)
     Outbox(location).put({ORDERS: [[0, 4, 3, 0]]})
     assert source.take(TOPICS) == {KEY: [Decision(0, 4, 3)]}
+    source.close()
     restarted = inbox(location)
     assert restarted.take(TOPICS) == {KEY: [Decision(0, 4, 3)]}
     Outbox(location).put({ORDERS: [[5, 9, 1, 0]]})
@@ -59,8 +61,7 @@ def test_of_two_files_about_a_record_the_later_counts(location: str) -> None:
 
 
 def test_two_sources_in_one_folder_take_their_own_topics(location: str) -> None:
-    one, two = inbox(location), Inbox(location, "other", AckType.ACCEPT)
-    two.open()
+    one, two = inbox(location), inbox(location, "refunds")
     Outbox(location).put({ORDERS: [[0, 0, 1, 0]], TopicPartition("refunds", 2): [[7, 8, 3, 0]]})
     assert one.take(TOPICS) == {KEY: [Decision(0, 0, 1)]}
     assert one.take(TOPICS) == {}
@@ -69,7 +70,7 @@ def test_two_sources_in_one_folder_take_their_own_topics(location: str) -> None:
 
 
 def test_a_query_that_begins_anew_is_not_led_by_an_earlier_one(location: str) -> None:
-    inbox(location)
+    inbox(location).close()
     Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
     source = inbox(location)
     source.discard(["orders"])
@@ -79,6 +80,30 @@ def test_a_query_that_begins_anew_is_not_led_by_an_earlier_one(location: str) ->
 def test_a_folder_that_no_source_reads(location: str) -> None:
     with pytest.raises(ConfigError, match=r"no kafka-share source reads ackLocation"):
         Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+
+
+def test_answers_about_a_topic_that_nobody_reads_are_refused(location: str) -> None:
+    inbox(location)
+    with pytest.raises(ConfigError, match=r"topic 'ordres', and no source reads it .* only orders"):
+        Outbox(location).put({TopicPartition("ordres", 0): [[0, 0, 1, 0]]})
+    assert files(location) == []
+
+
+def test_files_that_nobody_will_ever_read_are_named_and_go_one_batch_later(
+    location: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = inbox(location)
+    Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+    [name] = files(location)
+    stray = Path(location) / name.replace("0001", "0002")
+    stray.write_text((Path(location) / name).read_text().replace("orders", "ordres"))
+    torn = Path(location) / name.replace("0001", "0003")
+    torn.write_text("{")
+    assert source.take(TOPICS) == {KEY: [Decision(0, 0, 1)]}
+    assert f"{stray} answers for ordres, which nobody reads here" in caplog.text
+    assert f"{torn} cannot be read" in caplog.text
+    assert source.take(TOPICS) == {}
+    assert files(location) == []
 
 
 def test_a_torn_file_has_no_effect_and_does_not_stop_the_query(location: str) -> None:
@@ -117,4 +142,4 @@ def test_locations_that_cannot_be(given: str, sentence: str) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be used"):
-        Inbox(str(tmp_path / "file" / "acks"), "group", AckType.RELEASE).open()
+        inbox(str(tmp_path / "file" / "acks"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.ledger import Decision, Ledger
+from sharegroup.spark.ledger import RANGES_MAX, Decision, Ledger
 from sharegroup.spark.offsets import Acquired, BatchOffset, Done
 from sharegroup.spark.ranges import size
 from tests.spark.test_ranges import bounds, disjoint, numbers
@@ -201,3 +201,14 @@ def test_it_counts_what_was_decided_and_what_was_not() -> None:
     seen = ledger.statistics()
     assert (seen.accepted, seen.rejected, seen.released) == (3, 2, 2)
     assert (seen.undecided, seen.unmatched, seen.held) == (3, 21, 3)
+
+
+def test_a_batch_of_scattered_records_is_bounded_by_its_ranges() -> None:
+    ledger = Ledger()
+    for number in range(2):
+        ranges = [Acquired(n, n, 1) for n in range(0, 2 * RANGES_MAX, 2)]
+        ledger.acquired(TopicIdPartition(UUID(int=1), number), ranges)
+    taken = ledger.take(10 * RANGES_MAX, None)
+    assert sum(map(len, taken.values())) == RANGES_MAX
+    assert ledger.ready_count(None) == RANGES_MAX
+    ledger.check_invariants()

@@ -117,6 +117,10 @@ def test_what_is_missing_is_spelt_out(missing: str) -> None:
         ("minPartitions", "99999999999", "write a whole number from 1 to 2147483647"),
         ("includeHeaders", "yes", "write true or false"),
         ("kafka.bootstrap.servers", "localhost:port", "write host:port"),
+        ("kafka.bootstrap.servers", "kafka", "which has no port: write kafka:9092"),
+        ("kafka.bootstrap.servers", "kafka:1,other", "which has no port: write other:9092"),
+        ("kafka.bootstrap.servers", "::1", r"which has no port: write \[::1\]:9092"),
+        ("kafka.bootstrap.servers", "[::1]", r"which has no port: write \[::1\]:9092"),
         ("kafka.bootstrap.servers", " ", "write host:port"),
         ("subscribe", " , ", "write a topic"),
         ("kafka.group.id", " ", "is empty"),
@@ -124,7 +128,7 @@ def test_what_is_missing_is_spelt_out(missing: str) -> None:
         ("brokerOutageTimeout", "-1", "write milliseconds, or a time such as 30s or 5m"),
         ("isolationLevel", "serializable", "write read_uncommitted or read_committed"),
         ("onLostLocks", "", "write process or drop or fail"),
-        ("ackMode", "auto", "write implicit or explicit"),
+        ("ackMode", "auto", "write implicit or explicit or claim"),
     ],
 )
 def test_a_value_that_cannot_be(name: str, value: str, sentence: str) -> None:
@@ -143,6 +147,15 @@ def test_a_value_that_cannot_be(name: str, value: str, sentence: str) -> None:
         ("kafka.isolation.level", "use isolationLevel"),
         ("subscrbe", "did you mean subscribe"),
         ("maxoffsetpertrigger", "did you mean maxOffsetsPerTrigger"),
+        ("kafka.grup.id", "did you mean kafka.group.id"),
+        ("kafka.groupid", "did you mean kafka.group.id"),
+        ("kafka.servers", "did you mean kafka.bootstrap.servers"),
+        ("kafka.max.poll.record", "did you mean kafka.max.poll.records.*use maxOffsetsPerTrigger"),
+        ("kafka.security.protocl", "did you mean kafka.security.protocol.*PLAINTEXT"),
+        (
+            "kafka.zebra",
+            "options are kafka.bootstrap.servers, kafka.group.id, (kafka[.a-z]*,? ?)*$",
+        ),
         ("zebra", "options are kafka.bootstrap.servers"),
     ],
 )
@@ -172,6 +185,12 @@ def test_the_group_has_two_names_but_one_value() -> None:
         ({"ackMode": "implicit", "ackLocation": "/mnt/acks"}, "leave one of the two out"),
         ({"defaultAck": "accept"}, "add ackLocation"),
         ({"ackLocation": "/folder", "onLostLocks": "drop"}, "write process or fail"),
+        ({"ackMode": "claim"}, "claimLocation is missing"),
+        ({"ackMode": "implicit", "claimLocation": "/claims"}, "leave one of the two out"),
+        ({"ackLocation": "/acks", "claimLocation": "/claims"}, "leave one of the two out"),
+        ({"claimLocation": "/claims", "defaultAck": "accept"}, "defaultAck goes with"),
+        ({"claimLocation": "/claims", "onLostLocks": "drop"}, "does not go with ackMode claim"),
+        ({"claimLocation": "claims"}, "write an absolute path"),
     ],
 )
 def test_options_that_do_not_go_together(given: dict[str, str | None], sentence: str) -> None:
@@ -182,6 +201,7 @@ def test_options_that_do_not_go_together(given: dict[str, str | None], sentence:
 
 def test_a_folder_for_answers_means_that_answers_are_given() -> None:
     assert parse_options({**GOOD, "ackLocation": "/mnt/acks"}).ack_mode == "explicit"
+    assert parse_options({**GOOD, "claimLocation": "/mnt/claims"}).ack_mode == "claim"
 
 
 def test_a_pattern_takes_the_place_of_topics() -> None:

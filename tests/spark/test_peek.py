@@ -69,7 +69,7 @@ def queue(server: RunningServer, name: str) -> str:
         control.begin_group_at(name, "earliest")
     with sync.Producer(server.bootstrap) as producer:
         for number in range(10):
-            producer.send(name, b"%d" % number, partition=0, headers=[("n", b"%d" % number)])
+            producer.enqueue(name, b"%d" % number, partition=0, headers=[("n", b"%d" % number)])
     return name
 
 
@@ -198,3 +198,10 @@ def test_options_that_cannot_be(more: dict[str, str], said: str) -> None:
 def test_a_stream_takes_no_states() -> None:
     source = KafkaShareDataSource(without(OPTIONS, "states"))
     assert "state" not in [name for name, _ in fields_of(source.schema())]
+
+
+def test_a_task_without_a_partition_has_no_rows() -> None:
+    """Spark makes one when there is nothing to see."""
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.group.id": "g", "states": "all"}
+    reader = PeekReader({**given, "subscribe": "t"}, [("state", "string"), ("offset", "bigint")])
+    assert list(reader.read(None)) == []  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ import pytest
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.offsets import Acquired, BatchOffset, Done, to_json
+from sharegroup.spark.offsets import Acquired, BatchOffset, ClaimPosition, Done, to_json
 from sharegroup.spark.report.checkpoint import Checkpoint, read_checkpoint
 from sharegroup.spark.report.findings import findings, since
 from sharegroup.spark.report.queue import Queue
@@ -114,6 +115,16 @@ def test_a_batch_that_is_not_finished(tmp_path: Path) -> None:
     assert rows(found.batches)[0][1:] == ("▁█", "1,025", "2,000", "2,000")
 
 
+def test_claimed_records_have_no_locks(tmp_path: Path) -> None:
+    batches = [
+        replace(offset(number, 2_000), claims=ClaimPosition("folder", number, 0))
+        for number in range(1, 6)
+    ]
+    found = read_checkpoint(written(tmp_path, batches, unfinished=1))
+    (sentence,) = told(found, 12 * 60)  # nor do locks bound the batches
+    assert "batch 4 has 2,000 claimed records since 12 min and is not finished" in sentence
+
+
 def test_a_query_at_rest_has_nothing_to_tell(tmp_path: Path) -> None:
     found = read_checkpoint(written(tmp_path, [offset(1), offset(2), offset(3, 7)]))
     assert told(found, 5) == []
@@ -201,7 +212,7 @@ def test_what_is_no_checkpoint_of_ours(tmp_path: Path) -> None:
     (other / "offsets" / "0").write_text("")
     with pytest.raises(ConfigError, match=r"nothing in .* can be read: offsets/0 is incomplete"):
         read_checkpoint(other)
-    (other / "offsets" / "0").write_text(HEAD + '{"v": 2, "e": 1}')
+    (other / "offsets" / "0").write_text(HEAD + '{"v": 3, "e": 1}')
     with pytest.raises(ConfigError, match="the version of sharegroup that wrote it"):
         read_checkpoint(other)
 

@@ -5,6 +5,7 @@ On our broker; ``test_sink`` writes results to Apache Kafka as well.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def test_a_row_may_be_answered_without_a_result(
     server: RunningServer, topic: str, tmp_path: Path
 ) -> None:
     location = str(tmp_path)
-    Inbox(location, "group", AckType.RELEASE).open()
+    asyncio.run(Inbox(location, "group", AckType.RELEASE).open(["orders"]))
     sink = writer(server, ANSWERED, ackLocation=location)
     rows = batch(
         ANSWERED,
@@ -99,6 +100,16 @@ def test_a_row_that_names_no_topic(server: RunningServer, topic: str) -> None:
     rows = batch(PLAIN, (topic, 2, "k", b"v"), (None, 0, None, None))
     with pytest.raises(ResultError, match="topic is null in some rows"):
         writer(server, PLAIN).write(iter([rows]))
+
+
+def test_a_topic_that_is_not_there_is_only_created_when_asked(
+    server: RunningServer, name: str
+) -> None:
+    rows = batch(PLAIN, (name, 0, None, b"v"))
+    with pytest.raises(ResultError, match=f"there is no topic '{name}'.*createTopics"):
+        writer(server, PLAIN).write(iter([rows]))
+    writer(server, PLAIN, createTopics="true").write(iter([rows]))
+    assert [record.value for record in records_of(server, name, 1)] == [b"v"]
 
 
 def test_answers_that_no_source_would_follow(server: RunningServer, tmp_path: Path) -> None:

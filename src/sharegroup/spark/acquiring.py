@@ -15,6 +15,7 @@ from sharegroup.client.node_session import FetchedPartition, Lease
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.claiming import Claimer
 from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.locks import LOCK_MS_DEFAULT, LockKeeper
 from sharegroup.spark.offsets import Acquired, Done
@@ -36,7 +37,8 @@ RETRY_SECONDS: Final = 0.2
 COLLECT_SECONDS: Final = 5.0
 """A batch is closed after this time even though more could be acquired."""
 FEW_RECORDS: Final = 500
-"""A request that brings fewer has brought all there was: asking again would only cost time."""
+"""A request that brings fewer has brought all there was: asking again would only cost time. In
+claim mode that may also be the group's locks."""
 
 Targets = dict[TopicIdPartition, int]
 
@@ -46,6 +48,7 @@ class Acquirer:
 
     Attributes:
         targets: end offset per partition, beyond which this run reads nothing; None: no end.
+        few: a request that brings fewer records has brought all there was.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Acquirer:
         member: ShareMember,
         ledger: Ledger,
         settling: Settling,
+        claimer: Claimer | None,
         locks: LockKeeper,
         subscription: Subscription,
         outage: Outage,
@@ -60,9 +64,11 @@ class Acquirer:
         options: ShareOptions,
     ) -> None:
         self.targets: Targets | None = None
+        self.few = FEW_RECORDS
         self._member = member
         self._ledger = ledger
         self._settling = settling
+        self._claimer = claimer
         self._locks = locks
         self._subscription = subscription
         self._outage = outage
@@ -108,7 +114,8 @@ class Acquirer:
             self._forget_lost_locks()
             most = min(limit or self.most_records(), self.most_records())
             ready = self.ready
-            if ready >= most or (ready and loop.time() - started > COLLECT_SECONDS):
+            late = loop.time() - started > COLLECT_SECONDS and not self._takes_its_time(limit)
+            if ready >= most or (ready and late):
                 return most
             async with self._turn:
                 came = await self.fetch(most - ready, 0 if ready else wait_ms)
@@ -116,7 +123,7 @@ class Acquirer:
                 last_came = loop.time()
             if not came:
                 self._outage.check()
-            if self.targets is None and came < FEW_RECORDS and self.ready:
+            if self.targets is None and came < self.few and self.ready:
                 return most
             if not came and (ready or await is_over(loop.time() - last_came)):
                 return most
@@ -139,7 +146,13 @@ class Acquirer:
             self._locks.start()
         if any(again.values()):
             await self._settling.acknowledge(again)
+        if self._claimer is not None:
+            await self._claimer.claim(self.targets)
         return self.ready - before
+
+    def _takes_its_time(self, limit: int | None) -> bool:
+        """A batch is as large as it was asked for: claimed records have no locks that run out."""
+        return self._claimer is not None and (limit is not None or self.targets is not None)
 
     async def _fetched(self, count: int, wait_ms: int) -> list[FetchedPartition]:
         """A fetch. Apache Kafka answers one with UNKNOWN_SERVER_ERROR when a topic in it is being

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from sharegroup.spark.offsets import BatchOffset
-from sharegroup.spark.options import ShareOptions
+from sharegroup.spark.options import CLAIM, ShareOptions
 from sharegroup.spark.ranges import size
 
 log = logging.getLogger("sharegroup.spark")
@@ -31,17 +31,25 @@ class Advice:
                 lock_ms / 1000,
             )
 
-    def locks(self, batch: BatchOffset, limit: int, locks_per_partition: int | None) -> None:
-        """A batch was made of at most ``limit`` records; so many of one partition may be held."""
-        if locks_per_partition is None or batch.records >= limit:
+    def locks(self, batch: BatchOffset, limit: int | None, locks_per_partition: int | None) -> None:
+        """A batch was made of at most ``limit`` records (None: of all there are); so many of one
+        partition may be held."""
+        if locks_per_partition is None or self._options.ack_mode == CLAIM:
+            return
+        if limit is not None and batch.records >= limit:
             return
         if any(size(ranges) >= locks_per_partition for ranges in batch.ranges.values()):
             self._say(
                 "locks",
-                "a batch is smaller than maxOffsetsPerTrigger because the group %s may hold %d "
-                "records of a partition at once: raise its share.partition.max.record.locks "
-                "(recordLocksPerPartition for a new group), or add partitions",
+                "a batch has %d records and not %s because the group %s may hold %d records of a "
+                "partition at once, so a partition gives no more than %d records in the time of a "
+                "batch: raise the group's share.partition.max.record.locks "
+                "(recordLocksPerPartition for a new group), add partitions, or use ackMode claim, "
+                "see docs/spark.md#how-fast-it-can-be",
+                batch.records,
+                "all that wait" if limit is None else f"the {limit} of maxOffsetsPerTrigger",
                 self._options.group_id,
+                locks_per_partition,
                 locks_per_partition,
             )
 

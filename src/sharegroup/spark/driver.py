@@ -22,14 +22,15 @@ from sharegroup.client.cluster import Cluster
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.acquiring import Targets
+from sharegroup.spark.acquiring import FEW_RECORDS, Targets
 from sharegroup.spark.advice import Advice
-from sharegroup.spark.available_now import is_read
+from sharegroup.spark.available_now import AvailableNow
+from sharegroup.spark.claiming import make_claims, make_ledger, open_claims
 from sharegroup.spark.commit_watch import CommitWatch
 from sharegroup.spark.group import GroupView
-from sharegroup.spark.handover import make_inbox
+from sharegroup.spark.handover import Inbox, make_inbox
 from sharegroup.spark.lag import Lag
-from sharegroup.spark.ledger import Ledger
+from sharegroup.spark.ledger import Decided
 from sharegroup.spark.lost_locks import still_wanted
 from sharegroup.spark.occasional import Occasional
 from sharegroup.spark.offsets import BatchOffset
@@ -38,6 +39,7 @@ from sharegroup.spark.progress import Progress
 from sharegroup.spark.ranges import size
 from sharegroup.spark.seat import Seat, join, make_seat, reach
 from sharegroup.spark.subscription import Subscription
+from sharegroup.spark.unanswered import check_answered
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -59,16 +61,20 @@ class ShareDriver:
         )
         self._group = GroupView(self._cluster, options)
         self._subscription = Subscription(self._cluster, options)
-        self._ledger = Ledger()
+        self._ledger = make_ledger(options)
         self._inbox = make_inbox(options)
+        self._claims = make_claims(options)
         self._seat: Seat | None = None
         self._progress: Progress | None = None
         self._advice = Advice(options)
         self._current = BatchOffset()  # the newest offset that Spark has
         self._replayed = BatchOffset(), BatchOffset()  # of another process; what is wanted of it
         self._settled = self._inherited = 0
+        self._silent: tuple[BatchOffset, Decided] | None = None  # a batch without any answer
+        self._untold = False  # a run that ends has settled a batch, and no progress shows it
         self._given_at = 0.0
         self._targets: Targets | None = None
+        self._run: AvailableNow | None = None
         self._locks_per_partition: int | None = None
         self._watch = CommitWatch(
             self._inbox, lambda: self._subscription.names, self._settle_committed
@@ -101,9 +107,17 @@ class ShareDriver:
         """Settle everything up to ``start``, then acquire the next batch.
 
         Returns:
-            ``start`` itself when there is nothing to read now.
+            ``start`` itself when there is nothing to read now. A run with an end
+            (Trigger.AvailableNow) ends with a batch without records, whose progress shows that the
+            ones before are settled.
+
+        Raises:
+            Unanswered: no record of the batch before has an answer.
+            FolderTaken: another query has ``ackLocation``.
         """
         now = asyncio.get_running_loop().time
+        if self._inbox is not None and start.sequence == 0:
+            return await self._opening(self._inbox)
         await self._join(start)
         seat = self._joined()
         seat.prefetcher.end()
@@ -113,11 +127,18 @@ class ShareDriver:
             self._advice.batch_time(began - self._given_at, seat.member.lock_timeout_ms)
         async with self._turn:
             await self._settle(start)
+        if self._silent is not None:
+            batch, decided = self._silent
+            leaders = self.leaders(tuple(batch.ranges))
+            await asyncio.to_thread(check_answered, batch, decided, leaders, self._options)
+            self._silent = None
         settled = now()
         most = await seat.acquirer.collect(limit, self._is_over)
         self._given_at = now()
+        if self._untold and not self._ledger.ready_count(self._targets):
+            await self._lag.now()
         after = self._offset_after(start, most, self._given_at - settled, settled - began)
-        if after is not start:
+        if after is not start and after.ranges:
             self._given(start, after, limit)
         self._lag.refresh()
         self._topics.ask()
@@ -134,8 +155,8 @@ class ShareDriver:
             LostLocks: the group has finished some of it meanwhile (``onLostLocks`` fail).
         """
         await self.connect()
-        if self._inbox is not None:
-            self._inbox.open()  # before the sink of the batch looks for it
+        if self._inbox is not None:  # before the sink of the batch looks for it
+            await self._inbox.open({*self._subscription.names, *end.topics.values()})
         async with self._turn:
             if end.sequence > self._current.sequence:
                 if end.group_id == self._options.group_id:
@@ -161,9 +182,15 @@ class ShareDriver:
         """
         for background in (self._lag, self._topics, self._configs):
             background.stop()
-        if self._seat is not None:
-            await self._leave(self._seat)
-        await self._cluster.close()
+        try:
+            if self._seat is not None:
+                await self._leave(self._seat)
+            await self._cluster.close()
+        finally:
+            if self._inbox is not None:
+                self._inbox.close()
+            if self._claims is not None:
+                self._claims.close()
 
     def leaders(self, partitions: Sequence[TopicIdPartition]) -> dict[TopicIdPartition, Address]:
         """Where the leaders of these partitions are, as far as it is known."""
@@ -179,11 +206,24 @@ class ShareDriver:
 
     # --- joining and leaving ----------------------------------------------------------------------
 
+    async def _opening(self, inbox: Inbox) -> BatchOffset:
+        """The first batch of a query in explicit mode has no records: what is wrong with its sink
+        shows before any are acquired."""
+        await self.connect()
+        await inbox.open(self._subscription.names)
+        inbox.discard(self._subscription.names)
+        self._current = BatchOffset(sequence=1, group_id=self._options.group_id)
+        return self._current
+
     async def _join(self, start: BatchOffset) -> None:
+        if self._progress is None:
+            await self.connect()
+        if self._inbox is not None:
+            await self._inbox.open(self._subscription.names)
         if self._progress is not None:
             return
-        await self.connect()
         known = self._current if self._current.sequence else start
+        await open_claims(self._claims, self._ledger, known)
         member_id = known.member_id if known.group_id == self._options.group_id else None
         self._seat = make_seat(
             self._cluster,
@@ -193,13 +233,14 @@ class ShareDriver:
             self._options,
             member_id or None,
             self._inbox,
+            self._claims,
         )
-        if self._inbox is not None:
-            self._inbox.open()
-            if known.sequence == 0:
-                self._inbox.discard(self._subscription.names)
         self._seat.acquirer.targets = self._targets
-        await join(self._seat, self._group, self._subscription, known.sequence == 0)
+        await join(self._seat, self._group, self._subscription, not known.member_id)
+        if self._claims is not None:
+            await self._look_at_configs()
+            few = self._locks_per_partition or FEW_RECORDS
+            self._seat.acquirer.few = min(FEW_RECORDS, few)
         self._progress = Progress(self._ledger.statistics, self._seat.locks, self._lag)
 
     async def _leave(self, seat: Seat) -> None:
@@ -209,7 +250,9 @@ class ShareDriver:
         seat.prefetcher.stop()
         seat.locks.stop()
         seat.holds.stop()
-        in_progress = self._ledger.statistics().in_batch > 0
+        in_progress = self._claims is None and self._ledger.statistics().in_batch > 0
+        if seat.claimer is not None:
+            await seat.claimer.finish()
         for partition, ranges in self._ledger.spare().items():
             for first, last in ranges:
                 member.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
@@ -240,13 +283,27 @@ class ShareDriver:
         elif finished.sequence < self._current.sequence:
             self._ledger.take_back()  # Spark asks again from an older offset: it lost the newer one
             self._current = finished
-        if finished.sequence <= self._settled:
+        if finished.sequence <= self._settled or not finished.ranges:
             return
         self._settled = finished.sequence
         seat = self._joined()
         inherited = finished.sequence == self._inherited
-        await seat.settling.finish(self._subscription.topics, inherited=inherited)
+        decided = await seat.settling.finish(self._subscription.topics, inherited=inherited)
+        if decided is not None:
+            self._without_answers(finished, decided, inherited=inherited)
+        if seat.claimer is not None:
+            await seat.claimer.settled(finished)
         seat.holds.look()
+
+    def _without_answers(self, batch: BatchOffset, decided: Decided, *, inherited: bool) -> None:
+        """No record of the batch has an answer: Spark's next call fails, unless that is meant. A
+        batch of an earlier run does not fail this one, whose program may be right by now."""
+        if self._options.default_ack is not None:
+            return
+        if inherited:
+            log.warning("no record of the last batch of the run before has an answer: released")
+        else:
+            self._silent = batch, decided
 
     async def _settle_committed(self, sequence: int) -> None:
         """Spark has committed this batch, and has not said so yet. It may have said so while we
@@ -261,18 +318,21 @@ class ShareDriver:
         """Nothing is ready and a fetch brought nothing: whether to tell Spark so."""
         if self._targets is None:
             return True
-        member = self._joined().member
+        if self._run is None:
+            member = self._joined().member
+            self._run = AvailableNow(self._targets, member, self._group, self._subscription)
         held = {partition: size(ranges) for partition, ranges in self._ledger.held().items()}
-        return await is_read(self._targets, held, idle_s, member, self._group, self._subscription)
+        return await self._run.is_read(held, idle_s)
 
     def _offset_after(
         self, start: BatchOffset, most: int, took_s: float, settle_s: float
     ) -> BatchOffset:
         ranges = self._ledger.take(most, self._targets)
-        if not ranges or self._progress is None:
+        if self._progress is None or not (ranges or self._untold):
             return start
+        self._untold = self._targets is not None and bool(ranges)
         done = self._ledger.done()
-        names = self._subscription.topics
+        names = {**self._ledger.topics, **self._subscription.topics}
         ids = {partition.topic_id for partition in (*ranges, *done)}
         self._current = BatchOffset(
             sequence=start.sequence + 1,
@@ -281,6 +341,7 @@ class ShareDriver:
             topics={i: names[i] for i in ids if i in names},
             ranges=ranges,
             done=done,
+            claims=self._ledger.position,
             numbers=self._progress.numbers(took_s, settle_s),
         )
         return self._current
@@ -294,11 +355,12 @@ class ShareDriver:
         """
         self._watch.begin(batch.sequence)
         seat = self._joined()
-        if self._options.prefetch and seat.locks.possible and self._settled:
+        lasting = seat.locks.possible or seat.claimer is not None
+        if self._options.prefetch and lasting and self._settled:
             seat.prefetcher.begin(limit)
         if start.sequence:
             self._advice.superseded(start.sequence)
-        if limit is not None and batch.records < limit:
+        if limit is None or batch.records < limit:
             self._configs.ask()
             self._advice.locks(batch, limit, self._locks_per_partition)
 

@@ -33,6 +33,7 @@ from sharegroup.model.errors import (
 )
 from sharegroup.records.batches import end_offset
 from sharegroup.spark.blocking import BlockingConnection
+from sharegroup.spark.options import ShareOptions
 from sharegroup.spark.planning import Slice
 from sharegroup.wire import apis
 from sharegroup.wire.messages.fetch import (
@@ -87,6 +88,17 @@ class FetchSettings:
     poll_timeout_ms: int
     """How long the broker may give nothing before the task fails."""
     fail_on_data_loss: bool
+
+
+def fetch_settings(options: ShareOptions) -> FetchSettings:
+    """How the tasks of a stream with these options read."""
+    return FetchSettings(
+        bootstrap_servers=options.bootstrap_servers,
+        client_id=options.client_id,
+        request_timeout_ms=options.request_timeout_ms,
+        poll_timeout_ms=options.executor_poll_timeout_ms or options.broker_outage_timeout_ms,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
 
 
 class SliceReader:

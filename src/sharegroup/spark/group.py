@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.client.admin import Admin
 from sharegroup.client.cluster import Cluster
-from sharegroup.client.descriptions import OffsetSpec, PartitionRecords, ShareGroupOffset
+from sharegroup.client.descriptions import (
+    MemberDescription,
+    OffsetSpec,
+    PartitionRecords,
+    ShareGroupOffset,
+)
 from sharegroup.model.errors import (
     ConfigError,
     GroupAuthorizationFailed,
     GroupIdNotFound,
     InvalidConfig,
-    KafkaError,
     NonEmptyGroup,
 )
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
@@ -23,16 +27,12 @@ from sharegroup.spark.options import ShareOptions
 
 log = logging.getLogger("sharegroup.spark")
 
-START_SECONDS: Final = 60.0
-"""How long Apache Kafka may take to give the first records of a partition that is new to the group;
-it makes a topic and loads states meanwhile."""
-LATEST_START_SECONDS: Final = 2.0
-"""The same where the group begins at the end, so that none will come; it gets a position only with
-the first record."""
-LOCK_MARGIN_SECONDS: Final = 2.0
 WIDE_WINDOW_FEATURE: Final = "share.wide.window"
 """Our broker lets a group have a lock limit beyond the bounds of Kafka's."""
 ISOLATION_CONFIG: Final = "share.isolation.level"
+SESSION_CONFIG: Final = "share.session.timeout.ms"
+SESSION_MS_DEFAULT: Final = 45_000
+"""Kafka's group.share.session.timeout.ms."""
 READ_COMMITTED: Final = "read_committed"
 LOCKS_CONFIG: Final = "share.partition.max.record.locks"
 WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
@@ -40,6 +40,14 @@ WIDE_LOCKS: Final = 1_000_000
 """Locks per partition on such a broker: they bound a batch, and a batch's overhead is fixed."""
 
 Offsets = dict[TopicIdPartition, int]
+
+
+class Left(NamedTuple):
+    """Records of a partition that the group has not finished."""
+
+    records: int
+    begun: bool
+    """The group has a position there."""
 
 
 class GroupView:
@@ -51,6 +59,7 @@ class GroupView:
         self._options = options
         self._admin = Admin(cluster=cluster, request_timeout_ms=options.request_timeout_ms)
         self._latest: bool | None = None
+        self._session_timeout_s: float | None = None
 
     async def prepare(self, topics: Collection[str], *, is_new_query: bool) -> None:
         """Give a group that has no position yet the configs and the position that the options ask
@@ -175,45 +184,85 @@ class GroupView:
         level = settings.get(ISOLATION_CONFIG)
         return level is not None and level.value == READ_COMMITTED
 
-    async def is_drained(
+    async def left(
         self,
         topics: Mapping[UUID, str],
         targets: Offsets,
         held: Mapping[TopicIdPartition, int],
-        idle_s: float,
-        lock_s: float,
-    ) -> bool:
-        """Whether nothing before ``targets`` will come any more, after ``idle_s`` without records.
+    ) -> dict[TopicIdPartition, Left]:
+        """How many records before ``targets`` the group has not finished, in all partitions where
+        there are some, whoever has them.
 
-        Records that another member holds, or that a killed one held, may still come back until one
-        lock duration has passed. What we hold ourselves is not waited for.
+        Args:
+            held: records that we keep for later ourselves; they do not count.
+
+        Where the group has not begun, and on Apache Kafka before 4.2, which knows no lag, all
+        records count that it has not passed.
+
+        Raises:
+            KafkaError: the brokers cannot be asked.
         """
-        try:
-            progress = await self._offsets()
-            partitions = await self._partitions(topics)
-            ends = await self._admin.list_offsets(partitions.values())
-            start_s = LATEST_START_SECONDS if await self._begins_at_latest() else START_SECONDS
-        except KafkaError as error:
-            log.info("whether all is read is not known yet: %s", error)
-            return idle_s > max(START_SECONDS, lock_s + LOCK_MARGIN_SECONDS)
+        progress = await self._offsets()
+        partitions = await self._partitions(topics)
+        ends = await self._admin.list_offsets(partitions.values())
+        left: dict[TopicIdPartition, Left] = {}
+        new: dict[TopicIdPartition, TopicPartition] = {}
         for key, target in targets.items():
             partition = partitions.get(key)
             if partition is None:  # its topic was deleted
                 continue
             state = progress.get(partition)
-            if state is None or state.start_offset is None:
-                if idle_s <= start_s:
-                    return False
+            start = None if state is None else state.start_offset
+            if state is not None and start is None:
+                start = state.begins_at  # nothing is answered: whoever holds it may be dead
+            if state is None or start is None:
+                new[key] = partition
                 continue
             # Apache Kafka stores the start offset one write late; its lag is right at once.
             beyond = max(0, ends[partition].offset - target) + held.get(key, 0)
-            behind = state.start_offset < target and (state.lag is None or state.lag > beyond)
-            if behind and idle_s <= lock_s + LOCK_MARGIN_SECONDS:
-                return False
-        return True
+            behind = target - start
+            if state.lag is not None:
+                behind = min(behind, state.lag - beyond)
+            if behind > 0:
+                left[key] = Left(behind, begun=True)
+        first = await self._admin.list_offsets(new.values(), OffsetSpec.EARLIEST) if new else {}
+        for key, partition in new.items():
+            if targets[key] > first[partition].offset:
+                left[key] = Left(targets[key] - first[partition].offset, begun=False)
+        return left
 
-    async def _begins_at_latest(self) -> bool:
-        """What lies in a partition that is new to the group is not for it."""
+    async def owners(self) -> dict[TopicPartition, list[MemberDescription]]:
+        """The members that each partition is given to.
+
+        Raises:
+            KafkaError: the coordinator cannot be asked.
+        """
+        group = (await self._admin.describe_share_groups([self._group_id]))[self._group_id]
+        owners: dict[TopicPartition, list[MemberDescription]] = {}
+        for member in group.members:
+            for partition in member.assignment:
+                owners.setdefault(partition, []).append(member)
+        return owners
+
+    async def session_timeout_s(self) -> float:
+        """After this time without a heartbeat a member loses its partitions.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        if self._session_timeout_s is None:
+            settings = await self._admin.describe_configs("group", self._group_id)
+            found = settings.get(SESSION_CONFIG)
+            known = found is not None and found.value
+            self._session_timeout_s = int(known or SESSION_MS_DEFAULT) / 1000
+        return self._session_timeout_s
+
+    async def begins_at_latest(self) -> bool:
+        """What lies in a partition that is new to the group is not for it.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
         if self._latest is None:
             settings = await self._admin.describe_configs("group", self._group_id)
             reset = settings.get("share.auto.offset.reset")

@@ -4,7 +4,8 @@ The two run in different processes, and either may be killed. The sink writes a 
 commits its batch; the source reads it when it settles that batch, in whatever process it lives by
 then. The folder holds::
 
-    source-<id>.json                 a source settles from here: its group
+    reader-<topic>.lock              a source reads the answers about this topic: see folder_lock
+    reader-<topic>.query             whose sink answers
     decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
                                       {partition: [[first, last, type, delay_ms], …]}}
 
@@ -14,12 +15,12 @@ batch; null where that is not known.
 A decision belongs to a batch by its content, not by a number: batch ids of Spark shift against the
 source's, and a batch that runs again writes again. Of one record the file with the highest number
 counts. A file goes when a *later* batch is settled: until then a restart settles its batch anew,
-and must find the same decisions. Files of other topics are left alone, they are another source's.
+and must find the same decisions. Files about topics that another source reads are left alone; those
+that nobody reads, or that cannot be read, go by the same rule, and a warning names them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -33,6 +34,14 @@ from uuid import UUID
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.spark.folder_lock import (
+    FolderLock,
+    FolderTaken,
+    Writer,
+    answer_for,
+    reader_of,
+    topics_read,
+)
 from sharegroup.spark.ledger import Decision
 from sharegroup.spark.ranges import without
 
@@ -81,29 +90,49 @@ class Outbox:
     def __init__(self, location: str) -> None:
         self._folder = Path(location)
 
-    def put(self, decisions: Table, commit: str | None = None) -> None:
+    def put(
+        self, decisions: Table, commit: str | None = None, writer: Writer | None = None
+    ) -> None:
         """Make these decisions durable; the source has them from now on.
 
         Args:
             commit: the file that Spark writes when the batch is committed.
+            writer: the query; None: it is not known here.
 
         Raises:
-            ConfigError: no source reads this folder, so that nobody would ever follow them.
+            ConfigError: no source reads one of the topics through this folder, so that nobody would
+                ever follow the decisions about it.
+            FolderTaken: another query answers for these records.
         """
-        if not any(self._folder.glob("source-*.json")):
-            raise ConfigError(
-                f"no kafka-share source reads ackLocation {self._folder}: give the same folder to "
-                "spark.readStream and to the sink"
-            )
-        number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
         topics: dict[str, dict[str, Any]] = {}
         for (topic, partition), rows in decisions.items():
             topics.setdefault(topic, {})[str(partition)] = [list(row) for row in rows]
+        for topic in topics:
+            self._check(topic, writer)
+        number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
         for topic, partitions in topics.items():
             name = f"decisions-{number:012d}-{secrets.token_hex(4)}.json"
             content = {"v": VERSION, "topic": topic, "commit": commit, "partitions": partitions}
             _write(self._folder / name, content)
         _sync(self._folder)
+
+    def _check(self, topic: str, writer: Writer | None) -> None:
+        reader = reader_of(self._folder, topic)
+        if reader is not None:
+            if writer is not None:
+                answer_for(self._folder, reader, writer)
+            return
+        known = sorted(topics_read(self._folder))
+        if not known:
+            raise ConfigError(
+                f"no kafka-share source reads ackLocation {self._folder}: give the same folder to "
+                "spark.readStream and to the sink"
+            )
+        raise ConfigError(
+            f"answers were given for the topic {topic!r}, and no source reads it through "
+            f"ackLocation {self._folder}, only {', '.join(known)}: pass on the column topic as the "
+            "source gave it"
+        )
 
 
 class Inbox:
@@ -118,31 +147,38 @@ class Inbox:
     def __init__(self, location: str, group_id: str, default: AckType) -> None:
         self.default = default
         self._folder = Path(location)
-        self._group_id = group_id
+        self._lock = FolderLock(self._folder, group_id)
         self._opened = False
         self._settled: set[Path] = set()
         self._commits: dict[Path, tuple[str, Path | None]] = {}
 
-    def open(self) -> None:
-        """Say that this source reads the folder; a second call does nothing.
+    async def open(self, topics: Collection[str]) -> None:
+        """Read the answers about these topics from now on; a second call looks for new topics, and
+        whether the folder is still ours.
 
         Raises:
+            FolderTaken: another query reads one of them here.
             ConfigError: the folder cannot be made or written.
         """
-        if self._opened:
+        self._lock.check()
+        if self._opened and self._lock.holds(topics):
             return
-        mark = hashlib.sha256(self._group_id.encode()).hexdigest()[:12]
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write(self._folder / f"source-{mark}.json", {"v": VERSION, "group": self._group_id})
+            await self._lock.take(topics)
             _sync(self._folder)
         except OSError as error:
             raise ConfigError(
                 f"ackLocation {self._folder} cannot be used: {error}; write a folder that the "
                 "driver may write to"
             ) from error
-        self.begin()
-        self._opened = True
+        if not self._opened:
+            self.begin()
+            self._opened = True
+
+    def close(self) -> None:
+        """Read no more; another query may have the folder."""
+        self._lock.release()
 
     def begin(self) -> None:
         """A batch begins: what lies here now is of earlier ones, see :meth:`committed`."""
@@ -150,7 +186,8 @@ class Inbox:
 
     def discard(self, topics: Iterable[str]) -> None:
         """A query begins from nothing: what lies here of an earlier one is void."""
-        for path, content in self._contents(set(topics)).items():
+        contents = {path: _content(path) for path in _files(self._folder)}
+        for path, content in _about(set(topics), contents).items():
             log.info("%s is of an earlier query: %s", path, content["topic"])
             path.unlink(missing_ok=True)
 
@@ -162,9 +199,11 @@ class Inbox:
         """
         for path in self._settled:
             path.unlink(missing_ok=True)
-        files = self._contents(set(topics.values()))
-        self._settled = set(files)
-        self._commits = dict.fromkeys(files, ("", None))
+        names = set(topics.values())
+        contents = {path: _content(path) for path in sorted(_files(self._folder))}
+        files = _about(names, contents)
+        self._settled = {*files, *self._strays(names, contents)}
+        self._commits = dict.fromkeys(self._settled, ("", None))
         found: dict[TopicIdPartition, list[Decision]] = {}
         for content in files.values():
             ids = [topic_id for topic_id, name in topics.items() if name == content["topic"]]
@@ -178,6 +217,10 @@ class Inbox:
     def committed(self, topics: Collection[str]) -> bool:
         """Whether Spark has committed the batch that decisions came for since :meth:`begin` and the
         last :meth:`take`; False where that cannot be known."""
+        try:
+            self._lock.check()
+        except FolderTaken:  # Spark's next call tells
+            return False
         known = self._commits  # :meth:`begin` may give the next batch another one meanwhile
         for path in _files(self._folder):
             if path not in known:
@@ -187,18 +230,28 @@ class Inbox:
         found = [commit for topic, commit in known.values() if topic in topics]
         return bool(found) and all(commit is not None and commit.exists() for commit in found)
 
-    def _contents(self, topics: set[str]) -> dict[Path, Any]:
-        """Files about these topics, oldest first."""
-        contents = {path: _content(path) for path in sorted(_files(self._folder))}
-        return {path: one for path, one in contents.items() if one and one["topic"] in topics}
+    def _strays(self, topics: set[str], contents: Mapping[Path, Any]) -> list[Path]:
+        """Files that no source will ever follow; a warning names them."""
+        read = topics_read(self._folder) | topics
+        strays = []
+        for path, content in contents.items():
+            if content is None or content["topic"] not in read:
+                strays.append(path)
+            if content is not None and content["topic"] not in read:
+                log.warning("%s answers for %s, which nobody reads here", path, content["topic"])
+        return strays
 
 
 def make_inbox(options: ShareOptions) -> Inbox | None:
     """The inbox that a stream's options ask for; None: all records of a batch are accepted."""
     if options.ack_location is None:
         return None
-    default = AckType[options.default_ack.upper()]
+    default = AckType[(options.default_ack or "release").upper()]
     return Inbox(options.ack_location, options.group_id, default)
+
+
+def _about(topics: set[str], contents: Mapping[Path, Any]) -> dict[Path, Any]:
+    return {path: one for path, one in contents.items() if one and one["topic"] in topics}
 
 
 def _files(folder: Path) -> Iterable[Path]:

@@ -4,15 +4,19 @@ more. Asked for in the background.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
 from sharegroup.client.descriptions import ShareGroupOffset
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.group import GroupView
 from sharegroup.spark.ledger import Ledger
 from sharegroup.spark.occasional import Occasional
 from sharegroup.spark.subscription import Subscription
+
+log = logging.getLogger("sharegroup.spark")
 
 REFRESH_SECONDS: Final = 1.0
 PARTITIONS_TOLD: Final = 64
@@ -38,6 +42,13 @@ class Lag:
     def refresh(self) -> None:
         """Ask for it in the background, if the last answer is older than a second."""
         self._refresh.ask()
+
+    async def now(self) -> None:
+        """Ask for it, and wait for the answer. Where there is none, the last one stays."""
+        try:
+            await self._ask()
+        except KafkaError as error:
+            log.info("the lag is not known: %s", error)
 
     def stop(self) -> None:
         """Ask no more."""

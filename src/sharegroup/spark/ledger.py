@@ -26,14 +26,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
+from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
-from sharegroup.spark.offsets import Acquired, BatchOffset, Done
+from sharegroup.spark.offsets import Acquired, BatchOffset, ClaimPosition, Done
 from sharegroup.spark.ranges import common, merged, pairs, size, without
 
 _T = TypeVar("_T")
+
+RANGES_MAX: Final = 100_000
+"""Of one batch. An offset has 300 kB then, in the checkpoint and in every progress of the query."""
 
 
 class Decision(NamedTuple):
@@ -85,6 +89,8 @@ class Ledger:
     """The driver's book of records."""
 
     def __init__(self) -> None:
+        self.topics: dict[UUID, str] = {}
+        """Names of the topics of claimed records, which may be gone by now."""
         self._ready: dict[TopicIdPartition, list[Acquired]] = {}
         self._batch: dict[TopicIdPartition, list[Acquired]] = {}
         self._unlocked: dict[TopicIdPartition, list[OffsetRange]] = {}
@@ -92,6 +98,11 @@ class Ledger:
         self._done: dict[TopicIdPartition, list[Done]] = {}
         self._redelivered = self._undecided = self._unmatched = 0
         self._decided = dict.fromkeys(map(int, AckType), 0)
+
+    @property
+    def position(self) -> ClaimPosition | None:
+        """Where the newest batch ends in the claims; None: there are none."""
+        return None
 
     def acquired(self, partition: TopicIdPartition, ranges: Iterable[Acquired]) -> list[Done]:
         """Take in what a fetch acquired.
@@ -118,7 +129,8 @@ class Ledger:
         self, limit: int, targets: Mapping[TopicIdPartition, int] | None
     ) -> dict[TopicIdPartition, tuple[Acquired, ...]]:
         """Move at most ``limit`` ready records into the batch, evenly from all partitions: they
-        are worked on in parallel.
+        are worked on in parallel. Scattered ones are fewer: a batch has at most ``RANGES_MAX``
+        ranges, or one of each partition.
 
         Args:
             targets: end offset per partition; records at or after it stay ready. None: there is no
@@ -126,8 +138,9 @@ class Ledger:
         """
         assert not self._batch, "the last batch is not settled"
         below = {p: _below(targets, p, ranges) for p, ranges in self._ready.items()}
+        pieces = max(1, RANGES_MAX // max(1, len(below)))
         for partition, share in _shares(limit, {p: size(r) for p, r in below.items()}).items():
-            chosen = _first(share, below[partition])
+            chosen = _first(share, below[partition])[:pieces]
             _put(self._batch, partition, chosen)
             _put(self._ready, partition, without(self._ready[partition], _bounds(chosen)))
         return {partition: tuple(ranges) for partition, ranges in self._batch.items()}

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.client.share_member import ShareMember
-from sharegroup.model.errors import InvalidRecordState, KafkaError, UnsupportedVersion
+from sharegroup.model.errors import (
+    InvalidRecordState,
+    KafkaError,
+    NetworkException,
+    UnsupportedVersion,
+)
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
 from sharegroup.spark.ledger import Ledger
@@ -83,6 +88,9 @@ class LockKeeper:
                 elif isinstance(error, InvalidRecordState) and len(ones) > 1:
                     middle = len(ones) // 2
                     waiting += [{partition: ones[:middle]}, {partition: ones[middle:]}]
+                elif isinstance(error, NetworkException):
+                    # The broker has not said that they are lost. The next renewal will hear it.
+                    log.info("%s: locks could not be renewed this time: %s", partition, error)
                 else:
                     self._lost(partition, ones, error)
 

@@ -44,7 +44,7 @@ async def still_wanted(batch: BatchOffset, group: GroupView, policy: str) -> Bat
         LostLocks: the group has finished some of it, and the policy is to fail.
         KafkaError: the group's state cannot be read.
     """
-    if policy == PROCESS:
+    if policy == PROCESS or not batch.ranges:
         return batch
     places = {
         TopicPartition(batch.topics[key.topic_id], key.partition): key for key in batch.ranges

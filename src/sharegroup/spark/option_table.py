@@ -17,6 +17,9 @@ from sharegroup.model.errors import ConfigError
 
 INT_MAX: Final = 2**31 - 1
 FORMAT: Final = "kafka-share"
+KAFKA: Final = "kafka."
+CLOSE: Final = 0.7
+"""How alike two names must be, from 0 to 1, for one to be a misspelling of the other."""
 
 Parse = Callable[[str, str], object]
 """(the option's name, its text) → its value; raises ConfigError."""
@@ -77,19 +80,45 @@ class OptionTable:
         reason = self._reasons.get(key.lower())
         if reason is not None:
             return f"{key} is not available in {FORMAT}: {reason}"
-        names = {option.name.lower(): option.name for option in self.options}
-        near = difflib.get_close_matches(key.lower(), names, n=1)
-        if near:
-            return f"{key} is not an option of {FORMAT}: did you mean {names[near[0]]}?"
-        return f"{key} is not an option of {FORMAT}: options are {', '.join(names.values())}"
+        guess = self._guess(key)
+        if guess is None:
+            names = [option.name for option in self.options]
+            kafkas = [name for name in names if name.startswith(KAFKA)]
+            known = kafkas if key.lower().startswith(KAFKA) else names
+            return f"{key} is not an option of {FORMAT}: options are {', '.join(known)}"
+        reason = self._reasons.get(guess.lower())
+        why = "" if reason is None else f" It is not available here: {reason}"
+        return f"{key} is not an option of {FORMAT}: did you mean {guess}?{why}"
+
+    def _guess(self, key: str) -> str | None:
+        """The option, of those there are and those that are refused, that was probably meant.
+        ``kafka.`` in front says nothing: with it all of Kafka's settings look alike."""
+        names = {
+            name.lower().removeprefix(KAFKA): name
+            for name in (*self.refused, *(option.name for option in self.options))
+        }
+        given = key.lower().removeprefix(KAFKA)
+        near = difflib.get_close_matches(given, names, n=1, cutoff=CLOSE)
+        containing = sorted((name for name in names if given in name), key=len)
+        return next((names[name] for name in (*near, *containing)), None)
+
+
+_PORT: Final = re.compile(r"^(\[.*\]|[^:]*):\d+$")
 
 
 def servers(name: str, text: str) -> str:
-    """host:port, with commas between them."""
+    """host:port, with commas between them. The port is demanded, as in Spark's own source."""
+    for part in filter(None, map(str.strip, text.split(","))):
+        if "]:" not in part and part.count(":") != 1:
+            host = f"[{part.strip('[]')}]" if ":" in part else part
+            raise ConfigError(f"{name} is {text!r}, which has no port: write {host}:9092")
     try:
         parse_addresses(text)
+        complete = all(_PORT.search(part.strip()) for part in text.split(",") if part.strip())
     except ConfigError:
-        raise ConfigError(f"{name} is {text!r}: write host:port, or host:port,host:port") from None
+        complete = False
+    if not complete:
+        raise ConfigError(f"{name} is {text!r}: write host:port, or host:port,host:port")
     return text
 
 

@@ -16,6 +16,7 @@ from sharegroup.spark.refused_options import REFUSED_BY_STREAMS
 
 SERVERS: Final = "kafka.bootstrap.servers"
 GROUP: Final = "kafka.group.id"
+CLAIM: Final = "claim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class ShareOptions:
     on_lost_locks: str = "process"
     ack_mode: str = "implicit"
     ack_location: str | None = None
-    default_ack: str = "release"
+    claim_location: str | None = None
+    default_ack: str | None = None
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = False
@@ -63,10 +65,13 @@ def parse_options(options: Mapping[str, str]) -> ShareOptions:
     values = STREAM.values(options)
     if "ack_location" in values:
         values.setdefault("ack_mode", "explicit")
+    if "claim_location" in values:
+        values.setdefault("ack_mode", CLAIM)
     parsed = ShareOptions(**values)
     _check_topics(parsed)
     _check_start(parsed)
     _check_acknowledging(parsed, values)
+    _check_claiming(parsed)
     return parsed
 
 
@@ -96,10 +101,26 @@ def _check_acknowledging(options: ShareOptions, given: Mapping[str, object]) -> 
             "onLostLocks drop does not go with ackMode explicit, where the group may have a "
             "record's answer before Spark has its batch: write process or fail"
         )
-    if options.ack_mode == "implicit" and options.ack_location is not None:
+    if options.ack_mode != "explicit" and options.ack_location is not None:
         raise ConfigError("ackLocation goes with ackMode explicit: leave one of the two out")
-    if options.ack_mode == "implicit" and "default_ack" in given:
+    if options.ack_mode != "explicit" and "default_ack" in given:
         raise ConfigError("defaultAck goes with ackMode explicit: add ackLocation, or leave it out")
+
+
+def _check_claiming(options: ShareOptions) -> None:
+    claims = options.ack_mode == CLAIM
+    if claims and options.claim_location is None:
+        raise ConfigError(
+            'ackMode is claim, and claimLocation is missing: write .option("claimLocation", "a '
+            'folder beside the checkpoint")'
+        )
+    if not claims and options.claim_location is not None:
+        raise ConfigError("claimLocation goes with ackMode claim: leave one of the two out")
+    if claims and options.on_lost_locks != "process":
+        raise ConfigError(
+            f"onLostLocks {options.on_lost_locks} does not go with ackMode claim, where the group "
+            "has finished every record before Spark has it: leave it out"
+        )
 
 
 def _start(name: str, text: str) -> str:
@@ -228,9 +249,10 @@ STREAM: Final = OptionTable(
         Option(
             "ackMode",
             "ack_mode",
-            word("implicit", "explicit"),
+            word("implicit", "explicit", CLAIM),
             "`implicit`: a finished batch is accepted. `explicit`: each record gets the answer "
-            "that the query's sink gives.",
+            "that the query's sink gives. `claim`: records are written down in `claimLocation` and "
+            "accepted before they are processed, so that the group's locks do not bound a batch.",
         ),
         Option(
             "ackLocation",
@@ -240,11 +262,19 @@ STREAM: Final = OptionTable(
             "disk that the driver sees. Giving it means `ackMode` explicit.",
         ),
         Option(
+            "claimLocation",
+            "claim_location",
+            folder,
+            "The folder for the claims of this query, beside its checkpoint and as durable as it, "
+            "on a disk that the driver sees. Giving it means `ackMode` claim.",
+        ),
+        Option(
             "defaultAck",
             "default_ack",
             word("accept", "release"),
             "With `ackMode` explicit: what becomes of a record of a finished batch without an "
-            "answer.",
+            "answer. Without this option such records are released, and a batch in which no record "
+            "has an answer fails the query.",
         ),
         Option(
             "minPartitions",

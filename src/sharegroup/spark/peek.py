@@ -35,7 +35,7 @@ STATE_COLUMNS: Final = {"state": "string", "member_id": "string", "lock_ms": "bi
 
 def peek_ddl(options: PeekOptions) -> str:
     """The schema as DDL text."""
-    ours = ", ".join(f"{name} {kind.upper()}" for name, kind in STATE_COLUMNS.items())
+    ours = ", ".join(f"{name} {kind}" for name, kind in STATE_COLUMNS.items())
     return f"{ddl(options.include_headers, options.include_timestamp_type)}, {ours}"
 
 
@@ -86,7 +86,8 @@ class PeekReader(DataSourceReader):
         from sharegroup.arrow.rows import RowBuilder
         from sharegroup.spark.fetch import SliceReader
 
-        assert isinstance(partition, PeekTask)
+        if not isinstance(partition, PeekTask):
+            return  # no record is to be seen, and Spark makes a task of that
         settings = _fetch_settings(parse_peek_options(self._raw_options))
         for part in partition.slices:
             key = TopicIdPartition(part.topic_id, part.partition)

@@ -12,6 +12,7 @@ from typing import Final
 
 from sharegroup.model.errors import KafkaError
 from sharegroup.spark.acquiring import Acquirer
+from sharegroup.spark.claims import ClaimError
 from sharegroup.spark.ledger import Ledger
 
 log = logging.getLogger("sharegroup.spark")
@@ -62,7 +63,10 @@ class Prefetcher:
                 if await _within(ended, pause_s):
                     return
                 pause_s = min(2 * pause_s, PAUSE_SECONDS_MAX)
-        except KafkaError as error:  # Spark's next call meets it as well, and tells of it
+        except (
+            KafkaError,
+            ClaimError,
+        ) as error:  # Spark's next call meets it as well, and tells of it
             log.info("prefetching ended: %s", error)
 
     def _room(self, limit: int | None) -> int:

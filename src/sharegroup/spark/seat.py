@@ -11,6 +11,9 @@ from sharegroup.client.errors import BootstrapError
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import NetworkException, RetriableError
 from sharegroup.spark.acquiring import Acquirer
+from sharegroup.spark.claim_ledger import ClaimLedger
+from sharegroup.spark.claiming import Claimer
+from sharegroup.spark.claims import ClaimFolder
 from sharegroup.spark.group import GroupView
 from sharegroup.spark.handover import Inbox
 from sharegroup.spark.holding import HoldKeeper
@@ -35,6 +38,7 @@ class Seat(NamedTuple):
     member: ShareMember
     outage: Outage
     settling: Settling
+    claimer: Claimer | None
     locks: LockKeeper
     acquirer: Acquirer
     prefetcher: Prefetcher
@@ -49,6 +53,7 @@ def make_seat(
     options: ShareOptions,
     member_id: str | None,
     inbox: Inbox | None,
+    claims: ClaimFolder | None,
 ) -> Seat:
     """A seat that is not taken yet: see :func:`join`."""
     member = ShareMember(
@@ -56,11 +61,16 @@ def make_seat(
     )
     outage = Outage(member, options)
     settling = Settling(member, ledger, inbox)
+    claimer = None
+    if claims is not None and isinstance(ledger, ClaimLedger):
+        claimer = Claimer(claims, ledger, settling, subscription)
     locks = LockKeeper(member, ledger, turn, wanted=options.lock_renew)
-    acquirer = Acquirer(member, ledger, settling, locks, subscription, outage, turn, options)
+    acquirer = Acquirer(
+        member, ledger, settling, claimer, locks, subscription, outage, turn, options
+    )
     prefetcher = Prefetcher(acquirer, ledger, turn)
     holds = HoldKeeper(ledger, settling, turn)
-    return Seat(member, outage, settling, locks, acquirer, prefetcher, holds)
+    return Seat(member, outage, settling, claimer, locks, acquirer, prefetcher, holds)
 
 
 async def join(seat: Seat, group: GroupView, subscription: Subscription, is_new: bool) -> None:

@@ -40,9 +40,10 @@ class Settling:
         self._member = member
         self._ledger = ledger
         self._inbox = inbox
-        self._warned = False
 
-    async def finish(self, topics: Mapping[UUID, str], *, inherited: bool = False) -> None:
+    async def finish(
+        self, topics: Mapping[UUID, str], *, inherited: bool = False
+    ) -> Decided | None:
         """Spark has committed the batch that is in the ledger: acknowledge its records as was
         decided, hold those that are to wait.
 
@@ -50,19 +51,27 @@ class Settling:
             topics: id and name of those that are read.
             inherited: the batch was acquired by an earlier process, and nobody knows whether its
                 locks are still ours: what is to wait is released at once.
+
+        Returns:
+            The decisions that came, when there were records and none of the decisions was about
+            one of them.
         """
         decided: Decided = NOTHING_DECIDED
         default = AckType.ACCEPT
         if self._inbox is not None:
             decided = await asyncio.to_thread(self._inbox.take, topics)
             default = self._inbox.default
-            if not decided:
-                self._warn(default)
         if inherited:
             decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
         now_ms = clock_ms()
-        await self.acknowledge(self._ledger.finished(decided, default=default, now_ms=now_ms))
+        before = self._ledger.statistics()
+        owed = self._ledger.finished(decided, default=default, now_ms=now_ms)
+        silent = self._ledger.statistics().undecided - before.undecided
+        await self.acknowledge(owed)
         await self.release_due(now_ms)
+        if self._inbox is None or not before.in_batch or silent < before.in_batch:
+            return None
+        return decided
 
     async def release_due(self, now_ms: int | None = None) -> None:
         """What was held until now is released, or ready for Spark again."""
@@ -94,16 +103,6 @@ class Settling:
                 else:
                     log.info("%s: acknowledgement not confirmed: %s", partition, error)
             waiting = rest
-
-    def _warn(self, default: AckType) -> None:
-        if not self._warned:
-            self._warned = True
-            log.warning(
-                "a batch is finished and nothing was decided about its records, so that all get "
-                "defaultAck (%s): write topic, partition, offset and ack to the format kafka-share "
-                "or call sharegroup.spark.acknowledge, with the source's ackLocation",
-                default.name.lower(),
-            )
 
     async def _send(
         self, ranges: Mapping[TopicIdPartition, Sequence[Done]]

@@ -3,18 +3,24 @@
 While a source runs SIGTERM leaves through the ``finally`` that stops it; while it stops SIGTERM
 waits; when the last one has stopped the process has the handler again that it had before. Only a
 main thread can handle signals: elsewhere all this does nothing.
+
+A Spark that was killed says nothing: its source process lives on until it next writes to it, which
+may be minutes later. It looks for its parent once a second, and ends in order when that is gone.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+PARENT_SECONDS: Final = 1.0
 _running: set[int] = set()
 _before: Any = signal.SIG_DFL
+_stopped = threading.Event()
 
 
 def source_started(source: object) -> None:
@@ -25,6 +31,11 @@ def source_started(source: object) -> None:
     previous = signal.signal(signal.SIGTERM, _end_in_order)
     if not _running:
         _before = previous
+        _stopped.clear()
+        watch = threading.Thread(
+            target=_end_with, args=(os.getppid(),), name="share-parent", daemon=True
+        )
+        watch.start()
     _running.add(id(source))
 
 
@@ -39,7 +50,17 @@ def source_stopping(source: object) -> Iterator[None]:
     finally:
         if ours:
             _running.discard(id(source))
+            if not _running:
+                _stopped.set()
             signal.signal(signal.SIGTERM, _end_in_order if _running else _before)
+
+
+def _end_with(parent: int) -> None:
+    """End this process in order when its parent is gone."""
+    while not _stopped.wait(PARENT_SECONDS):
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
 
 
 def _end_in_order(*_: object) -> NoReturn:

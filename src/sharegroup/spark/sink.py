@@ -73,7 +73,8 @@ class ShareSink:
 
         Raises:
             DecisionError: two tasks decide differently about one record; nothing is decided then.
-            ConfigError: no source reads ackLocation.
+            ConfigError: no source reads one of the topics through ackLocation.
+            FolderTaken: another query answers there.
         """
         from sharegroup.spark.decisions import merged
         from sharegroup.spark.handover import Outbox, commit_file
@@ -82,7 +83,8 @@ class ShareSink:
         decisions = merged(parts)
         if decisions and self._options.ack_location is not None:
             commit = commit_file(self._options.checkpoint, batch_id)
-            Outbox(self._options.ack_location).put(decisions.lists(), commit)
+            writer = self._options.writer
+            Outbox(self._options.ack_location).put(decisions.lists(), commit, writer)
         leave_modules_out_of_collections()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.spark import option_table
+from sharegroup.spark.folder_lock import Writer
 from sharegroup.spark.handover import folder
 from sharegroup.spark.option_table import INT_MAX, Option, OptionTable, count, flag, word
 from sharegroup.spark.options import SERVERS, STREAM
@@ -24,6 +25,7 @@ class SinkOptions:
 
     bootstrap_servers: str | None = None
     topic: str | None = None
+    create_topics: bool = False
     include_headers: bool = True
     ack_location: str | None = None
     client_id: str = "sharegroup-spark-sink"
@@ -39,6 +41,12 @@ class SinkOptions:
     block_ms: int = 60_000
     checkpoint: str | None = None
     """The query's."""
+    query_name: str | None = None
+
+    @property
+    def writer(self) -> Writer | None:
+        """The query, as it is told to others; None: a sink of a batch does not know it."""
+        return None if self.checkpoint is None else Writer(self.checkpoint, self.query_name)
 
 
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
@@ -49,9 +57,9 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """
     given = {name.lower(): text for name, text in options.items()}
     # Spark puts these two among the sink's options by itself.
-    given.pop("queryname", None)
+    query_name = given.pop("queryname", None)
     checkpoint = given.pop("checkpointlocation", None)
-    return SinkOptions(**SINK.values(given), checkpoint=checkpoint)
+    return SinkOptions(**SINK.values(given), checkpoint=checkpoint, query_name=query_name)
 
 
 _SECURITY: Final = "only PLAINTEXT connections are there yet; leave it out"
@@ -73,6 +81,14 @@ SINK: Final = OptionTable(
             "Where every row's result goes; without it the column `topic` says (beside decisions: "
             "`result_topic`).",
             spark="topic",
+        ),
+        Option(
+            "createTopics",
+            "create_topics",
+            flag,
+            "Whether a topic that does not exist is created, as the broker's settings for new "
+            "topics say (`auto.create.topics.enable`). Without it a result for such a topic fails "
+            "the query.",
         ),
         Option(
             "includeHeaders",

@@ -25,7 +25,6 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark import surroundings
 from sharegroup.spark.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.options import ShareOptions, parse_options
-from sharegroup.spark.peek import PeekReader, peek_ddl
 from sharegroup.spark.peek_options import is_peek, parse_peek_options
 from sharegroup.spark.planning import Slice, plan
 from sharegroup.spark.shipping import shipped
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 
     from sharegroup.client.addresses import Address
     from sharegroup.spark.driver import ShareDriver
-    from sharegroup.spark.fetch import FetchSettings
     from sharegroup.spark.loop_thread import LoopThread
+    from sharegroup.spark.peek import PeekReader
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -67,6 +66,8 @@ class KafkaShareDataSource(DataSource):
             ConfigError: an option is missing, unknown or wrong.
         """
         if is_peek(self.options):
+            from sharegroup.spark.peek import peek_ddl
+
             return peek_ddl(parse_peek_options(self.options))
         options = parse_options(self.options)
         return ddl(options.include_headers, options.include_timestamp_type)
@@ -103,6 +104,8 @@ class KafkaShareDataSource(DataSource):
                 'spark.read only looks at a queue: write .option("states", "all") for that; to '
                 "work it off and stop, use spark.readStream with .trigger(availableNow=True)"
             )
+        from sharegroup.spark.peek import PeekReader
+
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         return PeekReader(dict(self.options), fields)
 
@@ -200,11 +203,11 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task as Arrow record batches, read with plain Fetch: repeatable."""
         from sharegroup.arrow.rows import RowBuilder
-        from sharegroup.spark.fetch import SliceReader
+        from sharegroup.spark.fetch import SliceReader, fetch_settings
         from sharegroup.spark.worker_process import leave_modules_out_of_collections
 
         assert isinstance(partition, ShareTask)
-        settings, columns = self._fetch_settings(), self._columns()
+        settings, columns = fetch_settings(self._options), self._columns()
         for part in partition.slices:
             key = TopicIdPartition(part.topic_id, part.partition)
             rows = RowBuilder(columns, part.topic, part.partition, part.ranges)
@@ -222,18 +225,6 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _columns(self) -> tuple[str, ...]:
         return check_columns(self._fields)
-
-    def _fetch_settings(self) -> FetchSettings:
-        from sharegroup.spark.fetch import FetchSettings
-
-        options = self._options
-        return FetchSettings(
-            bootstrap_servers=options.bootstrap_servers,
-            client_id=options.client_id,
-            request_timeout_ms=options.request_timeout_ms,
-            poll_timeout_ms=options.executor_poll_timeout_ms or options.broker_outage_timeout_ms,
-            fail_on_data_loss=options.fail_on_data_loss,
-        )
 
     def _run(self, method: str, *arguments: Any) -> Any:
         driver = self._started()

@@ -13,9 +13,9 @@ from sharegroup.client import Admin
 from tests.servers import admin
 from tests.servers.admin import produce
 from tests.servers.running import RunningServer
-from tests.spark.crash.checker import violations
+from tests.spark.crash.checker import sink_results, violations
 from tests.spark.crash.killer import LOCK_MS, Killer, Striker
-from tests.spark.crash.lane import Lane, LaneFolder, lane_of
+from tests.spark.crash.lane import Lane, LaneFolder, Mode, lane_of
 from tests.spark.crash.program import Program
 
 BROKER_OPTIONS = (
@@ -92,15 +92,22 @@ class Round:
             threading.Event().wait(DRAIN_SECONDS)
 
     async def _left(self) -> dict[str, list[int | None]]:
-        """Of each lane that is not done, the lags of its partitions."""
+        """Of each lane that is not done, the lags of its partitions. Of claimed records the broker
+        knows no lag."""
         left = {}
         async with Admin(self._server.bootstrap) as client:
             for lane in self._lanes:
                 known = await client.list_share_group_offsets(lane.name)
                 lags = [state.lag for state in known.values()]
-                if lags != lane.last_lags:
+                if lags != lane.last_lags or not self._are_processed(lane):
                     left[lane.name] = lags
         return left
+
+    def _are_processed(self, lane: Lane) -> bool:
+        if lane.mode is not Mode.CLAIM:
+            return True
+        rows, _ = sink_results(lane, LaneFolder(self._folder, lane).sink)
+        return len({row.number for row in rows}) == lane.records
 
     def _check_alive(self, deadline: float, what: str) -> None:
         if self._program.failed() or time.monotonic() > deadline:

@@ -86,8 +86,10 @@ class Pipeline:
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", self.lane.per_batch)
         )
-        if self.lane.mode is not Mode.IMPLICIT:
+        if self.lane.mode.is_answered:
             reader = reader.option("ackLocation", str(self.folder.acks))
+        if self.lane.mode is Mode.CLAIM:
+            reader = reader.option("claimLocation", str(self.folder.claims))
         return reader.load()
 
     def decided(self, rows: DataFrame) -> DataFrame:

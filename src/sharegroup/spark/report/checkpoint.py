@@ -51,9 +51,10 @@ class Batch:
 
     @property
     def locks(self) -> dict[str, int]:
-        """Records by partition, as ``topic-partition``."""
+        """Records by partition, as ``topic-partition``; claimed ones have no locks."""
         found: dict[str, int] = {}
-        for name, one in self._ranges():
+        locked = (one for one in self.fresh if one.claims is None)
+        for name, one in _named((offset, offset.ranges) for offset in locked):
             found[name] = found.get(name, 0) + one.last - one.first + 1
         return found
 

@@ -49,7 +49,9 @@ def _unfinished(checkpoint: Checkpoint, now_s: float) -> Iterator[str]:
         return
     age = since(now_s - batch.planned_at)
     locks = _named(batch.locks)
-    held = f"holds {locks}" if locks else "holds no records"
+    held = f"has {count(batch.records, 'claimed record')}" if batch.records else "holds no records"
+    if locks:
+        held = f"holds {locks}"
     yield (
         f"batch {batch.number} {held} since {age} and is not finished: its tasks run, or the query "
         "has stopped; a query that is started again runs it again"

@@ -40,8 +40,8 @@ def check_can_draw() -> None:
     """Raises ConfigError where matplotlib is missing."""
     if find_spec("matplotlib") is None:
         raise ConfigError(
-            "matplotlib is not installed, which draws the picture: pip install matplotlib, or "
-            "leave --output out"
+            "matplotlib is not installed, which draws the picture: pip install 'sharegroup[plot]', "
+            "or leave --output out"
         )
 
 

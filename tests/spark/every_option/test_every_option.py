@@ -1,0 +1,59 @@
+"""Every option through real Spark, on the oldest and the newest PySpark that we support."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from sharegroup.spark.options import STREAM
+from sharegroup.spark.peek_options import PEEK
+from sharegroup.spark.sink_options import SINK
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.every_option.program import names
+from tests.spark.pyspark_versions import environment
+
+pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
+
+TABLES = {"stream": STREAM, "look": PEEK, "sink": SINK}
+SECONDS = 600  # far more than it takes: others may use the machine as well
+
+
+@pytest.fixture(scope="module", params=["4.3", "4.2"])
+def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of all cases with one version of PySpark."""
+    version = request.param
+    folder = tmp_path_factory.mktemp("every-option")
+    (folder / "mortal").mkdir()
+    with SharegroupServer(folder) as server, SharegroupServer(folder / "mortal") as mortal:
+        module = "tests.spark.every_option.program"
+        command = [sys.executable, "-m", module, server.bootstrap]
+        command += [mortal.bootstrap, str(mortal.process.pid), str(folder)]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment(None if version == "4.3" else version),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["pyspark"].startswith(f"{version}.")
+    return found
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_case(ran: dict[str, Any], name: str) -> None:
+    assert ran["outcomes"][name] == ""
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_option_is_given_by_a_case(ran: dict[str, Any], name: str) -> None:
+    given = {option.lower() for option in ran["given"][name]}
+    names_in_table = [option.name for option in TABLES[name].options]
+    assert [option for option in names_in_table if option.lower() not in given] == []

@@ -1,0 +1,88 @@
+"""The end of a run over what is there now, while another member holds records or partitions."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.apache_kafka.broker import KafkaBroker
+from tests.servers.admin import Admin, produce
+from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import lags
+from tests.spark.readers import Stream
+from tests.spark.source_program import Source
+
+pytestmark = pytest.mark.process
+
+SESSION_MS = 6_000
+VALUES = [b"%d" % n for n in range(300)]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(SharegroupServer, id="sharegroup"),
+        pytest.param(KafkaBroker, id="kafka", marks=pytest.mark.kafka),
+    ],
+)
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    options = (
+        "group.share.record.lock.duration.ms=2000",
+        "group.share.min.record.lock.duration.ms=1000",
+        f"group.share.session.timeout.ms={SESSION_MS}",
+        f"group.share.min.session.timeout.ms={SESSION_MS}",
+        "group.share.heartbeat.interval.ms=500",
+        "group.share.min.heartbeat.interval.ms=500",
+    )
+    with request.param(tmp_path_factory.mktemp("broker"), *options) as running:
+        yield running
+
+
+@pytest.fixture
+def source(broker: RunningServer, name: str, tmp_path: Path) -> Iterator[Source]:
+    """Another member of the group, which holds the records of the topic's four partitions."""
+    Admin(broker.bootstrap).create_topic(name, partitions=4)
+    produce(broker.bootstrap, name, VALUES)
+    other = Source(broker.bootstrap, name, str(tmp_path / "acks"))
+    yield other
+    other.kill()
+
+
+def run(stream: Stream) -> Counter[bytes]:
+    """To its end."""
+    stream.reader.prepareForTriggerAvailableNow()
+    seen: Counter[bytes] = Counter()
+    while (end := stream.next()) is not None:
+        seen += stream.run(end)
+    stream.stop()
+    return seen
+
+
+def test_a_run_gets_what_a_member_had_that_died_before_its_checkpoint_was_written(
+    broker: RunningServer, name: str, source: Source
+) -> None:
+    source.kill()
+    assert run(Stream(broker, name)) == Counter(VALUES)
+    assert sum(lag or 0 for lag in lags(broker, name)) == 0
+
+
+@pytest.mark.parametrize("broker", [SharegroupServer], ids=["sharegroup"], indirect=True)
+def test_a_run_says_what_is_left_with_a_member_that_lives(
+    broker: RunningServer, name: str, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    seen = run(Stream(broker, name))
+    left = len(VALUES) - seen.total()
+    assert left > 0
+    told = [record.getMessage() for record in caplog.records if "available" in record.pathname]
+    assert f"the run ends, and {left} records that it was to read are not done" in told[-1]
+    assert f"{name}-" in told[-1]
+    assert "(with member " in told[-1]
+    assert "waits until " in told[0]
