@@ -6,6 +6,10 @@ BIN := .venv/bin
 # Spark's workers find their Python, which is the `python3` on the PATH, in .venv.
 RUN := . .venv/java.env; PATH="$$PWD/$(BIN):$$PATH"
 
+# Most tests wait for a process, so that more of them than there are cores run side by side.
+JOBS ?= 3
+SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test soak lint bench docs clean lock
 
@@ -18,8 +22,8 @@ setup:  ## Make .venv from the lock files (done by every other verb, quick when 
 demo: setup  ## Flights through a broker, a share group and Spark, checked at the end
 	@$(RUN) $(BIN)/python examples/flights.py
 
-test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them)
-	@$(RUN) $(BIN)/python -m pytest $(ARGS)
+test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them, JOBS=1 one by one)
+	@$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) $(ARGS)
 
 soak: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 1000 --kafka")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)

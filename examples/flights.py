@@ -53,6 +53,7 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
         groups = [pool_worker.GROUP] + [spark_gate.GROUP] * options.spark
         bars = {name: progress.add_task(name, total=len(flights), start=False) for name in groups}
         watch = Watch(broker, progress, bars)
+        spark: Child | None = None
         if options.spark:
             console.print("Spark is starting")
             spark = await stack.enter_async_context(spark_job(broker, options))
@@ -62,10 +63,11 @@ async def demo(options: argparse.Namespace, console: Console) -> bool:
         for one in workers:
             await stack.enter_async_context(one)
         await run_pool(watch, broker, workers, len(flights))
-        if options.spark:
+        if spark is not None:
             await watch.until(lambda: watch.done[spark_gate.GROUP] == len(flights), spark)
             spark.finish()  # it makes the statistics
-            await watch.until(lambda: spark.status == 0, spark)
+            query = spark
+            await watch.until(lambda: query.status == 0, query)
 
         findings = await check.check_broker(broker.address, TOPIC, groups, len(flights))
     batches = read_journals(options.data)
@@ -144,7 +146,7 @@ def spark_job(broker: Broker, options: argparse.Namespace) -> Child:
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help=f"every {QUICK_EVERY}th flight only")
     parser.add_argument("--no-spark", dest="spark", action="store_false", help="without the query")
     parser.add_argument(

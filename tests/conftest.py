@@ -2,7 +2,8 @@
 
 Stages, in this order: unmarked (milliseconds each), ``process``, ``kafka``, ``spark``. Within a
 stage the order is random: ``--randomly-seed=N`` repeats a run, ``-p no:randomly`` keeps the
-order of the files.
+order of the files. ``make test`` runs several workers (pytest-xdist) with ``--dist=loadgroup``:
+the tests of one file and stage stay together on one worker, so that they share their fixtures.
 """
 
 from __future__ import annotations
@@ -40,9 +41,15 @@ def stage_of(item: pytest.Item) -> int:
     return max((at for at, name in enumerate(STAGES, start=1) if name in marks), default=0)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring the stages in order (within one, the shuffle before this stays) and limit each test."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Bring the stages in order (within one, the shuffle stays) and limit each test.
+
+    The groups are named first, since pytest-xdist's own hook reads them.
+    """
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{item.path.name}"))
+    yield
     items.sort(key=stage_of)
     limits = [0, *STAGES.values()]
     for item in items:

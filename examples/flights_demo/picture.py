@@ -1,11 +1,11 @@
-"""Two pictures in one file: what the flights say, and what the queue did."""
+"""The picture of the demo: what the queue did under kills, and what the flights say."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
-from math import nan
+from math import inf, nan
 from pathlib import Path
 
 import matplotlib as mpl
@@ -24,6 +24,9 @@ INK, FAINT, GRID = "#22313f", "#8795a1", "#e8ecef"
 ORIGINS = {"EWR": ("Newark", "#d1495b"), "JFK": ("JFK", "#2e86ab"), "LGA": ("LaGuardia", "#66a182")}
 ACCEPTED, SPARK, IN_FLIGHT, AGAIN = "#2e86ab", "#e07a1f", "#edae49", "#7b4b94"
 KILL = "#c0392b"
+HEADROOM = 1.16  # above the data, for the marks of the kills
+MARK_WIDTH = 0.025  # of the panel
+KILLS_LINE = "     "
 WEEK = 7
 PEAKS = 3
 STYLE = {
@@ -43,23 +46,27 @@ STYLE = {
 
 
 def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Watch) -> None:
-    """Write the PNG."""
+    """Write the PNG: the queue's story, and below it what it was about."""
     with mpl.rc_context(STYLE):
-        layout = ConstrainedLayoutEngine(h_pad=0.12, hspace=0.06, w_pad=0.15)
-        figure = Figure(figsize=(12, 13), dpi=130, facecolor="white", layout=layout)
-        top, middle, bottom = figure.subplots(3, height_ratios=(4, 3, 2.4))
-        _draw_delays(top, statistics)
+        layout = ConstrainedLayoutEngine(h_pad=0.12, hspace=0.05, w_pad=0.15)
+        figure = Figure(figsize=(12, 14.5), dpi=130, facecolor="white", layout=layout)
+        progress, held, again, delays = figure.subplots(4, height_ratios=(3.2, 2.2, 1.7, 1.9))
         start = _start(batches, watch)
-        last = max((one[-1].at - start for one in watch.samples.values() if one), default=1.0)
-        _draw_progress(middle, batches, watch, start)
-        _draw_in_flight(bottom, batches, watch, start)
-        _name_kills(middle, watch.kills, start)
-        for axes in (middle, bottom):
-            _mark_kills(axes, watch.kills, start)
-            axes.set_xlim(-0.02 * last, 1.02 * last)
+        _draw_progress(progress, batches, watch, start)
+        _draw_in_flight(held, watch, start)
+        _draw_again(again, batches, start)
+        pool = _pool_time(batches, start)
+        whole = (0.0, max((one[-1].at - start for one in watch.samples.values() if one), default=1))
+        for axes, (first, last) in ((progress, whole), (held, pool), (again, pool)):
+            margin = 0.02 * (last - first)
+            axes.set_xlim(first - margin, last + margin)
+            axes.set_ylim(0, axes.get_ylim()[1] * HEADROOM)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{at:g} s"))
+            _mark_kills(axes, watch.kills, start)
+        for axes in (progress, held, again):
             _legend(axes)
+        _draw_delays(delays, statistics)
         figure.savefig(path)
 
 
@@ -89,7 +96,7 @@ def _draw_delays(axes: Axes, statistics: Statistics) -> None:
         axes.plot(days, _smooth(delays), color=colour, linewidth=2.4, label=name)
     _title(
         axes,
-        "Mean departure delay by day",
+        "What the flights say: mean departure delay by day",
         "minutes, New York City 2013; thin lines: days, thick lines: the mean of seven",
     )
     axes.xaxis.set_major_locator(mdates.MonthLocator())
@@ -138,65 +145,96 @@ def _start(batches: Sequence[Batch], watch: Watch) -> float:
     return min(decided + done, default=0.0)
 
 
+def _pool_time(batches: Sequence[Batch], start: float) -> tuple[float, float]:
+    """From the first decision of the six consumers to their last."""
+    decided = [batch.decided_at - start for batch in batches]
+    return (min(decided), max(decided)) if decided else (0.0, 1.0)
+
+
 def _draw_progress(axes: Axes, batches: Sequence[Batch], watch: Watch, start: float) -> None:
     accepted = _running_total(
         (batch.confirmed_at, _count(batch, "accept")) for batch in batches if batch.confirmed_at
     )
     axes.fill_between(*_xy(accepted, start), color=ACCEPTED, alpha=0.12, linewidth=0, step="post")
-    axes.step(*_xy(accepted, start), color=ACCEPTED, where="post", linewidth=2.4, label="accepted")
+    axes.step(
+        *_xy(accepted, start),
+        color=ACCEPTED,
+        where="post",
+        linewidth=2.4,
+        label="six share consumers",
+    )
     gate = [(one.at, one.done) for one in watch.samples.get(spark_gate.GROUP, ())]
     if gate:
-        axes.step(
-            *_xy(gate, start),
-            color=SPARK,
-            where="post",
-            linewidth=2,
-            label="answered for by Spark",
-        )
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
+        axes.step(*_xy(gate, start), color=SPARK, where="post", linewidth=2, label="Spark")
     _title(
         axes,
-        "Six share consumers on four partitions, and Spark beside them",
-        "flights: what the consumers accepted, by their journals; Spark's, as the broker says",
+        "Accepted, whoever is killed",
+        KILLS_LINE.join(_told(number, kill) for number, kill in enumerate(watch.kills, 1))
+        + "\nflights done so far: the consumers', by their journals; Spark's, as the broker says",
     )
 
 
-def _draw_in_flight(axes: Axes, batches: Sequence[Batch], watch: Watch, start: float) -> None:
+def _draw_in_flight(axes: Axes, watch: Watch, start: float) -> None:
     held = [(one.at, one.in_flight) for one in watch.samples[pool_worker.GROUP]]
+    x, y = _xy([(at, nan if count is None else count) for at, count in held], start)
+    axes.fill_between(x, y, color=IN_FLIGHT, alpha=0.18, linewidth=0, step="post")
+    axes.step(x, y, color=IN_FLIGHT, where="post", linewidth=1.8, label="in flight")
+    _title(
+        axes,
+        "In flight",
+        "flights that the six consumers hold at the moment, as the broker says; none while it is "
+        "away",
+    )
+
+
+def _draw_again(axes: Axes, batches: Sequence[Batch], start: float) -> None:
     again = _running_total(
         (batch.decided_at, sum(one.delivery_count > 1 for one in batch.decisions))
         for batch in batches
     )
-    x, y = _xy([(at, nan if count is None else count) for at, count in held], start)
-    axes.fill_between(x, y, color=IN_FLIGHT, alpha=0.18, linewidth=0, step="post")
-    axes.step(x, y, color=IN_FLIGHT, where="post", linewidth=1.6, label="in flight")
-    axes.step(*_xy(again, start), color=AGAIN, where="post", linewidth=2, label="delivered again")
-    axes.set_ylim(bottom=0)
+    axes.step(*_xy(again, start), color=AGAIN, where="post", linewidth=2.4, label="redelivered")
     _title(
         axes,
-        "In flight and delivered again",
-        "flights of the six consumers: held at the moment, as the broker says; second deliveries "
-        "so far",
+        "Redelivered",
+        "flights that came a second time, so far: what the killed consumer held, at once, "
+        "and what was released",
     )
 
 
+def _told(number: int, kill: Kill) -> str:
+    back = "" if kill.back is None else f", back after {kill.back - kill.at:.1f} s"
+    return f"{number}  kill -9 {kill.name}{back}"
+
+
 def _mark_kills(axes: Axes, kills: Sequence[Kill], start: float) -> None:
-    for kill in kills:
-        axes.axvline(kill.at - start, color=KILL, linewidth=1.2, linestyle=(0, (4, 2)))
+    """A line from the bottom to a numbered mark at the top; marks that would meet are put one below
+    the other."""
+    first, last = axes.get_xlim()
+    beside = -inf
+    row = 0
+    for number, kill in enumerate(kills, 1):
+        at = kill.at - start
         if kill.back is not None:
-            axes.axvspan(kill.at - start, kill.back - start, color=KILL, alpha=0.15, linewidth=0)
-
-
-def _name_kills(axes: Axes, kills: Sequence[Kill], start: float) -> None:
-    for number, kill in enumerate(kills):
+            span = max(at, first), min(kill.back - start, last)
+            if span[0] < span[1]:
+                axes.axvspan(*span, color=KILL, alpha=0.10, linewidth=0)
+        if not first <= at <= last:
+            continue
+        row = row + 1 if at - beside < MARK_WIDTH * (last - first) else 0
+        beside = at
+        axes.axvline(at, color=KILL, linewidth=1.2, linestyle=(0, (4, 2)))
         axes.annotate(
-            f"kill -9 {kill.name}",
-            (kill.at - start, 1.0),
+            str(number),
+            (at, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(5, -12 - 13 * number),  # each on a line of its own: kills may be close
+            xytext=(0, -9 - 20 * row),
             textcoords="offset points",
-            color=KILL,
+            ha="center",
+            va="center",
+            color="white",
             fontsize=9.5,
+            fontweight="bold",
+            bbox={"boxstyle": "circle,pad=0.25", "facecolor": KILL, "edgecolor": "white"},
         )
 
 
@@ -217,8 +255,18 @@ def _count(batch: Batch, verdict: Verdict) -> int:
 
 
 def _title(axes: Axes, title: str, subtitle: str) -> None:
-    axes.set_title(title, loc="left", fontsize=15, fontweight="bold", pad=26)
-    axes.text(0, 1.035, subtitle, transform=axes.transAxes, color=FAINT, fontsize=10)
+    lines = subtitle.count("\n") + 1
+    axes.set_title(title, loc="left", fontsize=15, fontweight="bold", pad=12 + 14 * lines)
+    axes.annotate(
+        subtitle,
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 8),
+        textcoords="offset points",
+        color=FAINT,
+        fontsize=10,
+        linespacing=1.4,
+    )
 
 
 def _legend(axes: Axes) -> None:

@@ -21,9 +21,9 @@ async def produce(
     count = 0
     async with Producer(bootstrap, compression="lz4", linger_ms=5) as producer:
         for count, flight in enumerate(flights, start=1):
-            # send() returns when the record is in the producer's buffer, and waits when that is
+            # enqueue() returns when the record is in the producer's buffer, and waits when that is
             # full. One key always goes to one partition, so each carrier's flights stay in order.
-            await producer.send(TOPIC, flight.to_json(), key=flight.carrier)
+            await producer.enqueue(TOPIC, flight.to_json(), key=flight.carrier)
             if count % REPORT_EVERY == 0:
                 progress(count)
         await producer.flush()  # raises if a single record did not get through

@@ -1,7 +1,5 @@
-"""Every example of ``examples/spark`` does what it says, on records made here.
-
-Those that need no JVM of their own run in this process as ``python example.py …`` would, so that
-they share one: each start costs seconds.
+"""Every example of ``examples/spark`` does what it says when it is started as it says: as a fresh
+program with its defaults, in a folder of its own. No environment is activated, as in cron.
 """
 
 from __future__ import annotations
@@ -9,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,14 +21,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pyarrow.parquet
 import pytest
-from pyspark.sql import SparkSession
 
 from sharegroup.sync import Producer
 from tests.servers.admin import Admin
 from tests.servers.sharegroup_server import SharegroupServer
-from tests.spark.conftest import SETTINGS, lags
+from tests.spark.conftest import lags
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.process]
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "spark"
@@ -47,30 +44,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharegroupServe
         yield running
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Four tasks at once, whatever the machine has: waiting needs no processor."""
-    builder = SparkSession.builder.master("local[4]").appName("examples")
-    session = builder.config(map=SETTINGS).getOrCreate()
-    yield session
-    session.stop()
-
-
 @pytest.fixture
-def run(
-    spark: SparkSession,
-    server: SharegroupServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Run:
-    """Run an example in this process; what it printed."""
+def run(server: SharegroupServer, tmp_path: Path) -> Run:
+    """Run an example as its first lines say; what it printed."""
 
     def run_example(name: str, *arguments: str) -> str:
-        command = [name, "--bootstrap-server", server.bootstrap, "--output", str(tmp_path)]
-        monkeypatch.setattr(sys, "argv", [*command, *arguments])
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-        return capsys.readouterr().out
+        example = str(EXAMPLES / name)
+        address = ("--bootstrap-server", server.bootstrap)
+        return command(tmp_path, sys.executable, example, *address, *arguments)
 
     return run_example
 
@@ -86,7 +67,7 @@ def produce(
     with Producer(server.bootstrap) as producer:
         for key, value in records:
             text = value if isinstance(value, str) else json.dumps(value)
-            producer.send(topic, text, key=key)
+            producer.enqueue(topic, text, key=key)
         producer.flush()
 
 
@@ -96,11 +77,16 @@ def table(folder: Path) -> Rows:
 
 
 def command(folder: Path, *arguments: str, **environment: str) -> str:
-    """Run a command in ``folder``; what it printed. What it has started ends with it."""
+    """Run a command in ``folder``, with nothing of our environment but Java; what it printed. What
+    it has started ends with it.
+    """
+    java = Path(str(shutil.which("java"))).parent
+    bare = {"PATH": f"{java}:/usr/bin:/bin", "HOME": str(folder)}
+    bare |= {name: text for name, text in os.environ.items() if name == "JAVA_HOME"}
     process = subprocess.Popen(
         arguments,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+        env={**bare, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -130,7 +116,7 @@ def test_orders_are_upserted_and_a_batch_that_runs_again_changes_nothing(
     ]
     produce(server, "orders", [*changes, *changes[:50]])
     assert "the table has 100 orders" in run("a_upsert.py")
-    versions = sorted(tmp_path.glob("[0-9]*"), key=lambda one: int(one.name))
+    versions = sorted((tmp_path / "orders-table").glob("[0-9]*"), key=lambda one: int(one.name))
     first = sorted(table(versions[-1]), key=lambda row: row["order"])
     assert [row["order"] for row in first] == list(range(100))
     assert {(row["state"], row["version"]) for row in first} == {("sent", 2)}
@@ -139,7 +125,7 @@ def test_orders_are_upserted_and_a_batch_that_runs_again_changes_nothing(
 
     # As if everything had been killed just before the last batch was committed.
     for name in (versions[-1].name, f".{versions[-1].name}.crc"):
-        (tmp_path / "checkpoint" / "commits" / name).unlink()
+        (tmp_path / "orders-table" / "checkpoint" / "commits" / name).unlink()
     (versions[-1] / "_SUCCESS").unlink()
     assert "the table has 100 orders" in run("a_upsert.py")
     assert sorted(table(versions[-1]), key=lambda row: row["order"]) == first
@@ -153,15 +139,17 @@ def test_jobs_that_fail_three_times_lie_in_quarantine_with_the_reason(
 ) -> None:
     good = [(None, {"a": n, "b": 4}) for n in range(40)]
     bad = [(None, {"a": 1, "b": 0}), (None, {"a": 1}), (None, "no job")]
+    bad += [(None, [1, 2]), (None, 7), (None, "null"), (None, {"a": "x", "b": 1})]
     produce(server, "jobs", [*good, *bad])
     assert "'accept'" in run("b_dead_letters.py")
-    results = [row["result"] for row in table(tmp_path / "results")]
+    results = [row["result"] for row in table(tmp_path / "jobs-done" / "results")]
     assert sorted(results) == [n / 4 for n in range(40)]
-    quarantine = table(tmp_path / "quarantine")
+    quarantine = table(tmp_path / "jobs-done" / "quarantine")
     assert {row["delivery_count"] for row in quarantine} == {3}
     assert sorted(row["error"].split(":")[0] for row in quarantine) == [
         "JSONDecodeError",
         "KeyError",
+        *["TypeError"] * 4,
         "ZeroDivisionError",
     ]
     assert lags(server, "jobs") == [0, 0, 0]
@@ -216,7 +204,7 @@ def test_a_slow_api_is_asked_by_more_tasks_than_there_are_partitions(
     assert "batch 0: 80 answers by 8 tasks" in printed
     assert api.asked == Counter(questions)
     assert not api.four_at_once.broken
-    found = {row["question"]: row["answer"] for row in table(tmp_path / "batch=0")}
+    found = {row["question"]: row["answer"] for row in table(tmp_path / "answers" / "batch=0")}
     assert found == {text: text.upper() for text in questions}
 
 
@@ -236,7 +224,7 @@ def test_views_are_counted_per_minute_once_their_minute_is_over(
     with Producer(server.bootstrap) as producer:
         producer.send("views", json.dumps({"page": "/late", "at": "2026-01-31T11:00:00Z"}))
     assert "15 rows, 300 views in closed minutes" in run("d_windows.py")
-    found = table(tmp_path / "table")
+    found = table(tmp_path / "views-per-minute" / "table")
     assert {row["count"] for row in found} == {20}
     minutes = {(row["start"].strftime("%H:%M"), row["page"]) for row in found}
     assert minutes == {(f"10:0{minute}", f"/{page}") for minute in range(5) for page in range(3)}
@@ -252,7 +240,9 @@ def test_every_parcels_stops_come_in_order(
     scans = [(f"p{n}", f"place {stop}") for stop in range(1, stops + 1) for n in range(parcels)]
     produce(server, "scans", scans)
     run("e_order_per_key.py")
-    found = sorted(table(tmp_path / "table"), key=lambda row: (row["parcel"], row["stop"]))
+    found = sorted(
+        table(tmp_path / "stops" / "table"), key=lambda row: (row["parcel"], row["stop"])
+    )
     assert len(found) == parcels * stops
     assert not any(row["late"] for row in found)
     assert all(row["place"] == f"place {row['stop']}" for row in found)
@@ -275,34 +265,32 @@ def readings(server: SharegroupServer) -> SharegroupServer:
     return server
 
 
-def test_a_declarative_pipeline_finds_the_source(
+def test_a_declarative_pipeline_as_its_first_lines_say(
     readings: SharegroupServer, tmp_path: Path
 ) -> None:
-    (tmp_path / "spark-pipeline.yml").write_text(
-        f"name: climate\nstorage: file://{tmp_path}/storage\n"
-        "libraries:\n  - glob:\n      include: transformations/**\n"
+    lines = (
+        "spark-pipelines init --name climate",
+        "cp f_pipeline.py climate/transformations/",
+        "cd climate && KAFKA_BOOTSTRAP_SERVERS=HOST:PORT spark-pipelines run",
+        "--conf spark.python.unix.domain.socket.enabled=true",
     )
-    (tmp_path / "transformations").mkdir()
-    (tmp_path / "transformations" / "f_pipeline.py").write_bytes(
-        (EXAMPLES / "f_pipeline.py").read_bytes()
-    )
-    program = str(Path(sys.executable).with_name("spark-pipelines"))
-    settings = ("spark.python.unix.domain.socket.enabled=true", "spark.sql.shuffle.partitions=2")
-    arguments = [part for setting in settings for part in ("--conf", setting)]
-    command(tmp_path, program, "run", *arguments, KAFKA_BOOTSTRAP_SERVERS=readings.bootstrap)
-    warehouse = tmp_path / "spark-warehouse"
+    text = (EXAMPLES / "f_pipeline.py").read_text()
+    assert [line for line in lines if line not in text] == []
+    (tmp_path / "f_pipeline.py").write_text(text)
+    script = f"set -e; {lines[0]}; {lines[1]}; {lines[2]} {lines[3]}"
+    script = script.replace("HOST:PORT", readings.bootstrap)
+    program = Path(sys.executable).parent  # this command is found in an environment that is active
+    java = Path(str(shutil.which("java"))).parent
+    command(tmp_path, "sh", "-c", script, PATH=f"{program}:{java}:/usr/bin:/bin")
+    warehouse = tmp_path / "climate" / "spark-warehouse"
     assert len(table(warehouse / "readings")) == len(READINGS)
     found = {row["sensor"]: row["celsius"] for row in table(warehouse / "hottest")}
     assert found == HOTTEST
     assert lags(readings, "climate") == [0, 0, 0]
 
 
-def test_the_same_pipeline_through_spark_connect(
-    readings: SharegroupServer, tmp_path: Path
-) -> None:
-    example = str(EXAMPLES / "g_connect.py")
-    arguments = ("--bootstrap-server", readings.bootstrap, "--output", str(tmp_path))
-    printed = command(tmp_path, sys.executable, example, *arguments)
+def test_the_same_pipeline_through_spark_connect(readings: SharegroupServer, run: Run) -> None:
+    printed = run("g_connect.py")
     for sensor, celsius in HOTTEST.items():
         assert f"{sensor}: 100 readings, {celsius:.1f} °C at most" in printed
     assert lags(readings, "climate-connect") == [0, 0, 0]
@@ -312,7 +300,8 @@ def test_the_same_pipeline_through_spark_connect(
 
 
 def test_every_example_is_one_short_file_and_is_run_here() -> None:
-    text = Path(__file__).read_text()
+    tests = (Path(__file__), Path(__file__).parents[1] / "spark" / "test_progress.py")
+    text = "".join(path.read_text() for path in tests)
     lengths = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES.glob("*.py")}
     assert {name: lines for name, lines in lengths.items() if lines >= LINES_MAX} == {}
     assert [name for name in lengths if name not in text] == []
