@@ -25,7 +25,7 @@ import pytest
 from sharegroup.sync import Producer
 from tests.servers.admin import Admin
 from tests.servers.sharegroup_server import SharegroupServer
-from tests.spark.conftest import lags
+from tests.spark.conftest import all_done
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
 
@@ -121,7 +121,7 @@ def test_orders_are_upserted_and_a_batch_that_runs_again_changes_nothing(
     assert [row["order"] for row in first] == list(range(100))
     assert {(row["state"], row["version"]) for row in first} == {("sent", 2)}
     assert {row["name"] for row in first} == {None, "Ada", "Grace", "Edsger"}
-    assert lags(server, "orders-table") == [0, 0, 0]
+    assert all_done(server, "orders-table")
 
     # As if everything had been killed just before the last batch was committed.
     for name in (versions[-1].name, f".{versions[-1].name}.crc"):
@@ -152,7 +152,7 @@ def test_jobs_that_fail_three_times_lie_in_quarantine_with_the_reason(
         *["TypeError"] * 4,
         "ZeroDivisionError",
     ]
-    assert lags(server, "jobs") == [0, 0, 0]
+    assert all_done(server, "jobs")
 
 
 # --- c: a slow API --------------------------------------------------------------------------------
@@ -286,14 +286,14 @@ def test_a_declarative_pipeline_as_its_first_lines_say(
     assert len(table(warehouse / "readings")) == len(READINGS)
     found = {row["sensor"]: row["celsius"] for row in table(warehouse / "hottest")}
     assert found == HOTTEST
-    assert lags(readings, "climate") == [0, 0, 0]
+    assert all_done(readings, "climate")
 
 
 def test_the_same_pipeline_through_spark_connect(readings: SharegroupServer, run: Run) -> None:
     printed = run("g_connect.py")
     for sensor, celsius in HOTTEST.items():
         assert f"{sensor}: 100 readings, {celsius:.1f} °C at most" in printed
-    assert lags(readings, "climate-connect") == [0, 0, 0]
+    assert all_done(readings, "climate-connect")
 
 
 # --- all ------------------------------------------------------------------------------------------

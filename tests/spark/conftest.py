@@ -91,6 +91,12 @@ def lags(server: RunningServer, group: str) -> list[int | None]:
     return asyncio.run(ask())
 
 
+def all_done(server: RunningServer, group: str) -> bool:
+    """Whether no record is left. A partition that never held one has no lag."""
+    found = set(lags(server, group))
+    return 0 in found and found <= {0, None}
+
+
 def wait_for(folder: Path, pattern: str, count: int, seconds: float = 120) -> None:
     """Return when ``folder`` has so many entries; raises TimeoutError."""
 
