@@ -10,10 +10,10 @@ import sys
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
-from sharegroup.spark.option_table import Option, OptionTable
-from sharegroup.spark.options import STREAM, ShareOptions
-from sharegroup.spark.peek_options import PEEK, PeekOptions
-from sharegroup.spark.sink_options import SINK, SinkOptions
+from sharegroup.spark.options.option_table import Option, OptionTable
+from sharegroup.spark.options.sink import SINK, SinkOptions
+from sharegroup.spark.options.snapshot import PEEK, PeekOptions
+from sharegroup.spark.options.stream import STREAM, ShareOptions
 
 PAGE = Path(__file__).parent.parent / "docs" / "spark-options.md"
 

@@ -14,7 +14,7 @@ _PYSPARK_MIN: Final = (4, 2)
 DefaultSource: type[DataSource]
 
 if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _PYSPARK_MIN:
-    from sharegroup.spark.source import KafkaShareDataSource
+    from sharegroup.spark.data_source import KafkaShareDataSource
 
     DefaultSource = KafkaShareDataSource
 else:  # what we import is not there yet

@@ -30,7 +30,7 @@ from sharegroup.arrow.schema import COLUMNS, arrow_schema, check_columns, column
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.records import walk
 from sharegroup.records.batches import end_offset
-from sharegroup.spark.offsets import Acquired
+from sharegroup.spark.source.offsets import Acquired
 from sharegroup.wire.batch import CONTROL, LOG_APPEND_TIME
 from tests.records.bad import lies
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from sharegroup.arrow.schema import COLUMNS, column_names
-from sharegroup.spark.sink import ShareStreamWriter
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
+from sharegroup.spark.sink.writer import ShareStreamWriter
 from tests.servers.running import RunningServer
 from tests.spark.conftest import source_options
 

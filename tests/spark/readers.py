@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from sharegroup.arrow.schema import COLUMNS
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 from tests.servers.running import RunningServer
 from tests.spark.conftest import source_options
 

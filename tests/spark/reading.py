@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from sharegroup.arrow.schema import COLUMNS, column_names
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 
 ALL = ReadAllAvailable()
 

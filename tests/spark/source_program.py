@@ -14,7 +14,7 @@ import threading
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from sharegroup.arrow.schema import COLUMNS
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 
 STARTED_BY_ANOTHER = "--started-by-another"
 HAS_A_BATCH = "it has a batch"

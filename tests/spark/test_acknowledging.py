@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from sharegroup.spark.sink import ShareStreamWriter
-from sharegroup.spark.unanswered import Unanswered
+from sharegroup.spark.sink.writer import ShareStreamWriter
+from sharegroup.spark.source.unanswered import Unanswered
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from sharegroup.model.ids import TopicIdPartition, parse_topic_id
-from sharegroup.spark.advice import Advice
-from sharegroup.spark.offsets import Acquired, BatchOffset
-from sharegroup.spark.options import ShareOptions
+from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.source.advice import Advice
+from sharegroup.spark.source.offsets import Acquired, BatchOffset
 from tests.servers.admin import Admin
 from tests.servers.running import RunningServer
 from tests.spark.readers import Stream, produce_singly, until

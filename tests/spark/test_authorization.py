@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 from tests.broker.authorization.clients import ADMIN, write_acls
 from tests.servers.admin import Admin, produce
 from tests.servers.process import HOST, free_port

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.claim_ledger import ClaimLedger
-from sharegroup.spark.claims import Claim
-from sharegroup.spark.offsets import Acquired, BatchOffset, ClaimPosition, Done
+from sharegroup.spark.source.claim_ledger import ClaimLedger
+from sharegroup.spark.source.claims import Claim
+from sharegroup.spark.source.offsets import Acquired, BatchOffset, ClaimPosition, Done
 
 PARTITIONS = [TopicIdPartition(UUID(int=1), number) for number in range(2)]
 NAMES = {UUID(int=1): "jobs"}

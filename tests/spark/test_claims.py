@@ -10,8 +10,8 @@ import pytest
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.claims import Claim, ClaimError, ClaimFolder
-from sharegroup.spark.offsets import Acquired, ClaimPosition
+from sharegroup.spark.source.claims import Claim, ClaimError, ClaimFolder
+from sharegroup.spark.source.offsets import Acquired, ClaimPosition
 
 TOPICS = {UUID(int=1): "jobs"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.handover import Inbox, Outbox
+from sharegroup.spark.ack_files import Inbox, Outbox
 
 DECISIONS = {TopicPartition("orders", 0): [[0, 9, 1, 0]]}
 

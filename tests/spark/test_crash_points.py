@@ -15,10 +15,10 @@ import pytest
 from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.folder_lock import FolderTaken
-from sharegroup.spark.handover import Outbox
-from sharegroup.spark.sigterm import source_stopping
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.ack_files import Outbox
+from sharegroup.spark.data_source import ShareStreamReader
+from sharegroup.spark.source.folder_lock import FolderTaken
+from sharegroup.spark.source.sigterm import source_stopping
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
 from tests.servers.running import RunningServer

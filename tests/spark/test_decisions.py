@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.decisions import WORDS, DecisionError, Decisions, decisions_in, merged
+from sharegroup.spark.sink.decisions import WORDS, DecisionError, Decisions, decisions_in, merged
 
 Row = tuple[str, int, int, str, int | None]
 rows = st.lists(

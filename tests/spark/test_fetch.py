@@ -14,9 +14,9 @@ from sharegroup.client import Admin
 from sharegroup.client.addresses import Address
 from sharegroup.model.errors import NetworkException
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.fetch import DataLoss, FetchSettings, SliceReader
-from sharegroup.spark.offsets import Acquired
-from sharegroup.spark.planning import Slice
+from sharegroup.spark.source.offsets import Acquired
+from sharegroup.spark.source.planning import Slice
+from sharegroup.spark.task.fetch import DataLoss, FetchSettings, SliceReader
 from tests.servers import admin
 from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer

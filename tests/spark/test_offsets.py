@@ -11,7 +11,7 @@ import pytest
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, topic_id_text
-from sharegroup.spark.offsets import (
+from sharegroup.spark.source.offsets import (
     INITIAL,
     LISTED_MAX,
     Acquired,

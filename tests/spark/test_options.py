@@ -8,7 +8,7 @@ import pytest
 
 from scripts import docs_spark_options
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.options import STREAM, ShareOptions, parse_options
+from sharegroup.spark.options.stream import STREAM, ShareOptions, parse_options
 
 GOOD = {
     "kafka.bootstrap.servers": "localhost:9092",

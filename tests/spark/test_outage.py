@@ -11,7 +11,7 @@ import pytest
 
 from sharegroup.client.errors import BootstrapError
 from sharegroup.model.errors import NetworkException
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 from tests.servers import admin
 from tests.servers.admin import produce
 from tests.servers.process import free_port

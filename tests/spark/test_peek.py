@@ -15,9 +15,9 @@ from sharegroup import sync
 from sharegroup.client import AckType
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.peek import PeekReader, PeekTask
-from sharegroup.spark.peek_options import parse_peek_options
-from sharegroup.spark.source import KafkaShareDataSource
+from sharegroup.spark.data_source import KafkaShareDataSource
+from sharegroup.spark.options.snapshot import parse_peek_options
+from sharegroup.spark.snapshot.reader import PeekReader, PeekTask
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
 from tests.servers.running import RunningServer

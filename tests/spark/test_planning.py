@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.offsets import Acquired, BatchOffset
-from sharegroup.spark.planning import Slice, plan
+from sharegroup.spark.source.offsets import Acquired, BatchOffset
+from sharegroup.spark.source.planning import Slice, plan
 from tests.spark.test_ranges import counts, disjoint
 
 TOPIC = UUID(int=1)

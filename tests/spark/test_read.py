@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from sharegroup.client import Admin
 from sharegroup.model.ids import TopicPartition
-from sharegroup.spark.fetch import DataLoss
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
+from sharegroup.spark.task.fetch import DataLoss
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags, source_options

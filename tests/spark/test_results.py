@@ -15,10 +15,10 @@ import pytest
 
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import ConfigError, MessageTooLarge
-from sharegroup.spark.decisions import Decisions
-from sharegroup.spark.handover import Inbox
-from sharegroup.spark.results import ResultError
-from sharegroup.spark.sink import ShareBatchWriter, TaskDone
+from sharegroup.spark.ack_files import Inbox
+from sharegroup.spark.sink.decisions import Decisions
+from sharegroup.spark.sink.results import ResultError
+from sharegroup.spark.sink.writer import ShareBatchWriter, TaskDone
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.topic_records import Record, records_of

@@ -13,10 +13,10 @@ from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 
 from sharegroup.client.addresses import Address
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark import shipping
-from sharegroup.spark.offsets import Acquired
-from sharegroup.spark.planning import Slice
-from sharegroup.spark.source import KafkaShareDataSource, ShareStreamReader, ShareTask
+from sharegroup.spark.data_source import KafkaShareDataSource, ShareStreamReader, ShareTask
+from sharegroup.spark.source.offsets import Acquired
+from sharegroup.spark.source.planning import Slice
+from sharegroup.spark.task import shipping
 
 TOPIC = UUID(int=7)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.sink_columns import SinkColumns, check_sink
-from sharegroup.spark.sink_options import parse_sink_options
+from sharegroup.spark.options.sink import parse_sink_options
+from sharegroup.spark.sink.columns import SinkColumns, check_sink
 
 ACK = {"topic": "string", "partition": "int", "offset": "bigint", "ack": "string"}
 ACKS = {"ackLocation": "/mnt/acks"}

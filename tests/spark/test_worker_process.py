@@ -6,13 +6,13 @@ import gc
 import subprocess
 import sys
 
-from sharegroup.spark.worker_process import DAEMON, leave_modules_out_of_collections
+from sharegroup.spark.task.worker_process import DAEMON, leave_modules_out_of_collections
 
 AS_MAIN = f"""
 import gc, sys
 from importlib.machinery import ModuleSpec
 sys.modules["__main__"].__spec__ = ModuleSpec("{DAEMON}", None)  # as python -m sets it
-from sharegroup.spark.worker_process import leave_modules_out_of_collections
+from sharegroup.spark.task.worker_process import leave_modules_out_of_collections
 leave_modules_out_of_collections()
 first = gc.get_freeze_count()
 kept = [[] for _ in range(100)]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sharegroup.arrow.schema import COLUMNS, column_names
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 from tests.spark.crash.checker import sink_results
 from tests.spark.crash.engine import Checkpoint, Engine, Point, Rows
 from tests.spark.crash.lane import Lane, LaneFolder, Mode

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from sharegroup.spark.source import ShareStreamReader
+from sharegroup.spark.data_source import ShareStreamReader
 
 Offset = dict[str, Any]
 Rows = list[tuple[int, int, int]]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sharegroup.spark.options import STREAM
-from sharegroup.spark.peek_options import PEEK
-from sharegroup.spark.sink_options import SINK
+from sharegroup.spark.options.sink import SINK
+from sharegroup.spark.options.snapshot import PEEK
+from sharegroup.spark.options.stream import STREAM
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.every_option.program import names
 from tests.spark.pyspark_versions import environment

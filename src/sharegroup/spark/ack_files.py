@@ -1,0 +1,294 @@
+"""How a sink's decisions reach the source: files in a folder that both know (``ackLocation``).
+
+The two run in different processes, and either may be killed. The sink writes a file before Spark
+commits its batch; the source reads it when it settles that batch, in whatever process it lives by
+then. The folder holds::
+
+    reader-<topic>.lock              a source reads the answers about this topic: see folder_lock
+    reader-<topic>.query             whose sink answers
+    decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
+                                      {partition: [[first, last, type, delay_ms], …]}}
+
+``commit`` is the file of the query's checkpoint that is there as soon as Spark has committed the
+batch; null where that is not known.
+
+A decision belongs to a batch by its content, not by a number: batch ids of Spark shift against the
+source's, and a batch that runs again writes again. Of one record the file with the highest number
+counts. A file goes when a *later* batch is settled: until then a restart settles its batch anew,
+and must find the same decisions. Files about topics that another source reads are left alone; those
+that nobody reads, or that cannot be read, go by the same rule, and a warning names them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlparse
+from uuid import UUID
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.spark.ranges import without
+from sharegroup.spark.source.folder_lock import (
+    FolderLock,
+    FolderTaken,
+    Writer,
+    answer_for,
+    reader_of,
+    topics_read,
+)
+from sharegroup.spark.source.ledger import Decision
+
+if TYPE_CHECKING:
+    from sharegroup.spark.options.stream import ShareOptions
+
+log = logging.getLogger("sharegroup.spark")
+
+VERSION: Final = 1
+Table = Mapping[TopicPartition, Sequence[Sequence[int]]]
+"""Rows of first, last, type, delay in milliseconds; ascending, disjoint."""
+
+
+def folder(name: str, text: str) -> str:
+    """The value of the option ``ackLocation`` as an absolute path.
+
+    Raises:
+        ConfigError: it is a relative path, or not on a file system.
+    """
+    parsed = urlparse(text.strip())
+    path = unquote(parsed.path) if parsed.scheme == "file" else text.strip()
+    if parsed.scheme not in ("", "file") or parsed.netloc not in ("", "localhost"):
+        raise ConfigError(
+            f"{name} is {text!r}: write a folder of the driver's file system or of one mounted "
+            "there; object stores are not supported"
+        )
+    if not os.path.isabs(path):
+        raise ConfigError(f"{name} is {text!r}: write an absolute path")
+    return path
+
+
+def commit_file(checkpoint: str | None, batch_id: int | None) -> str | None:
+    """What Spark writes into a query's checkpoint when a batch is committed; None where it cannot
+    be seen from here."""
+    if checkpoint is None or batch_id is None:
+        return None
+    try:
+        return f"{folder('checkpointLocation', checkpoint)}/commits/{batch_id}"
+    except ConfigError:
+        return None
+
+
+class Outbox:
+    """The sink's end: where it puts decisions."""
+
+    def __init__(self, location: str) -> None:
+        self._folder = Path(location)
+
+    def put(
+        self, decisions: Table, commit: str | None = None, writer: Writer | None = None
+    ) -> None:
+        """Make these decisions durable; the source has them from now on.
+
+        Args:
+            commit: the file that Spark writes when the batch is committed.
+            writer: the query; None: it is not known here.
+
+        Raises:
+            ConfigError: no source reads one of the topics through this folder, so that nobody would
+                ever follow the decisions about it.
+            FolderTaken: another query answers for these records.
+        """
+        topics: dict[str, dict[str, Any]] = {}
+        for (topic, partition), rows in decisions.items():
+            topics.setdefault(topic, {})[str(partition)] = [list(row) for row in rows]
+        for topic in topics:
+            self._check(topic, writer)
+        number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
+        for topic, partitions in topics.items():
+            name = f"decisions-{number:012d}-{secrets.token_hex(4)}.json"
+            content = {"v": VERSION, "topic": topic, "commit": commit, "partitions": partitions}
+            _write(self._folder / name, content)
+        _sync(self._folder)
+
+    def _check(self, topic: str, writer: Writer | None) -> None:
+        reader = reader_of(self._folder, topic)
+        if reader is not None:
+            if writer is not None:
+                answer_for(self._folder, reader, writer)
+            return
+        known = sorted(topics_read(self._folder))
+        if not known:
+            raise ConfigError(
+                f"no kafka-share source reads ackLocation {self._folder}: give the same folder to "
+                "spark.readStream and to the sink"
+            )
+        raise ConfigError(
+            f"answers were given for the topic {topic!r}, and no source reads it through "
+            f"ackLocation {self._folder}, only {', '.join(known)}: pass on the column topic as the "
+            "source gave it"
+        )
+
+
+class Inbox:
+    """The source's end.
+
+    Args:
+        location: the folder; made when it is missing.
+        group_id: the source's share group.
+        default: what becomes of records that nothing is decided about (``defaultAck``).
+    """
+
+    def __init__(self, location: str, group_id: str, default: AckType) -> None:
+        self.default = default
+        self._folder = Path(location)
+        self._lock = FolderLock(self._folder, group_id)
+        self._opened = False
+        self._settled: set[Path] = set()
+        self._commits: dict[Path, tuple[str, Path | None]] = {}
+
+    async def open(self, topics: Collection[str]) -> None:
+        """Read the answers about these topics from now on; a second call looks for new topics, and
+        whether the folder is still ours.
+
+        Raises:
+            FolderTaken: another query reads one of them here.
+            ConfigError: the folder cannot be made or written.
+        """
+        self._lock.check()
+        if self._opened and self._lock.holds(topics):
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            await self._lock.take(topics)
+            _sync(self._folder)
+        except OSError as error:
+            raise ConfigError(
+                f"ackLocation {self._folder} cannot be used: {error}; write a folder that the "
+                "driver may write to"
+            ) from error
+        if not self._opened:
+            self.begin()
+            self._opened = True
+
+    def close(self) -> None:
+        """Read no more; another query may have the folder."""
+        self._lock.release()
+
+    def begin(self) -> None:
+        """A batch begins: what lies here now is of earlier ones, see :meth:`committed`."""
+        self._commits = dict.fromkeys(_files(self._folder), ("", None))
+
+    def discard(self, topics: Iterable[str]) -> None:
+        """A query begins from nothing: what lies here of an earlier one is void."""
+        contents = {path: _content(path) for path in _files(self._folder)}
+        for path, content in _about(set(topics), contents).items():
+            log.info("%s is of an earlier query: %s", path, content["topic"])
+            path.unlink(missing_ok=True)
+
+    def take(self, topics: Mapping[UUID, str]) -> dict[TopicIdPartition, list[Decision]]:
+        """What was decided since the batch before; its files are dropped now.
+
+        Args:
+            topics: id and name of those that the source reads.
+        """
+        for path in self._settled:
+            path.unlink(missing_ok=True)
+        names = set(topics.values())
+        contents = {path: _content(path) for path in sorted(_files(self._folder))}
+        files = _about(names, contents)
+        self._settled = {*files, *self._strays(names, contents)}
+        self._commits = dict.fromkeys(self._settled, ("", None))
+        found: dict[TopicIdPartition, list[Decision]] = {}
+        for content in files.values():
+            ids = [topic_id for topic_id, name in topics.items() if name == content["topic"]]
+            for number, rows in content["partitions"].items():
+                for key in (TopicIdPartition(topic_id, int(number)) for topic_id in ids):
+                    new = [Decision(*row) for row in rows]
+                    kept = without(found.get(key, ()), new)
+                    found[key] = sorted(kept + new) if kept else new
+        return found
+
+    def committed(self, topics: Collection[str]) -> bool:
+        """Whether Spark has committed the batch that decisions came for since :meth:`begin` and the
+        last :meth:`take`; False where that cannot be known."""
+        try:
+            self._lock.check()
+        except FolderTaken:  # Spark's next call tells
+            return False
+        known = self._commits  # :meth:`begin` may give the next batch another one meanwhile
+        for path in _files(self._folder):
+            if path not in known:
+                content = _content(path) or {"topic": "", "commit": None}
+                commit = content["commit"]
+                known[path] = content["topic"], None if commit is None else Path(commit)
+        found = [commit for topic, commit in known.values() if topic in topics]
+        return bool(found) and all(commit is not None and commit.exists() for commit in found)
+
+    def _strays(self, topics: set[str], contents: Mapping[Path, Any]) -> list[Path]:
+        """Files that no source will ever follow; a warning names them."""
+        read = topics_read(self._folder) | topics
+        strays = []
+        for path, content in contents.items():
+            if content is None or content["topic"] not in read:
+                strays.append(path)
+            if content is not None and content["topic"] not in read:
+                log.warning("%s answers for %s, which nobody reads here", path, content["topic"])
+        return strays
+
+
+def make_inbox(options: ShareOptions) -> Inbox | None:
+    """The inbox that a stream's options ask for; None: all records of a batch are accepted."""
+    if options.ack_location is None:
+        return None
+    default = AckType[(options.default_ack or "release").upper()]
+    return Inbox(options.ack_location, options.group_id, default)
+
+
+def _about(topics: set[str], contents: Mapping[Path, Any]) -> dict[Path, Any]:
+    return {path: one for path, one in contents.items() if one and one["topic"] in topics}
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return folder.glob("decisions-*-*.json")
+
+
+def _number(path: Path) -> int:
+    return int(path.name.split("-")[1])
+
+
+def _content(path: Path) -> Any:
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:  # dropped meanwhile: its batch is settled
+        return None
+    except (OSError, ValueError) as error:
+        log.error("%s cannot be read, its decisions have no effect: %s", path, error)
+        return None
+    if content.get("v") != VERSION:
+        log.error("%s was written by another version of sharegroup: it has no effect", path)
+        return None
+    return content
+
+
+def _write(path: Path, content: Any) -> None:
+    """Whole or not at all, and still there after a power cut."""
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with scratch.open("w") as file:
+        json.dump(content, file, separators=(",", ":"))
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

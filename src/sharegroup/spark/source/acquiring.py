@@ -1,0 +1,199 @@
+"""Acquiring records: what one request brings goes into the ledger, until a batch is full.
+
+How much is asked for at once, and when a batch is closed, is decided here; waiting is done by the
+broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sharegroup.client.node_session import FetchedPartition, Lease
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import UnknownServerError
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.source.claiming import Claimer
+from sharegroup.spark.source.ledger import Ledger
+from sharegroup.spark.source.lock_renewal import LOCK_MS_DEFAULT, LockKeeper
+from sharegroup.spark.source.offsets import Acquired, Done
+from sharegroup.spark.source.outage import Outage
+from sharegroup.spark.source.record_sizes import RecordSizes
+from sharegroup.spark.source.settling import Settling
+from sharegroup.spark.source.subscription import Subscription
+
+log = logging.getLogger("sharegroup.spark")
+
+FETCH_BYTES: Final = 50 * 1024 * 1024
+"""What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
+SAMPLE_BYTES: Final = 1024 * 1024
+"""While it is not known how large records are no more are acquired, and these are looked at."""
+WAITS_PER_LOCK: Final = 6
+REFUSED_SECONDS: Final = 20.0
+RETRY_SECONDS: Final = 0.2
+COLLECT_SECONDS: Final = 5.0
+"""A batch is closed after this time even though more could be acquired."""
+FEW_RECORDS: Final = 500
+"""A request that brings fewer has brought all there was: asking again would only cost time. In
+claim mode that may also be the group's locks."""
+
+Targets = dict[TopicIdPartition, int]
+
+
+class Acquirer:
+    """See the module. Every request takes its turn with the other uses of ``member``.
+
+    Attributes:
+        targets: end offset per partition, beyond which this run reads nothing; None: no end.
+        few: a request that brings fewer records has brought all there was.
+    """
+
+    def __init__(
+        self,
+        member: ShareMember,
+        ledger: Ledger,
+        settling: Settling,
+        claimer: Claimer | None,
+        locks: LockKeeper,
+        subscription: Subscription,
+        outage: Outage,
+        turn: asyncio.Lock,
+        options: ShareOptions,
+    ) -> None:
+        self.targets: Targets | None = None
+        self.few = FEW_RECORDS
+        self._member = member
+        self._ledger = ledger
+        self._settling = settling
+        self._claimer = claimer
+        self._locks = locks
+        self._subscription = subscription
+        self._outage = outage
+        self._turn = turn
+        self._options = options
+        self._sizes = RecordSizes()
+        self._leases: dict[TopicIdPartition, Lease] = {}
+        self._refused_since = 0.0
+
+    @property
+    def ready(self) -> int:
+        """Records that the next batch may have."""
+        return self._ledger.ready_count(self.targets)
+
+    @property
+    def _wait_ms(self) -> int:
+        """How long a request may wait at the broker: renewals wait behind it."""
+        lock_ms = self._member.lock_timeout_ms or LOCK_MS_DEFAULT
+        return min(self._options.poll_timeout_ms, lock_ms // WAITS_PER_LOCK)
+
+    def most_records(self) -> int:
+        """How many may be held at once: ``maxAcquiredRecords`` and ``maxAcquiredBytes``."""
+        by_bytes = self._sizes.records_in(self._options.max_acquired_bytes)
+        return min(self._options.max_acquired_records, by_bytes)
+
+    async def collect(self, limit: int | None, is_over: Callable[[float], Awaitable[bool]]) -> int:
+        """Acquire until ``limit`` records are ready or no more come at once; wait for the first.
+
+        Args:
+            is_over: asked, with the seconds since something came, when there is nothing.
+
+        Returns:
+            How many records the batch may have.
+
+        Raises:
+            NetworkException: no broker has answered for too long.
+        """
+        loop = asyncio.get_running_loop()
+        started = last_came = loop.time()
+        # With an end in sight, ask at once whether it is reached, before waiting for more.
+        wait_ms = self._wait_ms if self.targets is None else 0
+        while True:
+            self._forget_lost_locks()
+            most = min(limit or self.most_records(), self.most_records())
+            ready = self.ready
+            late = loop.time() - started > COLLECT_SECONDS and not self._takes_its_time(limit)
+            if ready >= most or (ready and late):
+                return most
+            async with self._turn:
+                came = await self.fetch(most - ready, 0 if ready else wait_ms)
+            if came or self._outage.is_on:
+                last_came = loop.time()
+            if not came:
+                self._outage.check()
+            if self.targets is None and came < self.few and self.ready:
+                return most
+            if not came and (ready or await is_over(loop.time() - last_came)):
+                return most
+            wait_ms = self._wait_ms
+
+    async def fetch(self, count: int, wait_ms: int) -> int:
+        """One request, in the caller's turn; how many records came that Spark may have.
+
+        Raises:
+            KafkaError: a partition or the group refuses for good.
+        """
+        self._forget_lost_locks()
+        before = self.ready
+        fetched = await self._fetched(count, wait_ms)
+        again: dict[TopicIdPartition, list[Done]] = {}
+        for part in fetched:
+            partition = TopicIdPartition(part.topic_id, part.partition)
+            again[partition] = self._taken_in(partition, part)
+        if fetched:  # now it is known how long locks last
+            self._locks.start()
+        if any(again.values()):
+            await self._settling.acknowledge(again)
+        if self._claimer is not None:
+            await self._claimer.claim(self.targets)
+        return self.ready - before
+
+    def _takes_its_time(self, limit: int | None) -> bool:
+        """A batch is as large as it was asked for: claimed records have no locks that run out."""
+        return self._claimer is not None and (limit is not None or self.targets is not None)
+
+    async def _fetched(self, count: int, wait_ms: int) -> list[FetchedPartition]:
+        """A fetch. Apache Kafka answers one with UNKNOWN_SERVER_ERROR when a topic in it is being
+        deleted, until the group has taken the topic away from this member: that passes."""
+        known = self._sizes.is_known
+        size = FETCH_BYTES if known else SAMPLE_BYTES
+        try:
+            fetched = await self._member.fetch(
+                max_records=count,
+                max_bytes=min(size, self._options.max_acquired_bytes),
+                max_wait_ms=wait_ms,
+                without_records=known,
+            )
+        except UnknownServerError as error:
+            now = asyncio.get_running_loop().time()
+            self._refused_since = self._refused_since or now
+            if now - self._refused_since > REFUSED_SECONDS:
+                raise
+            log.info("a fetch was refused, and is tried again: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+            return []
+        self._refused_since = 0.0
+        return fetched
+
+    def _taken_in(self, partition: TopicIdPartition, part: FetchedPartition) -> list[Done]:
+        if part.error is not None:
+            raise part.error
+        self._forget_lost_locks()  # before these come, which are held by another lease
+        self._leases[partition] = part.lease
+        if part.topic:
+            self._subscription.topics[part.topic_id] = part.topic
+        self._sizes.saw(part.topic_id, part.records)
+        return self._ledger.acquired(partition, [Acquired(*one) for one in part.acquired])
+
+    def _forget_lost_locks(self) -> None:
+        """A session that is gone took its locks with it: what was ready comes again, and the batch
+        goes on without."""
+        lost = [partition for partition, lease in self._leases.items() if lease.lost]
+        if not lost:
+            return
+        held = self._ledger.locked()
+        for partition in lost:
+            del self._leases[partition]
+            self._ledger.lost(partition, held.get(partition, ()))

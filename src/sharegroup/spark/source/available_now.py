@@ -1,0 +1,145 @@
+"""When a run that reads what is there now (Trigger.AvailableNow) has read it all.
+
+What the group has not finished may be with somebody else. A member that died keeps its partitions
+until its session ends, and its records until their locks end; a member that lives may hold both for
+as long as it likes, or give them back. So the run waits for as long as a dead member could matter
+after the last record came, and ends: with nothing left, or with a warning that counts what is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.spark.source.acquiring import Targets
+from sharegroup.spark.source.group_view import GroupView, Left
+from sharegroup.spark.source.lock_renewal import LOCK_MS_DEFAULT
+from sharegroup.spark.source.subscription import Subscription
+
+log = logging.getLogger("sharegroup.spark")
+
+START_SECONDS: Final = 60.0
+"""How long Apache Kafka may take to give the first records of a partition that is new to the group;
+it makes a topic and loads states meanwhile."""
+LATEST_START_SECONDS: Final = 2.0
+"""The same where the group begins at the end, so that none will come; it gets a position only with
+the first record."""
+MARGIN_SECONDS: Final = 2.0
+TOLD_SECONDS: Final = 5.0
+"""The log says what is waited for after this time."""
+NAMED_MAX: Final = 5
+
+
+class AvailableNow:
+    """One run, which reads what lies before ``targets``."""
+
+    def __init__(
+        self, targets: Targets, member: ShareMember, group: GroupView, subscription: Subscription
+    ) -> None:
+        self._targets = targets
+        self._member = member
+        self._group = group
+        self._subscription = subscription
+        self._assigned: Collection[TopicIdPartition] = ()
+        self._changed_at = 0.0
+        self._told = False
+
+    async def is_read(self, held: Mapping[TopicIdPartition, int], idle_s: float) -> bool:
+        """Whether nothing before the targets will come any more, after ``idle_s`` without records.
+
+        Args:
+            held: how many records of each partition we keep for later; the run does not wait for
+                them.
+        """
+        if not self._targets:
+            return True
+        idle_s = min(idle_s, self._since_assigned())
+        try:
+            left = await self._group.left(self._subscription.topics, self._targets, held)
+            latest = await self._group.begins_at_latest()
+            waits = await self._waits(left, latest)
+        except KafkaError as error:
+            log.info("whether all is read is not known yet: %s", error)
+            return idle_s > START_SECONDS + self._lock_s
+        missing = {key: one for key, one in left.items() if idle_s <= waits[key]}
+        if missing:
+            if idle_s > TOLD_SECONDS and not self._told:
+                self._told = True
+                await self._tell_waiting(missing, max(waits[key] for key in missing))
+            return False
+        if latest:  # what is there now is not for the group
+            left = {key: one for key, one in left.items() if one.begun}
+        if left:
+            await self._tell_left(left, idle_s)
+        return True
+
+    def _since_assigned(self) -> float:
+        """Seconds since the group gave us other partitions."""
+        now = asyncio.get_running_loop().time()
+        if self._assigned != self._member.assignment:
+            self._assigned = self._member.assignment
+            self._changed_at = now
+        return now - self._changed_at
+
+    @property
+    def _lock_s(self) -> float:
+        return (self._member.lock_timeout_ms or LOCK_MS_DEFAULT) / 1000
+
+    async def _waits(
+        self, left: Mapping[TopicIdPartition, Left], latest: bool
+    ) -> dict[TopicIdPartition, float]:
+        """How long records may take to come, by partition."""
+        waits = {}
+        for key, one in left.items():
+            wait_s = self._lock_s + MARGIN_SECONDS
+            if key not in self._member.assignment:
+                wait_s += await self._group.session_timeout_s()
+            if not one.begun:
+                wait_s = LATEST_START_SECONDS if latest else max(START_SECONDS, wait_s)
+            waits[key] = wait_s
+        return waits
+
+    # --- what the log says ------------------------------------------------------------------------
+
+    async def _tell_waiting(self, missing: Mapping[TopicIdPartition, Left], wait_s: float) -> None:
+        log.warning(
+            "records that this run is to read have not come: %s. A member that died keeps its "
+            "partitions until its session ends, and its records until their locks end; the run "
+            "waits until %.0f s have passed since the last record came",
+            await self._listed(missing),
+            wait_s,
+        )
+
+    async def _tell_left(self, left: Mapping[TopicIdPartition, Left], idle_s: float) -> None:
+        log.warning(
+            "the run ends, and %d records that it was to read are not done, after %.0f s without a "
+            "record: %s. Another member has them; what it does not finish comes with the next run",
+            sum(one.records for one in left.values()),
+            idle_s,
+            await self._listed(left),
+        )
+
+    async def _listed(self, left: Mapping[TopicIdPartition, Left]) -> str:
+        """``jobs-1: 75 (with member x of 10.0.0.7), …``."""
+        try:
+            owners = await self._group.owners()
+        except KafkaError as error:
+            log.info("who owns the partitions is not known: %s", error)
+            owners = {}
+        named = []
+        for key, one in sorted(left.items()):
+            name = self._subscription.topics.get(key.topic_id, str(key.topic_id))
+            others = [
+                f"member {member.member_id} at {member.client_host.lstrip('/')}"
+                for member in owners.get(TopicPartition(name, key.partition), ())
+                if member.member_id != self._member.member_id
+            ]
+            with_whom = f" (with {', '.join(others)})" if others else ""
+            named.append(f"{name}-{key.partition}: {one.records}{with_whom}")
+        more = len(named) - NAMED_MAX
+        return ", ".join([*named[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])])

@@ -1,0 +1,286 @@
+"""Claims: what ``ackMode`` claim has written down before it accepts records at the broker.
+
+From then on the broker's word is not needed any more: Spark's checkpoint and this folder
+(``claimLocation``) together hold every record that was accepted and not processed yet. The folder
+holds::
+
+    folder.json            {"v": 1, "id": …, "group": …}: which folder this is, and of which group
+    lock                   locked by the source that works here, for as long as its process lives
+    claim-<number>.json    the records, as an offset of the stream has them (``offsets.py``, with
+                           the claim's number as ``e``); on a second line the CRC-32C of the first
+    damaged/               files that were found damaged, under their names
+
+Claims are numbered from 1 on, and batches take their records in this order. So one place, a
+:class:`ClaimPosition`, tells which of them Spark has: it stands in every offset of the stream. A
+batch that Spark did not write down is made again from the place of the batch before.
+
+A claim that is half written has no name yet, and nothing of it was accepted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+from uuid import UUID
+
+from crc32c import crc32c
+
+from sharegroup.model.errors import ConfigError, SharegroupError
+from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Ranges, from_json, to_json
+
+log = logging.getLogger("sharegroup.spark")
+
+VERSION: Final = 1
+_FILES: Final = f"claim-{'[0-9]' * 12}.json"
+
+
+class ClaimError(SharegroupError):
+    """A claim cannot be written or read: the disk is full, or out of order."""
+
+
+class Claim(NamedTuple):
+    """Records that are, or are about to be, accepted at the broker and belong to this query."""
+
+    number: int
+    topics: Mapping[UUID, str]
+    """Topic id → name, of all topics in ``ranges``."""
+    ranges: Ranges
+
+
+class ClaimFolder:
+    """See the module. Not thread-safe; every method may wait for the disk.
+
+    Args:
+        location: the folder; made when it is missing.
+        group_id: the source's share group.
+    """
+
+    def __init__(self, location: str, group_id: str) -> None:
+        self.id = ""
+        """What the folder calls itself; known when it is open."""
+        self.next = 1
+        """The number of the claim that is written next."""
+        self._folder = Path(location)
+        self._group_id = group_id
+        self._lock: IO[str] | None = None
+        self._kept: ClaimPosition | None = None
+
+    def __str__(self) -> str:
+        return str(self._folder)
+
+    def try_lock(self) -> bool:
+        """Whether the folder is this source's from now on, until :meth:`close`, or the end of the
+        process however it ends.
+
+        Raises:
+            ConfigError: the folder cannot be made or written.
+        """
+        if self._lock is not None:
+            return True
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = (self._folder / "lock").open("a+")
+        except OSError as error:
+            raise ConfigError(
+                f"claimLocation {self._folder} cannot be used: {error}; write a folder that the "
+                "driver may write to"
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        self._lock = file
+        return True
+
+    def holder(self) -> str:
+        """The process that has the lock, for people."""
+        return (self._folder / "lock").read_text().strip() or "unknown"
+
+    def open(self, position: ClaimPosition | None) -> list[Claim]:
+        """The claims from ``position`` on, ascending: those that Spark does not have. Needs the
+        lock.
+
+        Args:
+            position: as the newest offset has it; None: there is no offset yet.
+
+        Raises:
+            ConfigError: the folder belongs to another checkpoint or group, or claims are missing.
+            ClaimError: the disk fails.
+        """
+        assert self._lock is not None, "not locked"
+        try:
+            self._identify(position)
+            for scratch in self._folder.glob(".claim-*"):
+                scratch.unlink()
+            claims = {claim.number: claim for path in self._files() if (claim := self._read(path))}
+            given_up = {_number(path) for path in (self._folder / "damaged").glob(_FILES)}
+        except OSError as error:
+            raise ClaimError(f"claimLocation {self._folder} cannot be read: {error}") from error
+        newest = max((*claims, *given_up), default=0)
+        self.next = newest + 1
+        if position is not None:
+            begin = position.number
+            missing = set(range(begin, newest + 1)) - claims.keys() - given_up
+            if begin > newest + 1 or missing:
+                self._refuse_missing(begin, newest, missing)
+            self.next = max(self.next, begin)
+            claims = {number: claim for number, claim in claims.items() if number >= begin}
+        return [claims[number] for number in sorted(claims)]
+
+    def write(self, topics: Mapping[UUID, str], ranges: Ranges) -> Claim:
+        """Write one claim down. It is there after a power cut when this returns.
+
+        Raises:
+            ClaimError: it could not be written; it may be there all the same after a restart.
+        """
+        claim = Claim(self.next, topics, ranges)
+        content = BatchOffset(
+            sequence=claim.number, group_id=self._group_id, topics=topics, ranges=ranges
+        )
+        text = json.dumps(to_json(content), separators=(",", ":"))
+        try:
+            self._put(_name(claim.number), f"{text}\n{crc32c(text.encode()):08x}\n")
+        except OSError as error:
+            raise ClaimError(
+                f"claimLocation {self._folder} cannot be written: {error}; records that are not in "
+                "it are not accepted"
+            ) from error
+        self.next += 1
+        return claim
+
+    def settled(self, position: ClaimPosition) -> None:
+        """Spark has committed the batch that ends here. What the batches before it held is deleted:
+        Spark asks for none of them again, whatever becomes of the newest offset.
+
+        Raises:
+            ClaimError: the disk fails.
+        """
+        kept, self._kept = self._kept, position
+        if kept is None or kept.number == position.number:
+            return
+        try:
+            for path in self._files():
+                if _number(path) < kept.number:
+                    path.unlink()
+        except OSError as error:
+            raise ClaimError(f"claimLocation {self._folder}: {error}") from error
+
+    def close(self) -> None:
+        """Give the lock back; does nothing the second time."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _identify(self, position: ClaimPosition | None) -> None:
+        path = self._folder / "folder.json"
+        known: dict[str, Any] = {"v": VERSION, "id": secrets.token_hex(8), "group": self._group_id}
+        if path.exists():
+            known = _identity(path)
+        elif position is None:
+            self._put(path.name, json.dumps(known))
+        if known["group"] != self._group_id:
+            raise ConfigError(
+                f"claimLocation {self._folder} is of the group {known['group']}, the query reads "
+                f"from {self._group_id}: give each query a folder of its own"
+            )
+        self.id = known["id"]
+        if position is not None and position.folder != self.id:
+            raise ConfigError(
+                f"claimLocation {self._folder} is not the folder that the checkpoint was written "
+                "with: give that one. Where it is lost, its records that were in no batch yet are "
+                "lost too: go on with a new checkpointLocation and an empty claimLocation"
+            )
+
+    def _refuse_missing(self, begin: int, newest: int, missing: Iterable[int]) -> None:
+        first = min(missing, default=newest + 1)
+        raise ConfigError(
+            f"claimLocation {self._folder} lacks {_name(first)}, and the checkpoint goes on with "
+            f"{_name(begin)}: files were deleted, or an old copy was put back. Put all files of "
+            "the folder back; where they are lost, their records are lost too: go on with a new "
+            "checkpointLocation"
+        )
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob(_FILES))
+
+    def _read(self, path: Path) -> Claim | None:
+        """The claim, or None when it is damaged: then it is put aside."""
+        data = path.read_bytes()
+        try:
+            return _parsed(data, _number(path))
+        except (ValueError, KeyError, AttributeError, TypeError, ConfigError) as error:
+            aside = self._folder / "damaged"
+            aside.mkdir(exist_ok=True)
+            path.rename(aside / path.name)
+            _sync(aside)
+            _sync(self._folder)
+            log.error(
+                "%s is damaged (%s) and was put aside as %s: its records are accepted at the "
+                "broker and will not be delivered to this query, unless they were before; the "
+                "claims before and after it tell between which offsets they lie",
+                path,
+                error,
+                aside / path.name,
+            )
+            return None
+
+    def _put(self, name: str, text: str) -> None:
+        """Whole or not at all, and still there after a power cut."""
+        scratch = self._folder / f".{name}"
+        with scratch.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(self._folder / name)
+        _sync(self._folder)
+
+
+def _identity(path: Path) -> dict[str, Any]:
+    try:
+        known: dict[str, Any] = json.loads(path.read_text())
+        if known["v"] != VERSION or not known["id"] or not known["group"]:
+            raise ValueError(f"it is {known}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is damaged ({error}): put it back from a copy") from error
+    return known
+
+
+def _parsed(data: bytes, number: int) -> Claim:
+    """Raises one of a few errors: it is not what was written."""
+    line, _, rest = data.partition(b"\n")
+    if not rest.endswith(b"\n"):
+        raise ValueError(f"it ends after {len(data)} bytes")
+    if int(rest, 16) != crc32c(line):
+        raise ValueError("its checksum is wrong")
+    content = from_json(json.loads(line))
+    if content.sequence != number:
+        raise ValueError(f"it is claim {content.sequence}")
+    return Claim(number, content.topics, content.ranges)
+
+
+def _name(number: int) -> str:
+    return f"claim-{number:012d}.json"
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.split("-")[1])
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

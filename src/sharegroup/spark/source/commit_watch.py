@@ -1,0 +1,68 @@
+"""Settling a batch when Spark has committed it, although Spark has not called yet.
+
+Spark's next call comes with the next trigger: after an hour, if that is the interval, and after
+``Trigger.Once`` never. Where the sink decides, its files say which commit they wait for; when that
+is in the checkpoint, the batch is as finished as it will be. Implicit acknowledgement, and
+decisions from ``foreachBatch``, know no checkpoint: they wait for Spark's call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from sharegroup.spark.ack_files import Inbox
+
+CHECK_SECONDS: Final = 0.5
+
+
+class CommitWatch:
+    """See the module.
+
+    Args:
+        inbox: None: there is nothing to watch.
+        names: the topics that the source reads.
+        settle: settles the batch with this sequence number, unless Spark has a later one by now.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox | None,
+        names: Callable[[], Collection[str]],
+        settle: Callable[[int], Awaitable[None]],
+    ) -> None:
+        self._inbox = inbox
+        self._names = names
+        self._settle = settle
+        self._ended = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, sequence: int) -> None:
+        """Spark has this batch."""
+        if self._inbox is not None:
+            self.end()
+            self._inbox.begin()
+            self._ended = asyncio.Event()
+            watch = self._watch(sequence, self._ended)
+            self._task = asyncio.create_task(watch, name="share-commit-watch")
+
+    def end(self) -> None:
+        """Spark calls by itself. A settling that is under way goes on, in its turn."""
+        self._ended.set()
+
+    async def check(self, sequence: int) -> bool:
+        """Settle this batch if Spark has committed it; whether that was so."""
+        if self._inbox is None or not await asyncio.to_thread(self._inbox.committed, self._names()):
+            return False
+        await self._settle(sequence)
+        return True
+
+    async def _watch(self, sequence: int, ended: asyncio.Event) -> None:
+        while not ended.is_set():
+            try:
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await ended.wait()
+            except TimeoutError:
+                if await self.check(sequence):
+                    return

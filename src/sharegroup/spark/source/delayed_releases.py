@@ -1,0 +1,45 @@
+"""Releases what a query wants released later, at its time, whether Spark calls or not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from sharegroup.spark.source.ledger import Ledger
+from sharegroup.spark.source.settling import Settling, clock_ms
+
+
+class HoldKeeper:
+    """Watches over the ledger's held records; their locks are kept with all others."""
+
+    def __init__(self, ledger: Ledger, settling: Settling, turn: asyncio.Lock) -> None:
+        self._ledger = ledger
+        self._settling = settling
+        self._turn = turn
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def look(self) -> None:
+        """A batch was settled: there may be something to hold."""
+        self._changed.set()
+        if self._task is None and self._ledger.next_due_ms() is not None:
+            self._task = asyncio.create_task(self._keep(), name="share-held-records")
+
+    def stop(self) -> None:
+        """Release no more by the clock."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _keep(self) -> None:
+        while True:
+            await self._until(self._ledger.next_due_ms())
+            async with self._turn:
+                await self._settling.release_due()
+
+    async def _until(self, due_ms: int | None) -> None:
+        """Return at this time, or when there is something new to wait for."""
+        wait_s = None if due_ms is None else max(0, due_ms - clock_ms()) / 1000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._changed.wait()
+        self._changed.clear()

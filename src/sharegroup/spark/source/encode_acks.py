@@ -1,0 +1,35 @@
+"""From ranges with one type each to what a request says: neighbours share a range in it, with a
+type for each offset, as Kafka's protocol has it. A million changing answers are one range then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from sharegroup.client.core.acknowledgements import AcknowledgedRange
+from sharegroup.spark.source.offsets import Done
+
+LONG: Final = 16
+"""Offsets of one type that are better said as a range of their own."""
+_TYPES: Final = [bytes([kind]) * LONG for kind in range(5)]
+
+
+def worded(ranges: Iterable[Done]) -> Iterator[AcknowledgedRange]:
+    """The same, ascending as they are, in few ranges."""
+    first = end = 0
+    types: list[bytes] = []
+    for one in ranges:
+        size = one[1] - one[0] + 1
+        if types and (one[0] != end or size > LONG):
+            yield AcknowledgedRange(first, end - 1, b"".join(types))
+            types = []
+        if size > LONG:
+            yield AcknowledgedRange(one[0], one[1], _TYPES[one[2]][:1])
+            continue
+        if not types:
+            first = one[0]
+        types.append(_TYPES[one[2]][:size])
+        end = one[1] + 1
+    if types:
+        yield AcknowledgedRange(first, end - 1, b"".join(types))

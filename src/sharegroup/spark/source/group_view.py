@@ -1,0 +1,305 @@
+"""What the driver asks the cluster about the group: how far it is, where logs end, its configs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sharegroup.client.admin import Admin
+from sharegroup.client.cluster import Cluster
+from sharegroup.client.descriptions import (
+    MemberDescription,
+    OffsetSpec,
+    PartitionRecords,
+    ShareGroupOffset,
+)
+from sharegroup.model.errors import (
+    ConfigError,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    InvalidConfig,
+    NonEmptyGroup,
+)
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.spark.options.stream import ShareOptions
+
+log = logging.getLogger("sharegroup.spark")
+
+WIDE_WINDOW_FEATURE: Final = "share.wide.window"
+"""Our broker lets a group have a lock limit beyond the bounds of Kafka's."""
+ISOLATION_CONFIG: Final = "share.isolation.level"
+SESSION_CONFIG: Final = "share.session.timeout.ms"
+SESSION_MS_DEFAULT: Final = 45_000
+"""Kafka's group.share.session.timeout.ms."""
+READ_COMMITTED: Final = "read_committed"
+LOCKS_CONFIG: Final = "share.partition.max.record.locks"
+WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
+WIDE_LOCKS: Final = 1_000_000
+"""Locks per partition on such a broker: they bound a batch, and a batch's overhead is fixed."""
+
+Offsets = dict[TopicIdPartition, int]
+
+
+class Left(NamedTuple):
+    """Records of a partition that the group has not finished."""
+
+    records: int
+    begun: bool
+    """The group has a position there."""
+
+
+class GroupView:
+    """See the module. Every method is one or a few requests."""
+
+    def __init__(self, cluster: Cluster, options: ShareOptions) -> None:
+        self._cluster = cluster
+        self._group_id = options.group_id
+        self._options = options
+        self._admin = Admin(cluster=cluster, request_timeout_ms=options.request_timeout_ms)
+        self._latest: bool | None = None
+        self._session_timeout_s: float | None = None
+
+    async def prepare(self, topics: Collection[str], *, is_new_query: bool) -> None:
+        """Give a group that has no position yet the configs and the position that the options ask
+        for.
+
+        Raises:
+            ConfigError: the broker refuses one; its own sentence says why.
+        """
+        wanted = self._wanted_configs()
+        if not wanted:
+            return
+        known = await self._offsets()
+        if all(state.start_offset is None for state in known.values()):
+            await self._set_configs(wanted)
+            if self._options.starting_timestamp_ms is not None:
+                await self._begin_at(topics, self._options.starting_timestamp_ms)
+        elif is_new_query and self._asks_for_a_beginning:
+            log.warning(
+                "the group %s has a position already: startingOffsets, startingTimestamp, "
+                "isolationLevel and recordLocksPerPartition are for new groups and do nothing",
+                self._group_id,
+            )
+
+    def _wanted_configs(self) -> dict[str, str]:
+        options = self._options
+        locks = options.record_locks_per_partition
+        begin = options.starting_offsets
+        if options.starting_timestamp_ms is not None:
+            begin = "earliest"  # of partitions that are made later
+        configs = {
+            "share.auto.offset.reset": begin,
+            ISOLATION_CONFIG: options.isolation_level,
+            LOCKS_CONFIG: None if self._is_wide else locks,
+            WIDE_LOCKS_CONFIG: (locks or WIDE_LOCKS) if self._is_wide else None,
+        }
+        return {name: str(value) for name, value in configs.items() if value is not None}
+
+    @property
+    def _asks_for_a_beginning(self) -> bool:
+        options = self._options
+        asked = (
+            options.starting_offsets,
+            options.starting_timestamp_ms,
+            options.isolation_level,
+            options.record_locks_per_partition,
+        )
+        return any(one is not None for one in asked)
+
+    @property
+    def _is_wide(self) -> bool:
+        return WIDE_WINDOW_FEATURE in self._cluster.features
+
+    async def _begin_at(self, topics: Collection[str], timestamp_ms: int) -> None:
+        """A group without members can be put anywhere; partitions without so young a record begin
+        at their end."""
+        described = (await self._admin.describe_topics(*topics)).values() if topics else ()
+        partitions = [TopicPartition(t.name, p.partition) for t in described for p in t.partitions]
+        found = await self._admin.list_offsets(partitions, timestamp_ms)
+        ends = await self._admin.list_offsets(partitions)
+        offsets = {
+            partition: one.offset if one.offset >= 0 else ends[partition].offset
+            for partition, one in found.items()
+        }
+        try:
+            outcomes = await self._admin.alter_share_group_offsets(self._group_id, offsets)
+        except NonEmptyGroup:
+            log.warning("the group %s has members already: it begins at earliest", self._group_id)
+            return
+        for error in outcomes.values():
+            if error is not None:
+                raise error
+
+    async def positions(self, topics: Collection[str]) -> dict[TopicPartition, ShareGroupOffset]:
+        """Where the group is in the partitions of ``topics``, as far as it has been there.
+
+        Raises:
+            KafkaError: the coordinator cannot be asked.
+        """
+        known = await self._offsets()
+        return {partition: state for partition, state in known.items() if partition.topic in topics}
+
+    async def locks_per_partition(self) -> int | None:
+        """How many records of one partition the group may hold; None: the broker does not say.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        settings = await self._admin.describe_configs("group", self._group_id)
+        found = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
+        return None if found is None or not found.value else int(found.value)
+
+    async def record_states(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionRecords]:
+        """The state of each record in flight; nothing for a group that does not exist.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        try:
+            return await self._admin.describe_record_states(self._group_id, partitions)
+        except GroupIdNotFound:
+            return {}
+
+    async def end_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
+        """Where each partition that holds records ends (exclusive); for a group that reads what is
+        committed, where its first open transaction begins."""
+        partitions = await self._partitions(topics)
+        committed = await self._reads_committed()
+        first = await self._admin.list_offsets(partitions.values(), OffsetSpec.EARLIEST)
+        end = await self._admin.list_offsets(partitions.values(), committed=committed)
+        return {
+            key: end[partition].offset
+            for key, partition in partitions.items()
+            if end[partition].offset > first[partition].offset
+        }
+
+    async def _reads_committed(self) -> bool:
+        if self._options.isolation_level is not None:
+            return self._options.isolation_level == READ_COMMITTED
+        settings = await self._admin.describe_configs("group", self._group_id)
+        level = settings.get(ISOLATION_CONFIG)
+        return level is not None and level.value == READ_COMMITTED
+
+    async def left(
+        self,
+        topics: Mapping[UUID, str],
+        targets: Offsets,
+        held: Mapping[TopicIdPartition, int],
+    ) -> dict[TopicIdPartition, Left]:
+        """How many records before ``targets`` the group has not finished, in all partitions where
+        there are some, whoever has them.
+
+        Args:
+            held: records that we keep for later ourselves; they do not count.
+
+        Where the group has not begun, and on Apache Kafka before 4.2, which knows no lag, all
+        records count that it has not passed.
+
+        Raises:
+            KafkaError: the brokers cannot be asked.
+        """
+        progress = await self._offsets()
+        partitions = await self._partitions(topics)
+        ends = await self._admin.list_offsets(partitions.values())
+        left: dict[TopicIdPartition, Left] = {}
+        new: dict[TopicIdPartition, TopicPartition] = {}
+        for key, target in targets.items():
+            partition = partitions.get(key)
+            if partition is None:  # its topic was deleted
+                continue
+            state = progress.get(partition)
+            start = None if state is None else state.start_offset
+            if state is not None and start is None:
+                start = state.begins_at  # nothing is answered: whoever holds it may be dead
+            if state is None or start is None:
+                new[key] = partition
+                continue
+            # Apache Kafka stores the start offset one write late; its lag is right at once.
+            beyond = max(0, ends[partition].offset - target) + held.get(key, 0)
+            behind = target - start
+            if state.lag is not None:
+                behind = min(behind, state.lag - beyond)
+            if behind > 0:
+                left[key] = Left(behind, begun=True)
+        first = await self._admin.list_offsets(new.values(), OffsetSpec.EARLIEST) if new else {}
+        for key, partition in new.items():
+            if targets[key] > first[partition].offset:
+                left[key] = Left(targets[key] - first[partition].offset, begun=False)
+        return left
+
+    async def owners(self) -> dict[TopicPartition, list[MemberDescription]]:
+        """The members that each partition is given to.
+
+        Raises:
+            KafkaError: the coordinator cannot be asked.
+        """
+        group = (await self._admin.describe_share_groups([self._group_id]))[self._group_id]
+        owners: dict[TopicPartition, list[MemberDescription]] = {}
+        for member in group.members:
+            for partition in member.assignment:
+                owners.setdefault(partition, []).append(member)
+        return owners
+
+    async def session_timeout_s(self) -> float:
+        """After this time without a heartbeat a member loses its partitions.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        if self._session_timeout_s is None:
+            settings = await self._admin.describe_configs("group", self._group_id)
+            found = settings.get(SESSION_CONFIG)
+            known = found is not None and found.value
+            self._session_timeout_s = int(known or SESSION_MS_DEFAULT) / 1000
+        return self._session_timeout_s
+
+    async def begins_at_latest(self) -> bool:
+        """What lies in a partition that is new to the group is not for it.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        if self._latest is None:
+            settings = await self._admin.describe_configs("group", self._group_id)
+            reset = settings.get("share.auto.offset.reset")
+            self._latest = reset is not None and reset.value == "latest"
+        return self._latest
+
+    async def _offsets(self) -> dict[TopicPartition, ShareGroupOffset]:
+        try:
+            return await self._admin.list_share_group_offsets(self._group_id)
+        except GroupIdNotFound:
+            return {}
+
+    async def _partitions(
+        self, topics: Mapping[UUID, str]
+    ) -> dict[TopicIdPartition, TopicPartition]:
+        """All partitions of the topics as they are now, by id and by name."""
+        await self._cluster.refresh()
+        known = {topic_id: self._cluster.metadata.by_id(topic_id) for topic_id in topics}
+        return {
+            TopicIdPartition(topic_id, info.partition): TopicPartition(topic.name, info.partition)
+            for topic_id, topic in known.items()
+            if topic is not None
+            for info in topic.partitions
+        }
+
+    async def _set_configs(self, configs: Mapping[str, str]) -> None:
+        try:
+            await self._admin.alter_configs("group", self._group_id, configs)
+        except InvalidConfig as error:
+            raise ConfigError(
+                f"the broker refuses {configs} for the group {self._group_id}: {error}"
+            ) from error
+        except GroupAuthorizationFailed as error:
+            remedy = (
+                f"allow this user ALTER_CONFIGS on the group {self._group_id}, or set "
+                f"{', '.join(f'{name}={value}' for name, value in configs.items())} for it yourself"
+            )
+            if self._asks_for_a_beginning:
+                raise ConfigError(f"the group may not be configured: {remedy}") from error
+            log.warning("batches stay within the group's own record locks: %s", remedy)

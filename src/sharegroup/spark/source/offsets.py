@@ -1,0 +1,155 @@
+"""A stream's offset: the acquired ranges themselves, so that a replay reads exactly the same
+records.
+
+Spark writes it as one line of JSON into ``offsets/N`` before batch N runs, hands the previous one
+back as ``start``, and compares offsets only for equality. Short keys because it is written once per
+batch::
+
+    {"v": 1, "e": 7, "g": "group", "m": "member id", "t": {topic id: name},
+     "r": {topic id: {partition: [[first, last, delivery count], …]}},
+     "d": {topic id: {partition: [[first, last, type], …]}},
+     "c": [claim folder, number, taken],
+     "s": {"at": …, "took": …, "settle": …, "lag": …, "redelivered": …, …}}
+
+``e`` counts offsets of this stream. ``r`` is the batch. ``d`` holds records whose batch is done but
+whose acknowledgement the broker has not confirmed: when they are delivered again they are
+acknowledged with ``type`` and not processed again. Ranges include both ends. More than
+``LISTED_MAX`` ranges of a partition are a text, see
+:mod:`~sharegroup.spark.source.range_text`; then ``v`` is 2, and versions of sharegroup that do not
+know it refuse the checkpoint. ``c`` is there with ``ackMode`` claim only: from where the next batch
+takes its records. ``s`` is for people:
+when the offset was made (ms since 1970), how many milliseconds it took to acquire the batch and to
+settle the one before, the group's lag if it is known, and how many records were redelivered,
+renewed, accepted, released and rejected since the offset before. Checkpoints without it are read
+as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicIdPartition, parse_topic_id, topic_id_text
+from sharegroup.spark.source.range_text import packed, unpacked
+
+VERSION: Final = 1
+PACKED_VERSION: Final = 2
+LISTED_MAX: Final = 16
+"""A list that people can read is kept up to this many ranges."""
+
+
+class Acquired(NamedTuple):
+    """Records ``first`` … ``last``, acquired with this delivery count."""
+
+    first: int
+    last: int
+    delivery_count: int
+
+
+class Done(NamedTuple):
+    """Records ``first`` … ``last``, processed, to be acknowledged with ``type`` (1 accept, 2
+    release, 3 reject)."""
+
+    first: int
+    last: int
+    type: int
+
+
+class ClaimPosition(NamedTuple):
+    """A place in a folder of claims: those before ``number`` are in batches, and so are the first
+    ``taken`` records of that one."""
+
+    folder: str
+    number: int
+    taken: int
+
+
+Ranges = Mapping[TopicIdPartition, tuple[Acquired, ...]]
+DoneRanges = Mapping[TopicIdPartition, tuple[Done, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOffset:
+    """One offset of the stream."""
+
+    sequence: int = 0
+    group_id: str = ""
+    member_id: str = ""
+    topics: Mapping[Any, str] = field(default_factory=dict)
+    """Topic id → name, of all topics in ``ranges`` and ``done``."""
+    ranges: Ranges = field(default_factory=dict)
+    done: DoneRanges = field(default_factory=dict)
+    claims: ClaimPosition | None = None
+    """Where the batch ends in the claims; None: there are none."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """``s`` of the module's text."""
+
+    @property
+    def records(self) -> int:
+        """How many offsets the batch holds."""
+        return sum(r.last - r.first + 1 for ranges in self.ranges.values() for r in ranges)
+
+
+INITIAL: Final = BatchOffset()
+
+
+def to_json(offset: BatchOffset) -> dict[str, Any]:
+    """The offset as Spark stores it; the initial one is ``{"v": 1, "e": 0}`` whoever asks."""
+    if offset.sequence == 0:
+        return {"v": VERSION, "e": 0}
+    parts = (*offset.ranges.values(), *offset.done.values())
+    return {
+        "v": PACKED_VERSION if any(len(part) > LISTED_MAX for part in parts) else VERSION,
+        "e": offset.sequence,
+        "g": offset.group_id,
+        "m": offset.member_id,
+        "t": {topic_id_text(topic_id): name for topic_id, name in offset.topics.items()},
+        "r": _nested(offset.ranges),
+        "d": _nested(offset.done),
+        **({} if offset.claims is None else {"c": list(offset.claims)}),
+        "s": dict(offset.numbers),
+    }
+
+
+def from_json(value: Mapping[str, Any]) -> BatchOffset:
+    """The offset that :func:`to_json` wrote.
+
+    Raises:
+        ConfigError: the checkpoint was written by another source or a newer version.
+    """
+    if value.get("v") not in (VERSION, PACKED_VERSION) or "e" not in value:
+        raise ConfigError(
+            f"the checkpoint holds no offset of kafka-share that is known: {str(value)[:80]}; use "
+            "another checkpointLocation, or the version of sharegroup that wrote it"
+        )
+    if value["e"] == 0:
+        return INITIAL
+    return BatchOffset(
+        sequence=value["e"],
+        group_id=value["g"],
+        member_id=value["m"],
+        topics={parse_topic_id(text): name for text, name in value["t"].items()},
+        ranges={key: tuple(Acquired(*r) for r in ranges) for key, ranges in _flat(value["r"])},
+        done={key: tuple(Done(*r) for r in ranges) for key, ranges in _flat(value["d"])},
+        claims=ClaimPosition(*value["c"]) if "c" in value else None,
+        numbers=value.get("s", {}),
+    )
+
+
+def _nested(ranges: Mapping[TopicIdPartition, Iterable[tuple[int, int, int]]]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for (topic_id, partition), parts in ranges.items():
+        rows = tuple(parts)
+        nested.setdefault(topic_id_text(topic_id), {})[str(partition)] = (
+            packed(rows) if len(rows) > LISTED_MAX else [list(row) for row in rows]
+        )
+    return nested
+
+
+def _flat(nested: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[TopicIdPartition, Any]]:
+    for topic_id, partitions in nested.items():
+        for partition, ranges in partitions.items():
+            rows = unpacked(ranges) if isinstance(ranges, str) else ranges
+            yield TopicIdPartition(parse_topic_id(topic_id), int(partition)), rows

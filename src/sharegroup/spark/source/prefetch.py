@@ -1,0 +1,84 @@
+"""The next batch is acquired while Spark works on this one.
+
+Requests do not wait at the broker: one that did would hold up the acknowledgements behind it. After
+one that brings nothing comes a pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from sharegroup.model.errors import KafkaError
+from sharegroup.spark.source.acquiring import Acquirer
+from sharegroup.spark.source.claims import ClaimError
+from sharegroup.spark.source.ledger import Ledger
+
+log = logging.getLogger("sharegroup.spark")
+
+PAUSE_SECONDS: Final = 0.1
+PAUSE_SECONDS_MAX: Final = 2.0
+
+
+class Prefetcher:
+    """:meth:`begin` when a batch was given to Spark, :meth:`end` when Spark asks for the next."""
+
+    def __init__(self, acquirer: Acquirer, ledger: Ledger, turn: asyncio.Lock) -> None:
+        self._acquirer = acquirer
+        self._ledger = ledger
+        self._turn = turn
+        self._ended = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, limit: int | None) -> None:
+        """Acquire until a batch of ``limit`` records is ready, within the bounds for all that is
+        held."""
+        self.end()
+        self._ended = asyncio.Event()
+        self._task = asyncio.create_task(self._run(limit, self._ended), name="share-prefetch")
+
+    def end(self) -> None:
+        """Begin no further request; one that is under way ends by itself, in its turn."""
+        self._ended.set()
+
+    def stop(self) -> None:
+        """End at once. What a request under way brings goes back when the session ends."""
+        self.end()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self, limit: int | None, ended: asyncio.Event) -> None:
+        pause_s = PAUSE_SECONDS
+        try:
+            while True:
+                async with self._turn:
+                    room = self._room(limit)
+                    if ended.is_set() or room <= 0:
+                        return
+                    came = await self._acquirer.fetch(room, 0)
+                if came:
+                    pause_s = PAUSE_SECONDS
+                    continue
+                if await _within(ended, pause_s):
+                    return
+                pause_s = min(2 * pause_s, PAUSE_SECONDS_MAX)
+        except (
+            KafkaError,
+            ClaimError,
+        ) as error:  # Spark's next call meets it as well, and tells of it
+            log.info("prefetching ended: %s", error)
+
+    def _room(self, limit: int | None) -> int:
+        ready = self._acquirer.ready
+        free = self._acquirer.most_records() - self._ledger.statistics().in_batch - ready
+        return free if limit is None else min(free, limit - ready)
+
+
+async def _within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether it happens in this time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -1,0 +1,128 @@
+"""Acknowledging what is finished, whatever the broker says to it.
+
+A batch is settled when Spark asks for the offset after it: then its results are committed, and
+nothing that was accepted can be processed again. What was decided about its records comes from the
+sink through the :class:`Inbox`; without one all of them are accepted.
+
+What the broker does not confirm stays in the :class:`Ledger` as done: it goes into the next offset,
+and is acknowledged, not processed, when it comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import InvalidRecordState, KafkaError
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.ack_files import Inbox
+from sharegroup.spark.source.encode_acks import worded
+from sharegroup.spark.source.ledger import NOTHING_DECIDED, Decided, Decision, Ledger
+from sharegroup.spark.source.offsets import Done
+
+log = logging.getLogger("sharegroup.spark")
+
+ATTEMPTS_PER_PARTITION: Final = 64
+"""Requests spent on finding out which ranges of a refused acknowledgement are still ours."""
+
+Owed = Mapping[TopicIdPartition, Sequence[Done]]
+
+
+class Settling:
+    """See the module. Not thread-safe; the caller takes turns with other uses of ``member``."""
+
+    def __init__(self, member: ShareMember, ledger: Ledger, inbox: Inbox | None = None) -> None:
+        self._member = member
+        self._ledger = ledger
+        self._inbox = inbox
+
+    async def finish(
+        self, topics: Mapping[UUID, str], *, inherited: bool = False
+    ) -> Decided | None:
+        """Spark has committed the batch that is in the ledger: acknowledge its records as was
+        decided, hold those that are to wait.
+
+        Args:
+            topics: id and name of those that are read.
+            inherited: the batch was acquired by an earlier process, and nobody knows whether its
+                locks are still ours: what is to wait is released at once.
+
+        Returns:
+            The decisions that came, when there were records and none of the decisions was about
+            one of them.
+        """
+        decided: Decided = NOTHING_DECIDED
+        default = AckType.ACCEPT
+        if self._inbox is not None:
+            decided = await asyncio.to_thread(self._inbox.take, topics)
+            default = self._inbox.default
+        if inherited:
+            decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
+        now_ms = clock_ms()
+        before = self._ledger.statistics()
+        owed = self._ledger.finished(decided, default=default, now_ms=now_ms)
+        silent = self._ledger.statistics().undecided - before.undecided
+        await self.acknowledge(owed)
+        await self.release_due(now_ms)
+        if self._inbox is None or not before.in_batch or silent < before.in_batch:
+            return None
+        return decided
+
+    async def release_due(self, now_ms: int | None = None) -> None:
+        """What was held until now is released, or ready for Spark again."""
+        due = self._ledger.due(clock_ms() if now_ms is None else now_ms)
+        if due:
+            await self.acknowledge(due)
+
+    async def acknowledge(self, owed: Owed) -> None:
+        """Send acknowledgements.
+
+        A partition's are refused as a whole when one record is not ours any more, so refused ones
+        are halved until the good ones are in.
+        """
+        attempts = dict.fromkeys(owed, 0)
+        waiting = [(partition, list(ranges)) for partition, ranges in owed.items() if ranges]
+        while waiting:
+            now = dict(reversed(waiting))
+            rest = [(p, ranges) for p, ranges in waiting if now[p] is not ranges]
+            outcomes = await self._send(now)
+            for partition, ranges in now.items():
+                attempts[partition] += 1
+                error = outcomes.get(partition)
+                if error is None:
+                    self._ledger.confirmed(partition, [(r.first, r.last) for r in ranges])
+                elif isinstance(error, InvalidRecordState) and len(ranges) > 1:
+                    if attempts[partition] < ATTEMPTS_PER_PARTITION:
+                        middle = len(ranges) // 2
+                        rest += [(partition, ranges[:middle]), (partition, ranges[middle:])]
+                else:
+                    log.info("%s: acknowledgement not confirmed: %s", partition, error)
+            waiting = rest
+
+    async def _send(
+        self, ranges: Mapping[TopicIdPartition, Sequence[Done]]
+    ) -> dict[TopicIdPartition, KafkaError | None]:
+        member = self._member
+        for partition, ones in ranges.items():
+            member.acknowledge_ranges(partition, worded(ones))
+        return await member.commit()
+
+
+def without_waiting(decisions: Iterable[Decision]) -> list[Decision]:
+    """What is to wait is released at once."""
+    return [
+        Decision(one.first, one.last, AckType.RELEASE)
+        if one.delay_ms or one.type == AckType.RENEW
+        else one
+        for one in decisions
+    ]
+
+
+def clock_ms() -> int:
+    """The clock of delays: the running loop's."""
+    return int(asyncio.get_running_loop().time() * 1000)

@@ -1,0 +1,90 @@
+"""Which topics a stream reads: names, or a pattern that is looked at again while the query runs."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Final
+from uuid import UUID
+
+from sharegroup.client.admin import Admin
+from sharegroup.client.cluster import Cluster
+from sharegroup.model.errors import ConfigError, UnknownTopicOrPartition
+from sharegroup.spark.options.stream import ShareOptions
+
+log = logging.getLogger("sharegroup.spark")
+
+INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Brokers say of these that they are internal; an old one may not know of the last."""
+
+
+class Subscription:
+    """See the module.
+
+    Attributes:
+        names: the topics that the group's member subscribes to.
+        topics: topic id → name, of all that were seen and are not known to be gone. A name that is
+            given again has another id.
+    """
+
+    def __init__(self, cluster: Cluster, options: ShareOptions) -> None:
+        self.names: tuple[str, ...] = options.topics
+        self.topics: dict[UUID, str] = {}
+        self._cluster = cluster
+        self._options = options
+        self._admin = Admin(cluster=cluster, request_timeout_ms=options.request_timeout_ms)
+        pattern = options.topic_pattern
+        self._pattern = None if pattern is None else re.compile(pattern)
+        self._missing: set[UUID] = set()
+
+    async def find(self) -> None:
+        """Look the topics up for the first time.
+
+        Raises:
+            ConfigError: a topic of ``subscribe`` is not there. A pattern may match nothing yet.
+        """
+        if self._pattern is not None:
+            self.names = await self._matching(self._pattern)
+        for name in self.names:
+            try:
+                topic = await self._cluster.topic(name)
+            except UnknownTopicOrPartition:
+                servers = self._options.bootstrap_servers
+                raise ConfigError(
+                    f"there is no topic {name!r} at {servers}: create it, or correct subscribe"
+                ) from None
+            self.topics[topic.topic_id] = name
+
+    async def refresh(self) -> set[UUID]:
+        """Look at the topics as they are now.
+
+        Returns:
+            Those that are gone: missing for the second time in a row, because a broker that has
+            just started may not know them all yet. They are forgotten here.
+
+        Raises:
+            KafkaError: nobody could be asked.
+        """
+        if self._pattern is not None:
+            self._subscribe(await self._matching(self._pattern))
+        self._cluster.watch(self.names)
+        await self._cluster.refresh()
+        metadata = self._cluster.metadata
+        for name in self.names:
+            known = metadata.topics.get(name)
+            if known is not None:
+                self.topics[known.topic_id] = name
+        missing = {topic_id for topic_id in self.topics if metadata.by_id(topic_id) is None}
+        gone, self._missing = missing & self._missing, missing
+        for topic_id in gone:
+            log.warning("the topic %s (%s) is gone", self.topics.pop(topic_id), topic_id)
+        return gone
+
+    def _subscribe(self, names: tuple[str, ...]) -> None:
+        for name in sorted(set(names) - set(self.names)):
+            log.info("subscribePattern: the topic %s is there now", name)
+        self.names = names
+
+    async def _matching(self, pattern: re.Pattern[str]) -> tuple[str, ...]:
+        found = await self._admin.list_topics()
+        return tuple(t.name for t in found if t.name not in INTERNAL and pattern.fullmatch(t.name))

@@ -1,0 +1,1 @@
+"""What runs on executors: exact ranges, read with plain Fetch."""

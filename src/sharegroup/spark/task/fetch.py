@@ -1,0 +1,341 @@
+"""Reading exact ranges of a partition on an executor, with plain Fetch: repeatable, no share group
+involved.
+
+One generator per (task, partition). The next request is sent before the bytes of this one are
+handed out, so the broker works while the task decodes. Connections stay open in the worker process
+between tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from sharegroup.client.addresses import Address, parse_addresses
+from sharegroup.model.errors import (
+    FencedLeaderEpoch,
+    InconsistentTopicId,
+    KafkaError,
+    NetworkException,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    RetriableError,
+    SharegroupError,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    error_from_code,
+)
+from sharegroup.records.batches import end_offset
+from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.source.planning import Slice
+from sharegroup.spark.task.blocking import BlockingConnection
+from sharegroup.wire import apis
+from sharegroup.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from sharegroup.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from sharegroup.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+log = logging.getLogger("sharegroup.spark")
+
+FETCH_BYTES_MAX: Final = 8 * 1024 * 1024
+"""One response: some 70,000 records of 100 B, a good size for one Arrow batch."""
+FETCH_BYTES_MIN: Final = 64 * 1024
+FIRST_GUESS_BYTES: Final = 256
+"""Of a record, until a topic's records have been seen."""
+MARGIN: Final = 1.15
+WAIT_MS: Final = 500
+RETRY_SECONDS: Final = 0.2
+EARLIEST: Final = -2
+
+_WRONG_LEADER = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, NetworkException)
+_GONE = (UnknownTopicId, UnknownTopicOrPartition, InconsistentTopicId)
+
+_idle_connections: dict[Address, BlockingConnection] = {}
+_bytes_per_record: dict[UUID, float] = {}
+
+
+class DataLoss(SharegroupError):
+    """Records that were acquired are no longer in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How a task reads; times are in milliseconds."""
+
+    bootstrap_servers: str
+    client_id: str
+    request_timeout_ms: int
+    poll_timeout_ms: int
+    """How long the broker may give nothing before the task fails."""
+    fail_on_data_loss: bool
+
+
+def fetch_settings(options: ShareOptions) -> FetchSettings:
+    """How the tasks of a stream with these options read."""
+    return FetchSettings(
+        bootstrap_servers=options.bootstrap_servers,
+        client_id=options.client_id,
+        request_timeout_ms=options.request_timeout_ms,
+        poll_timeout_ms=options.executor_poll_timeout_ms or options.broker_outage_timeout_ms,
+        fail_on_data_loss=options.fail_on_data_loss,
+    )
+
+
+class SliceReader:
+    """Reads the ranges of one slice.
+
+    Args:
+        leader: where the partition's leader was when the batch was planned.
+    """
+
+    def __init__(self, part: Slice, leader: Address | None, settings: FetchSettings) -> None:
+        self._slice = part
+        self._leader = leader
+        self._settings = settings
+        self._connection: BlockingConnection | None = None
+        self._deadline = 0.0
+
+    def chunks(self) -> Iterator[memoryview]:
+        """Fetched bytes, in order, that together hold all records of the ranges and some of their
+        neighbours.
+
+        Raises:
+            DataLoss: records are gone, and the options say that this is an error.
+            KafkaError: the broker refuses, or nothing came within the time limit.
+        """
+        try:
+            yield from self._read()
+        finally:
+            self._put_back()
+
+    def _read(self) -> Iterator[memoryview]:
+        offset = self._needed_from(0)
+        self._progress()
+        while offset is not None:
+            try:
+                answer = self._fetched(offset)
+                data = memoryview(answer.records or b"")
+                end = end_offset(data)
+                if end is None or end <= offset:  # nothing yet
+                    self._check_time(NetworkException(f"no records at offset {offset}"))
+                    continue
+            except KafkaError as error:
+                offset = self._recovered(error, offset)
+                continue
+            self._progress()
+            _bytes_per_record[self._slice.topic_id] = len(data) / (end - offset)
+            offset = self._needed_from(end)
+            if offset is not None:
+                self._ask_ahead(offset)
+            yield data
+
+    def _needed_from(self, offset: int) -> int | None:
+        """The first offset at or after this one that we need."""
+        for first, last, _ in self._slice.ranges:
+            if offset <= last:
+                return max(offset, first)
+        return None
+
+    def _needed_count(self, offset: int) -> int:
+        """How many of our records are at or after this offset."""
+        count = 0
+        for first, last, _ in self._slice.ranges:
+            if last >= offset:
+                count += last - max(first, offset) + 1
+        return count
+
+    # --- one request ------------------------------------------------------------------------------
+
+    def _fetched(self, offset: int) -> PartitionData:
+        connection = self._connected()
+        if connection.idle:
+            self._ask(offset)
+        response = connection.receive(FetchResponse)
+        if response.error_code:
+            raise error_from_code(response.error_code)
+        answer = response.responses[0].partitions[0]
+        if answer.error_code:
+            raise error_from_code(answer.error_code)
+        return answer
+
+    def _ask(self, offset: int) -> None:
+        size = self._request_bytes(self._needed_count(offset))
+        part = FetchPartition(
+            partition=self._slice.partition, fetch_offset=offset, partition_max_bytes=size
+        )
+        request = FetchRequest(
+            max_wait_ms=WAIT_MS,
+            min_bytes=1,
+            max_bytes=size,
+            topics=[FetchTopic(topic_id=self._slice.topic_id, partitions=[part])],
+        )
+        self._connected().send(apis.FETCH, request)
+
+    def _request_bytes(self, records: int) -> int:
+        """Small batches must not pull megabytes: ask for what the records are likely to take."""
+        guess = _bytes_per_record.get(self._slice.topic_id, FIRST_GUESS_BYTES)
+        return max(FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, int(records * guess * MARGIN)))
+
+    def _ask_ahead(self, offset: int) -> None:
+        """Let the broker work while this task decodes; when that fails, the next step asks
+        again."""
+        try:
+            self._ask(offset)
+        except KafkaError:
+            self._drop()
+
+    # --- when it does not go straight -------------------------------------------------------------
+
+    def _progress(self) -> None:
+        self._deadline = time.monotonic() + self._settings.poll_timeout_ms / 1000
+
+    def _check_time(self, error: KafkaError) -> None:
+        if time.monotonic() >= self._deadline:
+            raise NetworkException(
+                f"{self._slice.topic}-{self._slice.partition}: nothing could be read for "
+                f"{self._settings.poll_timeout_ms} ms: {error}"
+            ) from error
+
+    def _recovered(self, error: KafkaError, offset: int | None) -> int | None:
+        """Where to go on after an error; raises what cannot be recovered from."""
+        self._drop()
+        try:
+            if isinstance(error, OffsetOutOfRange):
+                return self._after_loss(error, self._earliest())
+            if isinstance(error, _GONE) and self._look_up_leader() is None:
+                return self._after_loss(error, None)
+        except RetriableError as another:
+            error = another
+        if isinstance(error, (*_WRONG_LEADER, *_GONE)):
+            self._leader = None
+        elif not isinstance(error, RetriableError):
+            raise error
+        self._check_time(error)
+        threading.Event().wait(RETRY_SECONDS)
+        return offset
+
+    def _after_loss(self, error: KafkaError, earliest: int | None) -> int | None:
+        text = (
+            f"{self._slice.topic}-{self._slice.partition}: acquired records are no longer in the "
+            f"log ({error.name}): retention or a deletion removed them"
+        )
+        if self._settings.fail_on_data_loss:
+            raise DataLoss(
+                f'{text}. To go on without them, write .option("failOnDataLoss", "false")'
+            )
+        log.warning("%s; going on without them", text)
+        return None if earliest is None else self._needed_from(earliest)
+
+    def _earliest(self) -> int:
+        part = ListOffsetsPartition(partition_index=self._slice.partition, timestamp=EARLIEST)
+        topic = ListOffsetsTopic(name=self._slice.topic, partitions=[part])
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        response = self._connected().call(apis.LIST_OFFSETS, request, ListOffsetsResponse)
+        answer = response.topics[0].partitions[0]
+        if answer.error_code:
+            raise error_from_code(answer.error_code)
+        return answer.offset
+
+    # --- connections ------------------------------------------------------------------------------
+
+    def _connected(self) -> BlockingConnection:
+        if self._connection is None:
+            if self._leader is None:
+                self._leader = self._look_up_leader()
+            if self._leader is None:
+                raise UnknownTopicId(
+                    f"there is no topic {self._slice.topic} of id {self._slice.topic_id}"
+                )
+            self._connection = self._open(self._leader)
+        return self._connection
+
+    def _open(self, address: Address) -> BlockingConnection:
+        known = _idle_connections.pop(address, None)
+        if known is not None:
+            return known
+        return BlockingConnection(
+            address,
+            client_id=self._settings.client_id,
+            timeout_ms=max(self._settings.request_timeout_ms, 2 * WAIT_MS),
+        )
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _put_back(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            _keep(connection)
+
+    def _look_up_leader(self) -> Address | None:
+        """Where the partition's leader is now; None when there is no topic of our id.
+
+        Raises:
+            NetworkException: no broker can be reached, or the partition has no leader now.
+        """
+        failure = NetworkException(
+            f"no broker of {self._settings.bootstrap_servers} can be reached"
+        )
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=self._slice.topic)], allow_auto_topic_creation=False
+        )
+        for address in parse_addresses(self._settings.bootstrap_servers):
+            try:
+                connection = self._open(address)
+            except NetworkException as error:
+                failure = error
+                continue
+            try:
+                response = connection.call(apis.METADATA, request, MetadataResponse)
+            except NetworkException as error:
+                connection.close()
+                failure = error
+                continue
+            _keep(connection)
+            return self._leader_in(response)
+        raise failure
+
+    def _leader_in(self, response: MetadataResponse) -> Address | None:
+        brokers = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+        for topic in response.topics:
+            if topic.topic_id != self._slice.topic_id:
+                continue
+            for partition in topic.partitions:
+                if partition.partition_index == self._slice.partition:
+                    leader = brokers.get(partition.leader_id)
+                    if leader is None:
+                        raise NetworkException(
+                            f"{topic.name}-{self._slice.partition} has no leader now"
+                        )
+                    return leader
+        return None
+
+
+def _keep(connection: BlockingConnection) -> None:
+    """Keep a connection for the next task, if it owes no answer; one for each broker."""
+    if connection.idle and connection.address not in _idle_connections:
+        _idle_connections[connection.address] = connection
+    else:
+        connection.close()

@@ -1,0 +1,145 @@
+"""Decisions in a folder: what one process writes another one finds, and nothing is lost between."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.model.errors import ConfigError
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.spark.ack_files import Inbox, Outbox, folder
+from sharegroup.spark.source.ledger import Decision
+
+ORDERS = TopicPartition("orders", 0)
+TOPICS = {UUID(int=1): "orders"}
+KEY = TopicIdPartition(UUID(int=1), 0)
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "acks" / "deep")
+
+
+def inbox(location: str, *topics: str) -> Inbox:
+    made = Inbox(location, "group", AckType.RELEASE)
+    asyncio.run(made.open(topics or ("orders",)))
+    return made
+
+
+def files(location: str) -> list[str]:
+    return [path.name for path in sorted(Path(location).glob("decisions-*"))]
+
+
+def test_what_is_put_is_taken_by_content(location: str) -> None:
+    source = inbox(location)
+    Outbox(location).put({ORDERS: [[0, 4, 1, 0], [5, 5, 2, 300]]})
+    assert source.take(TOPICS) == {KEY: [Decision(0, 4, 1), Decision(5, 5, 2, 300)]}
+
+
+def test_a_restart_finds_the_decisions_until_a_later_batch_is_settled(location: str) -> None:
+    source = inbox(location)
+    Outbox(location).put({ORDERS: [[0, 4, 3, 0]]})
+    assert source.take(TOPICS) == {KEY: [Decision(0, 4, 3)]}
+    source.close()
+    restarted = inbox(location)
+    assert restarted.take(TOPICS) == {KEY: [Decision(0, 4, 3)]}
+    Outbox(location).put({ORDERS: [[5, 9, 1, 0]]})
+    assert restarted.take(TOPICS) == {KEY: [Decision(5, 9, 1)]}
+    assert restarted.take(TOPICS) == {}
+    assert files(location) == []
+
+
+def test_of_two_files_about_a_record_the_later_counts(location: str) -> None:
+    source = inbox(location)
+    Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
+    Outbox(location).put({ORDERS: [[3, 4, 3, 0]]})
+    assert source.take(TOPICS) == {KEY: [Decision(0, 2, 1), Decision(3, 4, 3), Decision(5, 9, 1)]}
+
+
+def test_two_sources_in_one_folder_take_their_own_topics(location: str) -> None:
+    one, two = inbox(location), inbox(location, "refunds")
+    Outbox(location).put({ORDERS: [[0, 0, 1, 0]], TopicPartition("refunds", 2): [[7, 8, 3, 0]]})
+    assert one.take(TOPICS) == {KEY: [Decision(0, 0, 1)]}
+    assert one.take(TOPICS) == {}
+    refunds = TopicIdPartition(UUID(int=2), 2)
+    assert two.take({UUID(int=2): "refunds"}) == {refunds: [Decision(7, 8, 3)]}
+
+
+def test_a_query_that_begins_anew_is_not_led_by_an_earlier_one(location: str) -> None:
+    inbox(location).close()
+    Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
+    source = inbox(location)
+    source.discard(["orders"])
+    assert source.take(TOPICS) == {}
+
+
+def test_a_folder_that_no_source_reads(location: str) -> None:
+    with pytest.raises(ConfigError, match=r"no kafka-share source reads ackLocation"):
+        Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+
+
+def test_answers_about_a_topic_that_nobody_reads_are_refused(location: str) -> None:
+    inbox(location)
+    with pytest.raises(ConfigError, match=r"topic 'ordres', and no source reads it .* only orders"):
+        Outbox(location).put({TopicPartition("ordres", 0): [[0, 0, 1, 0]]})
+    assert files(location) == []
+
+
+def test_files_that_nobody_will_ever_read_are_named_and_go_one_batch_later(
+    location: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = inbox(location)
+    Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+    [name] = files(location)
+    stray = Path(location) / name.replace("0001", "0002")
+    stray.write_text((Path(location) / name).read_text().replace("orders", "ordres"))
+    torn = Path(location) / name.replace("0001", "0003")
+    torn.write_text("{")
+    assert source.take(TOPICS) == {KEY: [Decision(0, 0, 1)]}
+    assert f"{stray} answers for ordres, which nobody reads here" in caplog.text
+    assert f"{torn} cannot be read" in caplog.text
+    assert source.take(TOPICS) == {}
+    assert files(location) == []
+
+
+def test_a_torn_file_has_no_effect_and_does_not_stop_the_query(location: str) -> None:
+    source = inbox(location)
+    Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
+    path = Path(location) / files(location)[0]
+    path.write_text(path.read_text()[:-4])
+    assert source.take(TOPICS) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("/mnt/acks", "/mnt/acks"),
+        ("file:/mnt/acks", "/mnt/acks"),
+        ("file:///mnt/a%20b", "/mnt/a b"),
+    ],
+)
+def test_locations(given: str, path: str) -> None:
+    assert folder("ackLocation", given) == path
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("s3://bucket/acks", "object stores are not supported"),
+        ("hdfs://name/acks", "object stores are not supported"),
+        ("acks", "write an absolute path"),
+    ],
+)
+def test_locations_that_cannot_be(given: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        folder("ackLocation", given)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        inbox(str(tmp_path / "file" / "acks"))
