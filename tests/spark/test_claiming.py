@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.data_source import claiming
+from sharegroup.spark.source import claiming
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags, source_options

@@ -12,7 +12,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from sharegroup.arrow.schema import COLUMNS, column_names
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.data_source import ShareStreamReader, sigterm
+from sharegroup.spark.data_source import ShareStreamReader
+from sharegroup.spark.source import sigterm
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags, source_options

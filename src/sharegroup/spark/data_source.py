@@ -22,10 +22,10 @@ from pyspark.sql.streaming.datasource import (
 from sharegroup.arrow.schema import check_columns, ddl
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.data_source import environment
 from sharegroup.spark.options.snapshot import is_peek, parse_peek_options
 from sharegroup.spark.options.stream import ShareOptions, parse_options
 from sharegroup.spark.sink.writer import ShareBatchWriter, ShareStreamWriter
+from sharegroup.spark.source import environment
 from sharegroup.spark.source.offsets import INITIAL, from_json, to_json
 from sharegroup.spark.source.planning import Slice, plan
 from sharegroup.spark.source.sigterm import source_started, source_stopping

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.spark.ack_files import folder
+from sharegroup.spark.options import option_table
 from sharegroup.spark.options.option_table import INT_MAX, Option, OptionTable, count, flag, word
-from sharegroup.spark.options.stream import SERVERS, STREAM, option_table
+from sharegroup.spark.options.stream import SERVERS, STREAM
 from sharegroup.spark.source.folder_lock import Writer
 
 _OF_STREAM: Final = frozenset(("client_id", "request_timeout_ms"))

@@ -10,6 +10,7 @@ from typing import Final
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.ack_files import folder
+from sharegroup.spark.options import option_table
 from sharegroup.spark.options.option_table import (
     INT_MAX,
     Option,
@@ -20,7 +21,6 @@ from sharegroup.spark.options.option_table import (
     word,
 )
 from sharegroup.spark.options.refused import REFUSED_BY_STREAMS
-from sharegroup.spark.options.stream import option_table
 
 SERVERS: Final = "kafka.bootstrap.servers"
 GROUP: Final = "kafka.group.id"
