@@ -77,8 +77,8 @@ def table(folder: Path) -> Rows:
 
 
 def command(folder: Path, *arguments: str, **environment: str) -> str:
-    """Run a command in ``folder``, with nothing of our environment but Java's; what it printed. What
-    it has started ends with it.
+    """Run a command in ``folder``, with nothing of our environment but Java's; what it printed.
+    What it has started ends with it.
     """
     java = Path(str(shutil.which("java"))).parent
     bare = {"PATH": f"{java}:/usr/bin:/bin", "HOME": str(folder)}
