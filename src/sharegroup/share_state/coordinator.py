@@ -235,14 +235,6 @@ class ShareCoordinator:
             return []
         return [key for key, state in states.items() if state.write_ms + interval_ms <= now_ms]
 
-    def keys_held_below(self, offset: int) -> list[SharePartitionKey]:
-        """Keys whose snapshot in use lies below ``offset`` in the log."""
-        return [
-            key
-            for key, state in self._states.items()
-            if state.snapshot_offset is not None and state.snapshot_offset < offset
-        ]
-
     def cold_snapshots(self, keys: Iterable[SharePartitionKey], now_ms: int) -> list[KeyedRecord]:
         """New snapshots of ``keys`` as they are; keys that are gone are left out."""
         return [
