@@ -87,21 +87,11 @@ class InternalTopic:
 
     def partition(self, partition: int) -> InternalLog:
         """One partition as the log of a coordinator."""
-        return InternalLog(self, partition)
+        return InternalLog(self, partition, self._clock)
 
     def log(self, partition: int) -> LocalPartitionLog:
         """The log of one partition of the topic, which must exist."""
         return self._topics.log(self.name, partition)
-
-    def write(self, partition: int, records: Sequence[KeyValue]) -> int:
-        """Write records as one batch to the topic, which must exist; the end offset. A batch of
-        ours may be larger than a client's.
-
-        Raises:
-            KafkaStorageError: the disk failed.
-        """
-        batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
-        return self.log(partition).append_trusted(batch).last_offset + 1
 
 
 class LocalTicket(NamedTuple):
@@ -120,8 +110,9 @@ class LocalTicket(NamedTuple):
 class InternalLog:
     """One partition of an internal topic; implements ``log.CoordinatorLog``."""
 
-    def __init__(self, topic: InternalTopic, partition: int) -> None:
+    def __init__(self, topic: InternalTopic, partition: int, clock: Clock) -> None:
         self.name = f"{topic.name}-{partition}"
+        self._clock = clock
         self._topic = topic
         self._partition = partition
 
@@ -151,12 +142,15 @@ class InternalLog:
         await self._topic.ensure()
 
     def submit(self, records: Sequence[KeyValue]) -> LocalTicket:
-        """Write records as one batch. See ``log.CoordinatorLog``."""
+        """Write records as one batch, which may be larger than a client's. See
+        ``log.CoordinatorLog``.
+        """
+        log = self._log
         if not records:
-            log = self._log
             return LocalTicket(log, log.log_end_offset, log.log_end_offset)
-        end = self._topic.write(self._partition, records)
-        return LocalTicket(self._log, end - len(records), end)
+        batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
+        end = log.append_trusted(batch).last_offset + 1
+        return LocalTicket(log, end - len(records), end)
 
     async def delete_before(self, offset: int) -> int:
         """Move the log start up to ``offset``. See ``log.CoordinatorLog``."""
