@@ -279,8 +279,11 @@ class Runtime:
 
     def _schedule(self) -> None:
         """Have the timer go off at the next deadline or earlier; it looks again when it does."""
-        deadlines_ms = [machine.next_deadline_ms() for machine in self._machines]
-        deadline_ms = min((at for at in deadlines_ms if at is not None), default=None)
+        deadline_ms: int | None = None
+        for machine in self._machines:
+            its_ms = machine.next_deadline_ms()
+            if its_ms is not None and (deadline_ms is None or its_ms < deadline_ms):
+                deadline_ms = its_ms
         if deadline_ms is None or self._spawn is None:
             return
         if self._timer is not None:
