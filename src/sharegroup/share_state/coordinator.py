@@ -9,7 +9,7 @@ away and replay the log into a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -59,7 +59,10 @@ class ShareCoordinator:
     def __len__(self) -> int:
         return len(self._states)
 
-    def __contains__(self, key: SharePartitionKey) -> bool:
+    def __iter__(self) -> Iterator[SharePartitionKey]:
+        return iter(self._states)
+
+    def __contains__(self, key: object) -> bool:
         return key in self._states
 
     def initialize(

@@ -93,7 +93,7 @@ class ShareStateMachine:
     def live_records(self) -> Iterator[Sequence[KeyedRecord]]:
         """A new snapshot of each share partition."""
         now_ms = self._clock.wall_ms()
-        for key in self.states.all_keys():
+        for key in list(self.states):
             yield self.states.cold_snapshots([key], now_ms)
 
     def check_invariants(self) -> None:
