@@ -33,6 +33,9 @@ settings.load_profile("fast")  # --hypothesis-profile=thorough wins over this
 
 # Spark starts its workers with the `python3` of the PATH unless it is told ours.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+# A test's Spark lives for seconds: code that is compiled for speed costs half of its CPU time, and
+# is not used for long enough. Spark gives these to its JVM, and to no other.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def stage_of(item: pytest.Item) -> int:

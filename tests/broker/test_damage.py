@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, encode_batch, parse_headers

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.metrics import node
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.server import Broker

@@ -13,6 +13,7 @@ from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.context import RequestContext
 from sharegroup.broker.handlers.describe_groups import describe_groups
 from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
     GroupIdNotFound,
     InvalidConfig,
     InvalidGroupId,
@@ -354,6 +355,26 @@ def test_a_topic_deleted_while_the_broker_was_down_is_forgotten_at_start() -> No
         await world.broker.topics.delete(topic)  # and the crash comes before its groups know
         await world.crash()
         assert world.broker.groups.groups.topic_ids() == set()
+
+    simulate(scenario)
+
+
+def test_a_topic_deleted_while_groups_cannot_be_written_is_forgotten_when_they_are_loaded() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 1)
+        bar = await world.create_topic("bar", 1)
+        await world.heartbeat("m", 0, ["foo", "bar"])
+        world.disk.full_for = "__consumer_offsets"
+        refused = await world.heartbeat("n", 0, ["foo"])
+        assert refused.error_code == CoordinatorNotAvailable.code
+        await world.delete_topic("foo")
+        world.disk.full_for = ""
+        assert world.broker.groups.groups.topic_ids() == {foo, bar}
+        await world.heartbeat("n", 0, ["foo"])
+        await asyncio.sleep(0.1)
+        assert world.broker.groups.groups.topic_ids() == {bar}
+        await world.crash()
+        assert world.broker.groups.groups.topic_ids() == {bar}
 
     simulate(scenario)
 

@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from sharegroup.broker import group_log
+from sharegroup.broker.coordination import runtime
 from sharegroup.groups.records import CoordinatorRecord
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.storage.partition_log import LocalPartitionLog
@@ -94,7 +94,7 @@ def test_a_deleted_group_stays_deleted_over_rounds() -> None:
 def test_a_crash_at_any_point_keeps_what_was_answered(
     turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_log, "ROUND_GROUPS", 1)  # rounds that take many turns
+    monkeypatch.setattr(runtime, "KEYS_PER_TURN", 1)  # rounds that take many turns
 
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 2)

@@ -14,10 +14,10 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.internal_topic import SHARE_GROUP_STATE, InternalTopic
+from sharegroup.broker.coordination.internal_topic import SHARE_GROUP_STATE, InternalTopic
+from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
+from sharegroup.broker.coordination.share_state_shard import StateSettings
 from sharegroup.broker.server import Broker
-from sharegroup.broker.share_state_log import Change, ShareStateLog
-from sharegroup.broker.share_state_shard import StateSettings
 from sharegroup.model.errors import (
     FencedStateEpoch,
     InvalidRequest,

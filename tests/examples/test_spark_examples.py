@@ -77,12 +77,13 @@ def table(folder: Path) -> Rows:
 
 
 def command(folder: Path, *arguments: str, **environment: str) -> str:
-    """Run a command in ``folder``, with nothing of our environment but Java; what it printed. What
-    it has started ends with it.
+    """Run a command in ``folder``, with nothing of our environment but Java's; what it printed.
+    What it has started ends with it.
     """
     java = Path(str(shutil.which("java"))).parent
     bare = {"PATH": f"{java}:/usr/bin:/bin", "HOME": str(folder)}
-    bare |= {name: text for name, text in os.environ.items() if name == "JAVA_HOME"}
+    kept = ("JAVA_HOME", "SPARK_SUBMIT_OPTS")  # where Java is, and that it is to start fast
+    bare |= {name: os.environ[name] for name in kept if name in os.environ}
     process = subprocess.Popen(
         arguments,
         cwd=folder,

@@ -18,9 +18,9 @@ from uuid import UUID
 import pytest
 from confluent_kafka import AcknowledgeType
 
-from sharegroup.broker.internal_topic import SHARE_GROUP_STATE
+from sharegroup.broker.coordination.internal_topic import SHARE_GROUP_STATE
+from sharegroup.broker.coordination.share_state_log import Change
 from sharegroup.broker.server import Broker
-from sharegroup.broker.share_state_log import Change
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch

@@ -39,7 +39,8 @@ def test_a_listener_sees_everything_settled_at_the_end(
 ) -> None:
     Admin(broker.bootstrap).create_topic("jobs", partitions=2)
     produce(broker.bootstrap, "jobs", [b"%d" % n for n in range(RECORDS)])
-    environment = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
+    kept = ("PATH", "JAVA_HOME", "SPARK_SUBMIT_OPTS")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--bootstrap-server", broker.bootstrap, "--too-many", "-1"],
         cwd=tmp_path,

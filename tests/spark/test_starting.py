@@ -55,7 +55,8 @@ def cron(folder: Path) -> dict[str, str]:
     (folder / "bin").mkdir()
     (folder / "bin" / "python3").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
     java = Path(str(shutil.which("java"))).parent
-    given = {name: text for name, text in os.environ.items() if name == "JAVA_HOME"}
+    kept = ("JAVA_HOME", "SPARK_SUBMIT_OPTS")
+    given = {name: os.environ[name] for name in kept if name in os.environ}
     return {**given, "PATH": f"{folder / 'bin'}:{java}:/usr/bin:/bin", "HOME": str(folder)}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from sharegroup.broker.share_state_log import ShareStateLog
+from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
+from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.topics import Topics
-from sharegroup.groups.share import ShareGroups
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.storage.data_folder import DataFolder
 
@@ -49,7 +49,7 @@ async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareS
     await folder.give_up_offsets(seen)
 
 
-async def say_lost_state(groups: ShareGroups, state: ShareStateLog) -> None:
+async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:
     """Say which groups have begun in partitions whose delivery state is lost, and what heals them.
 
     Raises:

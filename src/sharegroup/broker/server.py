@@ -20,24 +20,24 @@ from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configs.topic import log_settings
 from sharegroup.broker.connection import BrokerConnection
 from sharegroup.broker.connections import Connections
-from sharegroup.broker.counters import Counters
-from sharegroup.broker.descriptors import DescriptorBudget
-from sharegroup.broker.dispatch import Dispatcher
-from sharegroup.broker.endpoint import PLAINTEXT, Endpoint
-from sharegroup.broker.internal_topic import (
+from sharegroup.broker.coordination.internal_topic import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     InternalTopic,
     internal_settings,
 )
+from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.coordination.share_state_shard import StateSettings
+from sharegroup.broker.counters import Counters
+from sharegroup.broker.descriptors import DescriptorBudget
+from sharegroup.broker.dispatch import Dispatcher
+from sharegroup.broker.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.live_configs import LiveConfigs
 from sharegroup.broker.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.meters import Meters
 from sharegroup.broker.share_fetching import ShareFetching
-from sharegroup.broker.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.share_partitions import SharePartitions
-from sharegroup.broker.share_state_log import ShareStateLog
-from sharegroup.broker.share_state_shard import StateSettings
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.unpacking import Unpacking
 from sharegroup.broker.waiters import Waiters
@@ -111,7 +111,7 @@ class Broker:
             state=self.state,
             clock=self.clock,
             image=lambda: self.topics.image,
-            records_per_round=lambda: self.configs.broker.integer(
+            records_per_rewrite=lambda: self.configs.broker.integer(
                 "group.share.records.per.rewrite"
             ),
             spawn=self.spawn,

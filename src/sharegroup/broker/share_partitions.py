@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
 from sharegroup.broker.meters import Meters, SharePartitionMeter
-from sharegroup.broker.share_state_log import Change, ShareStateLog
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind

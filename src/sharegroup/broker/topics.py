@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharegroup.broker.internal_topic import INTERNAL_TOPICS
+from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (

@@ -9,7 +9,7 @@ away and replay the log into a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -59,7 +59,10 @@ class ShareCoordinator:
     def __len__(self) -> int:
         return len(self._states)
 
-    def __contains__(self, key: SharePartitionKey) -> bool:
+    def __iter__(self) -> Iterator[SharePartitionKey]:
+        return iter(self._states)
+
+    def __contains__(self, key: object) -> bool:
         return key in self._states
 
     def initialize(
@@ -234,14 +237,6 @@ class ShareCoordinator:
         if all(state.cold for state in states.values()):
             return []
         return [key for key, state in states.items() if state.write_ms + interval_ms <= now_ms]
-
-    def keys_held_below(self, offset: int) -> list[SharePartitionKey]:
-        """Keys whose snapshot in use lies below ``offset`` in the log."""
-        return [
-            key
-            for key, state in self._states.items()
-            if state.snapshot_offset is not None and state.snapshot_offset < offset
-        ]
 
     def cold_snapshots(self, keys: Iterable[SharePartitionKey], now_ms: int) -> list[KeyedRecord]:
         """New snapshots of ``keys`` as they are; keys that are gone are left out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.checkup.records import records_of
-from sharegroup.broker.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.lost_state import OFFSETS_BELIEVED_MAX
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.share import ShareGroups

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from sharegroup.groups import records as core
@@ -260,3 +261,5 @@ _DECODERS: dict[int, Callable[[str, str, bytes], core.CoordinatorRecord]] = {
     14: _current_assignment,
     15: _state_partitions,
 }
+KEY_PREFIXES: Final = frozenset(key_type.to_bytes(2, "big") for key_type in _DECODERS)
+"""How the keys of these records begin; other kinds of group have others."""

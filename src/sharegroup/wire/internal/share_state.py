@@ -25,6 +25,8 @@ UPDATE_KEY = 1
 NOT_FLEXIBLE = 32_768
 SNAPSHOT_PREFIX = SNAPSHOT_KEY.to_bytes(2, "big")
 """How the key of a snapshot begins; the rest is the share partition, in either key type."""
+UPDATE_PREFIX = UPDATE_KEY.to_bytes(2, "big")
+"""How the key of an update begins."""
 
 
 @dataclass(slots=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.internal_topic import InternalTopic
-from sharegroup.broker.share_state_shard import Decide, StateSettings, StateShard
+from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.runtime import Spawn
+from sharegroup.broker.coordination.share_state_shard import Decide, StateSettings, StateShard
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
@@ -56,8 +57,7 @@ class ShareStateLog:
         self._clock = clock
         self._shards: dict[int, StateShard] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._spawn: Callable[[Coroutine[Any, Any, None]], None] | None = None
-        self._shortening: set[StateShard] = set()
+        self._spawn: Spawn | None = None
 
     @property
     def shards(self) -> list[StateShard]:
@@ -150,12 +150,15 @@ class ShareStateLog:
 
     # -- keeping the logs short ---------------------------------------------------------------
 
-    def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        """Snapshot cold keys and prune at their intervals from now on; ``spawn`` runs the work.
+    def start(self, spawn: Spawn) -> None:
+        """Snapshot cold keys and prune at their intervals from now on, and rewrite what is too
+        long; ``spawn`` runs the work.
 
         State of topics whose deletion a crash cut short is deleted first.
         """
         self._spawn = spawn
+        for shard in self.shards:
+            shard.start(spawn)
         spawn(self.forget_missing_topics())
         self._schedule("snapshot", self._settings.cold_interval_ms, StateShard.snapshot_cold)
         self._schedule("prune", self._settings.prune_interval_ms, StateShard.prune)
@@ -163,6 +166,8 @@ class ShareStateLog:
     def close(self) -> None:
         """Stop the timers."""
         self._spawn = None
+        for shard in self.shards:
+            shard.close()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -189,19 +194,6 @@ class ShareStateLog:
             except KafkaError as error:
                 logger.warning("share state partition %d, %s: %s", shard.partition, name, error)
 
-    def _shorten_when_overgrown(self, shard: StateShard) -> None:
-        if self._spawn is not None and shard not in self._shortening and shard.overgrown():
-            self._shortening.add(shard)
-            self._spawn(self._shorten(shard))
-
-    async def _shorten(self, shard: StateShard) -> None:
-        try:
-            await shard.shorten()
-        except KafkaError as error:
-            logger.warning("share state partition %d, shorten: %s", shard.partition, error)
-        finally:
-            self._shortening.discard(shard)
-
     # -----------------------------------------------------------------------------------------
 
     def _shard_of(self, key: SharePartitionKey) -> StateShard:
@@ -212,6 +204,8 @@ class ShareStateLog:
         if shard is None:
             shard = StateShard(self._topic, partition, self._settings, self._clock)
             self._shards[partition] = shard
+            if self._spawn is not None:
+                shard.start(self._spawn)
         return shard
 
     async def _each(
@@ -242,7 +236,6 @@ class ShareStateLog:
                 await shard.commit(decide_all)
             except KafkaError as error:
                 refused.append(error)
-            self._shorten_when_overgrown(shard)
 
         if len(by_shard) == 1:
             await commit(*by_shard.popitem())

@@ -1,5 +1,4 @@
-"""An internal topic as a log of keyed records: append what a core machine decided, replay it at
-start.
+"""Internal topics over local files, and their partitions as logs of coordinators.
 
 The topic is made when the first record is written, so that a broker that nobody uses has no files
 for it.
@@ -9,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sharegroup.broker.coordination.log import KeyValue, LoggedRecord
 from sharegroup.model.errors import CorruptMessage, MalformedMessage
 from sharegroup.wire.batch import decode_batch, encode_batch, end_offset_of
 
@@ -30,8 +29,6 @@ INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
 
 READ_BYTES: Final = 4 << 20
 """Bytes per read at replay: large enough that reading is not the cost."""
-
-KeyValue = tuple[bytes, bytes | None]
 
 
 def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
@@ -88,59 +85,89 @@ class InternalTopic:
                 await self._topics.create_internal(self.name, self._partitions_wanted)
             self._made = True
 
-    def write(self, partition: int, records: Sequence[KeyValue]) -> int:
-        """Write records as one batch to the topic, which must exist; the end offset to wait for
-        with :meth:`wait_durable`. A batch of ours may be larger than a client's.
-
-        Raises:
-            KafkaStorageError: the disk failed.
-        """
-        batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
-        return self.log(partition).append_trusted(batch).last_offset + 1
-
-    async def wait_durable(self, partition: int, end_offset: int) -> None:
-        """Return when all below ``end_offset`` is durable.
-
-        Raises:
-            KafkaStorageError: it never will be.
-        """
-        await self.log(partition).wait_durable(end_offset)
+    def partition(self, partition: int) -> InternalLog:
+        """One partition as the log of a coordinator."""
+        return InternalLog(self, partition, self._clock)
 
     def log(self, partition: int) -> LocalPartitionLog:
         """The log of one partition of the topic, which must exist."""
         return self._topics.log(self.name, partition)
 
-    async def append_durable(self, partition: int, records: Sequence[KeyValue]) -> None:
-        """Write records as one batch, to a topic made when need be, and return when they are
-        durable."""
-        await self.ensure()
-        await self.wait_durable(partition, self.write(partition, records))
 
-    async def settle(self, partition: int | None = None) -> None:
-        """Return when everything appended (to one partition) is durable, and so is part of a
-        replay that begins now.
+class LocalTicket(NamedTuple):
+    """Records in a local log, whose offsets are known at once; implements ``log.Ticket``."""
 
-        Raises:
-            KafkaStorageError: it never will be.
+    log: LocalPartitionLog
+    first_offset: int
+    end_offset: int
+
+    async def durable(self) -> int:
+        """Return the first offset when all is durable. See ``log.Ticket``."""
+        await self.log.wait_durable(self.end_offset)
+        return self.first_offset
+
+
+class InternalLog:
+    """One partition of an internal topic; implements ``log.CoordinatorLog``."""
+
+    def __init__(self, topic: InternalTopic, partition: int, clock: Clock) -> None:
+        self.name = f"{topic.name}-{partition}"
+        self._clock = clock
+        self._topic = topic
+        self._partition = partition
+
+    @property
+    def exists(self) -> bool:
+        """Whether the topic has been made."""
+        return self._topic.exists
+
+    @property
+    def start_offset(self) -> int:
+        """Where a replay begins."""
+        return self._log.log_start_offset
+
+    @property
+    def durable_end(self) -> int:
+        """The end of what is durable."""
+        return self._log.high_watermark
+
+    @property
+    def record_count(self) -> int:
+        """About how many records a replay passes over."""
+        log = self._log
+        return log.log_end_offset - log.log_start_offset
+
+    async def ensure(self) -> None:
+        """Make the topic unless it is there. Raises KafkaStorageError."""
+        await self._topic.ensure()
+
+    def submit(self, records: Sequence[KeyValue]) -> LocalTicket:
+        """Write records as one batch, which may be larger than a client's. See
+        ``log.CoordinatorLog``.
         """
-        wanted = range(self.partition_count) if partition is None else (partition,)
-        logs = [self.log(index) for index in wanted]
-        while any(log.high_watermark < log.log_end_offset for log in logs):
-            for log in logs:
-                await log.wait_durable(log.log_end_offset)
+        log = self._log
+        if not records:
+            return LocalTicket(log, log.log_end_offset, log.log_end_offset)
+        batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
+        end = log.append_trusted(batch).last_offset + 1
+        return LocalTicket(log, end - len(records), end)
 
-    async def replay(self, partition: int) -> AsyncIterator[tuple[int, bytes, bytes | None]]:
-        """Every (offset, key, value) of a partition, in order, except what is damaged on disk: that
-        is logged and left out, since one bad sector must not keep a broker from its other groups.
+    async def delete_before(self, offset: int) -> int:
+        """Move the log start up to ``offset``. See ``log.CoordinatorLog``."""
+        return await self._log.delete_records(offset)
+
+    async def replay(self) -> AsyncIterator[LoggedRecord]:
+        """Every record in order, once all are durable, except what is damaged on disk: that is
+        logged and left out, since one bad sector must not keep a broker from its other groups.
         """
-        if not self.exists:
-            return
-        log = self.log(partition)
+        log = self._log
+        while log.high_watermark < log.log_end_offset:  # what is on its way is not forgotten
+            await log.wait_durable(log.log_end_offset)
         offset = log.log_start_offset
         while offset < log.high_watermark:
             readable = log.after_damage(offset)
             if readable > offset:
-                self._report_lost(partition, offset, readable)
+                self._report_lost(offset, readable)
                 offset = readable
                 continue
             try:
@@ -151,25 +178,23 @@ class InternalTopic:
                 continue  # this read has found the damage
             for at, _, key, value in decode_batch(data):
                 if at >= offset and key is not None:
-                    yield at, key, value
+                    yield LoggedRecord(at, key, value)
             if not data:
                 return
             offset = end_offset_of(data)
 
-    @contextmanager
-    def passing_over(self, partition: int, offset: int) -> Iterator[None]:
-        """What is malformed in the record at ``offset`` is said, and left out like damage."""
-        try:
-            yield
-        except MalformedMessage as error:
-            logger.error("%s-%d: the record at offset %d is left out: %s", self.name, partition,
-                         offset, error)  # fmt: skip
+    def leave_out(self, offset: int, error: MalformedMessage) -> None:
+        """Say that the record at ``offset`` makes no sense, and is left out like damage."""
+        logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
 
-    def _report_lost(self, partition: int, first: int, end: int) -> None:
+    @property
+    def _log(self) -> LocalPartitionLog:
+        return self._topic.log(self._partition)
+
+    def _report_lost(self, first: int, end: int) -> None:
         logger.error(
-            "%s-%d: offsets %d to %d are damaged; what they said of share groups is lost",
+            "%s: offsets %d to %d are damaged; what they said of share groups is lost",
             self.name,
-            partition,
             first,
             end - 1,
         )

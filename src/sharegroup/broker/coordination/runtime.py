@@ -1,0 +1,388 @@
+"""The coordinator runtime: one partition of an internal topic and the machines kept in it.
+
+**Decide, write, wait, answer.** Deciding and writing happen in one step of the loop, so the log has
+the order of the decisions. A caller answers when its records are durable. A decision without
+records waits for all earlier writes: an answer must not reveal state that may be lost.
+
+**A failed write.** The machines are then ahead of the log. They are thrown away and loaded again;
+until that has succeeded nothing is decided.
+
+**Rewriting** keeps the log short. Every live record of *every* machine is written anew, a few keys
+at a time, in between everything else. When the last one is durable, all that lies before the first
+is deleted. Replay from there gives the same state: what a key was is in its new records, and what
+it became meanwhile is there as well. A crash at any point leaves the old records, or new ones that
+are complete. Kafka compacts instead; the formats are the same, so its tools read both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from sharegroup.broker.coordination.log import CoordinatorLog, Ticket
+from sharegroup.broker.coordination.machine import Machine
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    KafkaError,
+    MalformedMessage,
+)
+from sharegroup.model.histogram import Histogram
+
+logger = logging.getLogger("sharegroup.broker")
+
+M = TypeVar("M", bound=Machine[Any])
+T = TypeVar("T")
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
+"""Runs a coroutine of ours in the background and reports its failure."""
+
+KEYS_PER_TURN: Final = 32
+"""Keys written anew between two turns of the loop: a millisecond or two."""
+
+
+class Growth(NamedTuple):
+    """When a log is rewritten: after so many records more than the live ones.
+
+    ``records``: at least so many, asked at each use. ``per_live``: at least so many for each live
+    record, so that the work of rewriting stays a fraction of the work that made it necessary.
+    """
+
+    records: Callable[[], int]
+    per_live: int
+
+
+class Written(NamedTuple):
+    """A decision's records on their way; without records, all earlier ones."""
+
+    machine: Machine[Any]
+    records: Sequence[Any]
+    ticket: Ticket
+    load: int
+    """Which loading of the machines the decision was taken on."""
+
+
+class Runtime:
+    """One partition of an internal topic.
+
+    Args:
+        machines: makes each machine that has records in this log, empty. A machine that is left
+            out loses its records when the log is rewritten.
+        after_load: what to do in the background after the machines were loaded again.
+    """
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        machines: Sequence[Callable[[], Machine[Any]]],
+        clock: Clock,
+        growth: Growth,
+        after_load: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        self.write_seconds = Histogram()
+        """Commits, until they are durable."""
+        self.load_seconds = Histogram()
+        self.deleted_before: int | None = None
+        """Where the log start was last moved to; None before it was moved."""
+        self._log = log
+        self._new_machines = machines
+        self._clock = clock
+        self._growth = growth
+        self._after_load = after_load
+        self._machines = tuple(new() for new in machines)
+        self._in_step = False
+        """The machines are what the log says, with what is on its way."""
+        self._loading: asyncio.Future[None] | None = None
+        self._loads = 0
+        self._spawn: Spawn | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._rewriting = False
+        self._live = 0
+        self._length = 0
+        """Records in the log after the last rewriting, or as many as are live after a loading."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether decisions may be taken."""
+        return self._in_step
+
+    def machine(self, kind: type[M]) -> M:
+        """One of the machines, as it is. It may be ahead of the log, and is replaced by a loading:
+        good until the caller next gives way."""
+        for machine in self._machines:
+            if isinstance(machine, kind):
+                return machine
+        raise TypeError(f"{self._log.name} has no {kind.__name__}")
+
+    def start(self, spawn: Spawn) -> None:
+        """Tick at deadlines and rewrite a long log from now on; ``spawn`` runs the work."""
+        self._spawn = spawn
+        self._schedule()
+
+    def close(self) -> None:
+        """Begin nothing in the background any more."""
+        self._spawn = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- deciding -----------------------------------------------------------------------------
+
+    async def ensure(self) -> None:
+        """Make the topic unless it is there: :meth:`begin` needs it.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        await self._log.ensure()
+
+    def begin(
+        self, kind: type[M], decide: Callable[[M], tuple[T, Sequence[Any]]]
+    ) -> tuple[T, Written]:
+        """Decide, and write the records that ``decide`` returns beside its result; not yet durable.
+
+        What ``decide`` raises has changed nothing. :meth:`settle` what is handed back, or a later
+        decision, before answering.
+
+        Raises:
+            CoordinatorLoadInProgress: the machines must be loaded first.
+            KafkaError: as ``decide``; or the log failed.
+        """
+        if not self._in_step:
+            raise CoordinatorLoadInProgress
+        machine = self.machine(kind)
+        result, records = decide(machine)
+        written = self._write(machine, records)
+        self._schedule()
+        return result, written
+
+    async def settle(self, written: Written) -> None:
+        """Return when a write is durable. When it never will be, the machines are loaded again.
+
+        Raises:
+            KafkaStorageError: it never will be.
+        """
+        try:
+            first_offset = await written.ticket.durable()
+        except KafkaError as error:
+            self._failed(written.load, error)
+            await self._load_again()
+            raise
+        if written.records:
+            written.machine.durable(written.records, first_offset)
+
+    async def commit(self, kind: type[M], decide: Callable[[M], tuple[T, Sequence[Any]]]) -> T:
+        """Decide; the result, once its records are durable. Waits while machines are loaded.
+
+        Raises:
+            KafkaError: as ``decide``; or the log failed.
+        """
+        now_s = asyncio.get_running_loop().time
+        started = now_s()
+        await self._log.ensure()
+        await self.load()
+        try:
+            result, written = self.begin(kind, decide)
+        except KafkaError:
+            await self._load_again()
+            raise
+        await self.settle(written)
+        self.write_seconds.observe(now_s() - started)
+        return result
+
+    def _write(self, machine: Machine[Any], records: Sequence[Any]) -> Written:
+        try:
+            ticket = self._log.submit([machine.encode(record) for record in records])
+        except KafkaError as error:
+            self._failed(self._loads, error)
+            raise
+        if records:
+            self._rewrite_when_long()
+        return Written(machine, records, ticket, self._loads)
+
+    def _failed(self, load: int, error: KafkaError) -> None:
+        if self._in_step and load == self._loads:
+            logger.error("%s cannot be written, it is loaded again: %s", self._log.name, error)
+            self._in_step = False
+
+    # -- loading ------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Load the machines unless they are loaded; several callers share one loading.
+
+        Raises:
+            KafkaError: the log cannot be read, or holds what will never be durable.
+        """
+        while not self._in_step:
+            if self._loading is None:
+                self._loading = asyncio.ensure_future(self._load())
+                self._loading.add_done_callback(self._loading_ended)
+            await asyncio.shield(self._loading)
+
+    async def load_or_refuse(self) -> None:
+        """Load the machines unless they are loaded, for a client that had better come again than
+        wait for a loading that somebody else has begun.
+
+        Raises:
+            CoordinatorLoadInProgress: they are being loaded.
+            CoordinatorNotAvailable: they cannot be.
+        """
+        if self._loading is not None:
+            raise CoordinatorLoadInProgress
+        try:
+            await self.load()
+        except KafkaError as error:
+            raise CoordinatorNotAvailable(str(error)) from error
+
+    def _loading_ended(self, loading: asyncio.Future[None]) -> None:
+        self._loading = None
+        if loading.cancelled() or loading.exception() is not None:
+            return  # every waiter has it; nobody waiting is no fault
+        if self._spawn is not None and self._after_load is not None:
+            self._spawn(self._after_load())
+
+    async def _load(self) -> None:
+        """Replay the log into new machines."""
+        now_s = asyncio.get_running_loop().time
+        started = now_s()
+        machines = tuple(new() for new in self._new_machines)
+        if self._log.exists:
+            await self._log.ensure()  # all of it
+            async for offset, key, value in self._log.replay():
+                for machine in machines:
+                    try:
+                        if machine.replay(offset, key, value):
+                            break
+                    except MalformedMessage as error:
+                        self._log.leave_out(offset, error)
+                        break
+        for machine in machines:
+            machine.replayed(self._clock.monotonic_ms())
+        self._machines = machines
+        self._loads += 1
+        self._in_step = True
+        self._live = self._length = sum(machine.size() for machine in machines)
+        self._schedule()
+        self.load_seconds.observe(now_s() - started)
+
+    async def _load_again(self) -> None:
+        """Take out of the machines what could not be written."""
+        try:
+            await self.load()
+        except KafkaError as error:
+            logger.error("%s cannot be read either: %s", self._log.name, error)
+
+    # -- deadlines ----------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        """Have the timer go off at the next deadline or earlier; it looks again when it does."""
+        deadline_ms: int | None = None
+        for machine in self._machines:
+            its_ms = machine.next_deadline_ms()
+            if its_ms is not None and (deadline_ms is None or its_ms < deadline_ms):
+                deadline_ms = its_ms
+        if deadline_ms is None or self._spawn is None:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._deadline)
+
+    def _deadline(self) -> None:
+        self._timer = None
+        for machine in self._machines:
+            if not self._in_step or self._spawn is None:
+                return  # a loading schedules again
+            records = machine.tick(self._clock.monotonic_ms())
+            if records:
+                try:
+                    written = self._write(machine, records)
+                except KafkaError as error:
+                    logger.warning("%s: what was due is not written: %s", self._log.name, error)
+                else:
+                    self._spawn(self._settle_in_background(written))
+        self._schedule()
+
+    async def _settle_in_background(self, written: Written) -> None:
+        try:
+            await self.settle(written)
+        except KafkaError as error:
+            logger.warning("%s: what was due is not written: %s", self._log.name, error)
+
+    # -- keeping the log short ----------------------------------------------------------------
+
+    async def prune(self) -> int | None:
+        """Delete what no machine needs any more; the new log start, None for no change.
+
+        Raises:
+            KafkaError: the log failed.
+        """
+        await self.load()
+        if not self._log.exists:
+            return None
+        end_offset = self._log.durable_end
+        needed = [machine.lowest_needed(end_offset) for machine in self._machines]
+        known = [offset for offset in needed if offset is not None]
+        return await self._delete_before(min(known)) if len(known) == len(needed) else None
+
+    async def rewrite(self) -> None:
+        """Write every live record of every machine anew and delete what lies before; nothing while
+        that is being done already.
+
+        Raises:
+            KafkaError: the log failed; the old records stay.
+        """
+        if not self._rewriting:
+            self._rewriting = True
+            await self._rewrite()
+
+    def _rewrite_when_long(self) -> None:
+        if self._spawn is None or self._rewriting:
+            return
+        more = self._log.record_count - self._length
+        if more >= max(self._growth.records(), self._growth.per_live * self._live):
+            self._rewriting = True
+            self._spawn(self._rewrite_in_background())
+
+    async def _rewrite_in_background(self) -> None:
+        try:
+            await self._rewrite()
+        except KafkaError as error:
+            logger.warning(
+                "%s could not be rewritten, the old records stay: %s", self._log.name, error
+            )
+
+    async def _rewrite(self) -> None:
+        """See the module. A loading meanwhile ends it: the machines are not what they were."""
+        try:
+            await self.load()
+            load = self._loads
+            begin = self._log.submit(())
+            for machine in self._machines:
+                live = machine.live_records()
+                while keys := list(islice(live, KEYS_PER_TURN)):
+                    records = [record for key in keys for record in key]
+                    if records:
+                        await self.settle(self._write(machine, records))
+                    await asyncio.sleep(0)
+                    if not self._in_step or self._loads != load:
+                        return
+            offset = await begin.durable()
+            if self._in_step and self._loads == load:
+                await self._delete_before(offset)
+        finally:
+            self._rewriting = False
+            self._live = sum(machine.size() for machine in self._machines)
+            self._length = self._log.record_count if self._log.exists else 0
+
+    async def _delete_before(self, offset: int) -> int | None:
+        if offset <= self._log.start_offset:
+            return None
+        self.deleted_before = await self._log.delete_before(offset)
+        return self.deleted_before

@@ -1,0 +1,371 @@
+"""The group coordinator of this broker: share groups over ``__consumer_offsets``, one runtime for
+each of its partitions.
+
+One lock per group keeps the steps of a request together: initialise delivery state, decide, make
+durable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.keyed_locks import KeyedLocks
+from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written
+from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
+from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
+from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.groups.heartbeat import HeartbeatResult, ShareHeartbeat, ToInitialize
+from sharegroup.groups.records import CoordinatorRecord, GroupMetadata, TopicPartitions
+from sharegroup.groups.share import ShareGroups
+from sharegroup.groups.topics import TopicsImage
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import CoordinatorNotAvailable, KafkaError, KafkaStorageError
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share_state.partitioning import group_partition
+
+logger = logging.getLogger("sharegroup.broker")
+
+REWRITE_PER_LIVE: Final = 2
+"""A log is rewritten after at least so many records for each live one."""
+
+_Records = Sequence[CoordinatorRecord]
+_Result = TypeVar("_Result")
+
+
+class _Decided(Protocol):
+    """A result that says which records stand for it."""
+
+    @property
+    def records(self) -> _Records: ...
+
+
+_Decision = TypeVar("_Decision", bound=_Decided)
+
+
+class NewStart(NamedTuple):
+    """Where an administrator wants a share partition to begin."""
+
+    topic_id: UUID
+    topic: str
+    partition: int
+    start_offset: int
+
+
+class ShareGroupCoordinator:
+    """All share groups of this broker.
+
+    Args:
+        records_per_rewrite: ``group.share.records.per.rewrite``, asked at each use.
+        spawn: runs a coroutine of ours in the background and reports its failure.
+    """
+
+    def __init__(
+        self,
+        *,
+        new_groups: Callable[[], ShareGroups],
+        topic: InternalTopic,
+        state: ShareStateLog,
+        clock: Clock,
+        image: Callable[[], TopicsImage],
+        records_per_rewrite: Callable[[], int],
+        spawn: Spawn,
+    ) -> None:
+        self._state = state
+        self._clock = clock
+        self._image = image
+        self._spawn = spawn
+        self._locks = KeyedLocks()
+        self.rebalances = 0
+        """Group epochs written since the start."""
+        growth = Growth(records_per_rewrite, REWRITE_PER_LIVE)
+        self._runtimes = [
+            Runtime(
+                topic.partition(partition),
+                [lambda: ShareGroupsMachine(new_groups(), image, self._count)],
+                clock,
+                growth,
+                self._forget_missing,
+            )
+            for partition in range(topic.partition_count)
+        ]
+        self.groups = ShareGroupsView(
+            lambda group_id: _groups(self._runtime(group_id)),
+            lambda: [_groups(runtime) for runtime in self._runtimes],
+        )
+
+    async def load(self) -> None:
+        """Replay every group, forget topics that were deleted while we were not there, and begin to
+        end the sessions of members that are not heard of.
+        """
+        for runtime in self._runtimes:
+            await runtime.load()
+        await self._forget_missing()
+        for runtime in self._runtimes:
+            runtime.start(self._spawn)
+
+    async def heartbeat(self, request: ShareHeartbeat) -> HeartbeatResult:
+        """One heartbeat, durable before it returns; the first one of a group already carries the
+        assignment.
+
+        Raises:
+            KafkaError: as ``ShareGroups.heartbeat``; CoordinatorNotAvailable when the log cannot
+                be written.
+        """
+        group_id = request.group_id
+        with _unavailable():
+            async with self._locks.holding(group_id):
+                runtime = await self._ready(group_id)
+                missing = _groups(runtime).uninitialized(request, self._image())
+                await runtime.ensure()
+                if missing:
+                    await self._initialize(runtime, group_id, missing)
+                result, written = self._begin(
+                    runtime,
+                    lambda groups: _with_records(
+                        groups.heartbeat(request, self._image(), self._clock.monotonic_ms())
+                    ),
+                )
+            # Others of the group go on meanwhile, so that many members share a sync.
+            await runtime.settle(written)
+        return result
+
+    async def delete(self, group_id: str) -> None:
+        """Delete an empty group and its delivery state. What fails may be tried again.
+
+        Raises:
+            GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_deletion``.
+            KafkaError: the delivery state could not be deleted.
+        """
+        async with self._deciding(group_id) as runtime:
+            begun = await self._commit(
+                runtime,
+                lambda groups: _with_records(groups.begin_deletion(group_id, self._image())),
+            )
+            await self._state.delete(_keys(group_id, begun.topics))
+            await self._commit(runtime, lambda groups: (None, groups.delete(group_id)))
+
+    async def delete_offsets(
+        self, group_id: str, names: Sequence[str]
+    ) -> tuple[Sequence[TopicPartitions], Mapping[str, KafkaError]]:
+        """Delete an empty group's delivery state in some topics: (those deleted, those refused, by
+        name).
+
+        Raises:
+            GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_offsets_deletion``.
+            KafkaError: the delivery state could not be deleted.
+        """
+        async with self._deciding(group_id) as runtime:
+            begun = await self._commit(
+                runtime,
+                lambda groups: _with_records(
+                    groups.begin_offsets_deletion(group_id, names, self._image())
+                ),
+            )
+            if begun.topics:
+                await self._state.delete(_keys(group_id, begun.topics))
+                gone = [topic.topic_id for topic in begun.topics]
+                await self._commit(
+                    runtime, lambda groups: (None, groups.offsets_deleted(group_id, gone))
+                )
+            return begun.topics, begun.refused
+
+    async def alter_offsets(self, group_id: str, starts: Sequence[NewStart]) -> None:
+        """Let an empty group, which is made when there is none, begin anew at these offsets.
+
+        The state epoch is raised, so that nothing a share-partition leader still has in hand can
+        undo it.
+
+        Raises:
+            NonEmptyGroup: it has members.
+            KafkaError: the delivery state could not be written.
+        """
+        async with self._deciding(group_id) as runtime:
+            _groups(runtime).check_empty(group_id)
+            if not starts:
+                return
+            await runtime.ensure()
+            items = [
+                ToInitialize(TopicPartitions(s.topic_id, s.topic, (s.partition,)), s.start_offset)
+                for s in starts
+            ]
+            keys = [SharePartitionKey(group_id, s.topic_id, s.partition) for s in starts]
+            above = await self._stored_epoch(keys) + 1
+            self._begin(runtime, lambda groups: (None, groups.initializing(group_id, items)))
+            await self._initialize_state(runtime, group_id, items, above)
+            await self._commit(runtime, lambda groups: (None, groups.initialized(group_id, items)))
+
+    async def topic_deleted(self, topic_id: UUID) -> None:
+        """Forget a topic that is gone, and the delivery state of every group in it."""
+        for runtime in self._runtimes:
+            if runtime.loaded:  # else loading forgets it
+                await self._forget_topics(runtime, {topic_id})
+
+    def close(self) -> None:
+        """Stop the timers."""
+        for runtime in self._runtimes:
+            runtime.close()
+
+    async def _forget_missing(self) -> None:
+        """Forget topics that do not exist any more."""
+        existing = {info.topic_id for info in self._image().topics.values()}
+        try:
+            for runtime in self._runtimes:
+                if runtime.loaded:
+                    await self._forget_topics(runtime, _groups(runtime).topic_ids() - existing)
+        except KafkaError as error:
+            logger.warning("deleted topics could not be forgotten yet: %s", error)
+
+    async def _forget_topics(self, runtime: Runtime, topic_ids: Collection[UUID]) -> None:
+        groups = _groups(runtime)
+        gone = groups.topic_ids() & set(topic_ids)
+        if not gone:
+            return
+        keys = [
+            key
+            for topic_id in gone
+            for group_id, topic in groups.holds(topic_id)
+            for key in _keys(group_id, [topic])
+        ]
+        _, written = self._begin(runtime, lambda groups: (None, groups.topics_deleted(gone)))
+        await self._state.delete(keys)
+        await runtime.settle(written)
+
+    async def _initialize(
+        self, runtime: Runtime, group_id: str, missing: Sequence[ToInitialize]
+    ) -> None:
+        """Make delivery state. What cannot be made is not assigned yet, and the next heartbeat
+        tries again, as in Kafka; the member is not troubled with it.
+        """
+        self._begin(runtime, lambda groups: (None, groups.initializing(group_id, missing)))
+        try:
+            unknown = await self._unknown(group_id, missing)
+            await self._initialize_state(runtime, group_id, unknown, 0)
+        except KafkaError as error:
+            logger.warning("delivery state of group %s is not there yet: %s", group_id, error)
+            self._begin(runtime, lambda groups: (None, groups.not_initialized(group_id, missing)))
+        else:
+            self._begin(runtime, lambda groups: (None, groups.initialized(group_id, missing)))
+
+    async def _unknown(self, group_id: str, missing: Sequence[ToInitialize]) -> list[ToInitialize]:
+        """``missing`` without the partitions that a leader has worked on: the group has lost its
+        records of them, to a damaged log, and must not begin anew where it has accepted records.
+        """
+        unknown: list[ToInitialize] = []
+        for item in missing:
+            begun = []
+            for partition in item.topic.partitions:
+                key = SharePartitionKey(group_id, item.topic.topic_id, partition)
+                known = await self._state.knows(key)
+                if known and (await self._state.read_summary(key)).leader_epoch >= 0:
+                    logger.warning("%s goes on with the delivery state that it has of %s-%d",
+                                   group_id, item.topic.name, partition)  # fmt: skip
+                    begun.append(partition)
+            rest = tuple(p for p in item.topic.partitions if p not in begun)
+            if rest:
+                topic = TopicPartitions(item.topic.topic_id, item.topic.name, rest)
+                unknown.append(ToInitialize(topic, item.start_offset))
+        return unknown
+
+    async def _initialize_state(
+        self, runtime: Runtime, group_id: str, items: Sequence[ToInitialize], epoch_min: int
+    ) -> None:
+        """Begin delivery state. Its epoch is the group's, unless a higher one is stored: state that
+        outlived its group must not lock out the next one.
+        """
+        starts = [
+            (SharePartitionKey(group_id, item.topic.topic_id, partition), item.start_offset)
+            for item in items
+            for partition in item.topic.partitions
+        ]
+        if not starts:
+            return
+        stored = await self._stored_epoch([key for key, _ in starts])
+        epoch = max(_groups(runtime).initialization_epoch(group_id), stored, epoch_min)
+        await self._state.initialize(starts, epoch)
+
+    async def _stored_epoch(self, keys: Sequence[SharePartitionKey]) -> int:
+        return max([(await self._state.read_summary(key)).state_epoch for key in keys])
+
+    # Deciding --------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _deciding(self, group_id: str) -> AsyncIterator[Runtime]:
+        """Hold the group's lock; its runtime, loaded. Raises as ``Runtime.load_or_refuse``."""
+        async with self._locks.holding(group_id):
+            yield await self._ready(group_id)
+
+    async def _ready(self, group_id: str) -> Runtime:
+        runtime = self._runtime(group_id)
+        await runtime.load_or_refuse()
+        return runtime
+
+    def _runtime(self, group_id: str) -> Runtime:
+        count = len(self._runtimes)
+        return self._runtimes[0 if count == 1 else group_partition(group_id, count)]
+
+    def _begin(
+        self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
+    ) -> tuple[_Result, Written]:
+        """Decide and write; not durable before a later write of the group is."""
+        with _unavailable():
+            return runtime.begin(ShareGroupsMachine, self._counted(decide))
+
+    async def _commit(
+        self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
+    ) -> _Result:
+        """Decide; the result, once it is durable."""
+        with _unavailable():
+            return await runtime.commit(ShareGroupsMachine, self._counted(decide))
+
+    def _counted(
+        self, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
+    ) -> Callable[[ShareGroupsMachine], tuple[_Result, _Records]]:
+        def decide_and_count(machine: ShareGroupsMachine) -> tuple[_Result, _Records]:
+            result, records = decide(machine.groups)
+            self._count(records)
+            return result, records
+
+        return decide_and_count
+
+    def _count(self, records: _Records) -> None:
+        self.rebalances += sum(isinstance(record, GroupMetadata) for record in records)
+
+
+def _groups(runtime: Runtime) -> ShareGroups:
+    return runtime.machine(ShareGroupsMachine).groups
+
+
+def _with_records(decision: _Decision) -> tuple[_Decision, _Records]:
+    return decision, decision.records
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    """A disk that refuses is, to a client, a coordinator that is not available: that it tries
+    again, where it would give up at a storage error.
+    """
+    try:
+        yield
+    except KafkaStorageError as error:
+        raise CoordinatorNotAvailable(str(error)) from error
+
+
+def _keys(group_id: str, topics: Iterable[TopicPartitions]) -> list[SharePartitionKey]:
+    return [
+        SharePartitionKey(group_id, topic.topic_id, partition)
+        for topic in topics
+        for partition in topic.partitions
+    ]

@@ -1,0 +1,68 @@
+"""All share groups of this broker, to read: each is in the machine of its log's partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from uuid import UUID
+
+from sharegroup.groups.group import GroupDescription
+from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
+from sharegroup.groups.share import GroupListing, ShareGroups
+
+
+class ShareGroupsView:
+    """What ``ShareGroups`` tells, over all partitions. What it tells may not be durable yet.
+
+    Args:
+        of: the machine that a group is in, by group id.
+        machines: all machines.
+    """
+
+    def __init__(
+        self, of: Callable[[str], ShareGroups], machines: Callable[[], Sequence[ShareGroups]]
+    ) -> None:
+        self._of = of
+        self._machines = machines
+
+    def describe(self, group_id: str) -> GroupDescription:
+        """A picture of one group. Raises GroupIdNotFound."""
+        return self._of(group_id).describe(group_id)
+
+    def exists(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return self._of(group_id).exists(group_id)
+
+    def is_pending(self, group_id: str) -> bool:
+        """Whether a new target assignment of the group waits to be computed."""
+        return self._of(group_id).is_pending(group_id)
+
+    def state_partitions(self, group_id: str) -> tuple[TopicPartitions, ...]:
+        """Partitions that have delivery state, by topic id; none for a group that does not
+        exist.
+        """
+        return self._of(group_id).state_partitions(group_id)
+
+    def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
+        """All there is to say of a group; nothing of one that does not exist."""
+        return self._of(group_id).records(group_id)
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist."""
+        return [group_id for groups in self._machines() for group_id in groups.group_ids()]
+
+    def list_groups(self) -> tuple[GroupListing, ...]:
+        """All groups by id."""
+        return tuple(sorted(line for groups in self._machines() for line in groups.list_groups()))
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Each group's id and number of members."""
+        return (size for groups in self._machines() for size in groups.sizes())
+
+    def topic_ids(self) -> set[UUID]:
+        """Topics that some group has, makes or deletes delivery state of."""
+        return {topic_id for groups in self._machines() for topic_id in groups.topic_ids()}
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where a group cannot be."""
+        for groups in self._machines():
+            groups.check_invariants()

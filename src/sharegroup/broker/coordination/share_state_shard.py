@@ -1,0 +1,144 @@
+"""The share coordinator of one partition of ``__share_group_state``, over the runtime.
+
+Whoever asks, a share-partition leader here or a peer by wire, decides in the log's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
+
+from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
+from sharegroup.broker.coordination.share_state_machine import ShareStateMachine
+from sharegroup.model.environment import Clock
+from sharegroup.model.histogram import Histogram
+from sharegroup.share_state.coordinator import ShareCoordinator
+from sharegroup.share_state.records import KeyedRecord
+
+_Result = TypeVar("_Result")
+Decide: TypeAlias = Callable[[ShareCoordinator], tuple[_Result, Sequence[KeyedRecord]]]
+"""Checks and applies a request; its result and the records that stand for it. What it raises has
+changed nothing."""
+
+SNAPSHOTS_PER_BATCH: Final = 100
+"""Cold snapshots written at once; requests pass between two batches."""
+RECORDS_PER_KEY: Final = 8
+"""A log of so many records for each live key is not worth shortening."""
+
+
+class StateSettings(NamedTuple):
+    """``share.coordinator.``: ``snapshot.update.records.per.snapshot``,
+    ``state.topic.prune.interval.ms``, ``cold.partition.snapshot.interval.ms``.
+
+    A log of ``records_max`` records more than it has keys, if that is long for its number of keys,
+    is rewritten without waiting for the intervals, so that a start takes as long as there is live
+    state: it passes over that many in less than a second.
+    """
+
+    updates_per_snapshot: int = 500
+    prune_interval_ms: int = 300_000
+    cold_interval_ms: int = 300_000
+    records_max: int = 100_000
+
+
+class StateShard:
+    """The share coordinator of one state partition."""
+
+    def __init__(
+        self, topic: InternalTopic, partition: int, settings: StateSettings, clock: Clock
+    ) -> None:
+        self.partition = partition
+        self._settings = settings
+        self._clock = clock
+        log = topic.partition(partition)
+        self._runtime = Runtime(
+            log,
+            [lambda: ShareStateMachine(settings.updates_per_snapshot, clock, log.leave_out)],
+            clock,
+            Growth(lambda: settings.records_max, RECORDS_PER_KEY),
+        )
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the machine is there."""
+        return self._runtime.loaded
+
+    @property
+    def write_seconds(self) -> Histogram:
+        """Commits, until they are durable."""
+        return self._runtime.write_seconds
+
+    @property
+    def load_seconds(self) -> Histogram:
+        """Replays of the log."""
+        return self._runtime.load_seconds
+
+    @property
+    def last_pruned_offset(self) -> int | None:
+        """Where the log start was last moved to; None before it was moved."""
+        return self._runtime.deleted_before
+
+    async def machine(self) -> ShareCoordinator:
+        """The machine, loaded when it is not. Good until the caller next gives way.
+
+        Raises:
+            KafkaError: the log cannot be read, or holds what will never be durable.
+        """
+        await self._runtime.load()
+        return self._runtime.machine(ShareStateMachine).states
+
+    async def commit(self, decide: Decide[_Result]) -> _Result:
+        """What ``decide`` returns, once the records it returns with it are durable; without
+        records, once all earlier ones are.
+
+        Raises:
+            KafkaError: as ``decide``; or the log failed.
+        """
+        return await self._runtime.commit(ShareStateMachine, lambda m: decide(m.states))
+
+    async def forget_missing_topics(self, exists: Callable[[UUID], bool]) -> int:
+        """Delete the state of topics that do not exist; of how many keys."""
+        keys = (await self.machine()).keys_of_other_topics(exists)
+        if not keys:
+            return 0
+
+        def decide(machine: ShareCoordinator) -> tuple[int, list[KeyedRecord]]:
+            records = [record for key in keys for record in machine.delete(key)]
+            return len(records), records
+
+        return await self.commit(decide)
+
+    # -- keeping the log short ----------------------------------------------------------------
+
+    def start(self, spawn: Spawn) -> None:
+        """Rewrite the log when it is too long, from now on; ``spawn`` runs the work."""
+        self._runtime.start(spawn)
+
+    def close(self) -> None:
+        """Begin nothing in the background any more."""
+        self._runtime.close()
+
+    async def snapshot_cold(self) -> int:
+        """Write snapshots of the keys that had none for the interval; how many."""
+        now_ms = self._clock.wall_ms()
+        keys = (await self.machine()).cold_keys(now_ms, self._settings.cold_interval_ms)
+        rest, written = iter(keys), 0
+        while chunk := list(islice(rest, SNAPSHOTS_PER_BATCH)):
+
+            def decide(machine: ShareCoordinator) -> tuple[int, list[KeyedRecord]]:
+                records = machine.cold_snapshots(chunk, now_ms)
+                return len(records), records
+
+            written += await self.commit(decide)
+        return written
+
+    async def prune(self) -> int | None:
+        """Delete records that later snapshots replace; the new log start, None for no change."""
+        return await self._runtime.prune()
+
+    async def shorten(self) -> None:
+        """Write all state anew and delete what lies before, whatever the intervals say."""
+        await self._runtime.rewrite()
