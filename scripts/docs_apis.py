@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sharegroup.broker.api_table import API_TABLE
-from sharegroup.broker.features import FEATURES
+from sharegroup.broker.network.api_table import API_TABLE
+from sharegroup.broker.network.features import FEATURES
 
 PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
 
@@ -16,7 +16,7 @@ def page() -> str:
     lines = [
         "# APIs served",
         "",
-        "Generated from `broker/api_table.py` by `make docs`. All else closes the connection.",
+        "Generated from `broker/network/api_table.py`. All else closes the connection.",
         "",
         "Consumer groups and transactions are not served yet: a plain consumer uses `assign`, a",
         "group of consumers is a share group. librdkafka says so at once (`subscribe`: Required",

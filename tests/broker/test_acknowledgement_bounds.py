@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.broker import dispatch
+from sharegroup.broker.network import dispatch
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.model.limits import ACKNOWLEDGING_BYTES_FREE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.api_table import API_TABLE
+from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.wire.apis import APIS
 from sharegroup.wire.codec import encode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker import meters
+from sharegroup.broker.metrics import meters
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin

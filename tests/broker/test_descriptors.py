@@ -15,9 +15,9 @@ import pytest
 
 from sharegroup.app.descriptors import QuietAccepting, descriptor_limit
 from sharegroup.app.environment import local_environment
-from sharegroup.broker.api_table import API_TABLE
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.descriptors import DescriptorBudget
+from sharegroup.broker.network.api_table import API_TABLE
+from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.server import Broker
 from sharegroup.model.environment import NO_LIMIT
 from sharegroup.model.errors import ConfigError, PolicyViolation

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.authorization.access import Access
-from sharegroup.broker.context import RequestContext
 from sharegroup.broker.handlers.describe_groups import describe_groups
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.counters import SAY_EVERY_MS, Counters, NowAndThen
+from sharegroup.broker.metrics.counters import SAY_EVERY_MS, Counters, NowAndThen
 from sharegroup.broker.server import Broker
 from sharegroup.sim import MemoryDisk
 from sharegroup.wire import apis

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sharegroup.broker.answer_memory import AnswerMemory
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.counters import Counters
-from sharegroup.broker.request_memory import RequestMemory
+from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.network.answer_memory import AnswerMemory
+from sharegroup.broker.network.request_memory import RequestMemory
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.limits import (

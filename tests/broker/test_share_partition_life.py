@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.broker.server import Broker
-from sharegroup.broker.share_partitions import LedSharePartition
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
 from tests.broker.running import run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.broker.api_table import NEEDS_SHARE_VERSION
+from sharegroup.broker.network.api_table import NEEDS_SHARE_VERSION
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import UnsupportedVersion
 from sharegroup.wire import apis

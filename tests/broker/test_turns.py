@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sharegroup.broker.network.turns import COMPANY_S, Turns
 from sharegroup.broker.server import Broker
-from sharegroup.broker.turns import COMPANY_S, Turns
 from sharegroup.model.limits import (
     OPEN_BYTES_MAX,
     OPEN_REQUESTS_MAX,

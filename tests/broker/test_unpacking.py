@@ -12,9 +12,9 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker import unpacking
+from sharegroup.broker.delivery import unpacking
+from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.server import Broker
-from sharegroup.broker.unpacking import Unpacking
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import UNPACKED_ON_LOOP_BYTES_MAX

@@ -16,9 +16,9 @@ from sharegroup import __version__
 from sharegroup.app import addresses, log_lines, signals
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
-from sharegroup.broker.api_table import load_all
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
+from sharegroup.broker.network.api_table import load_all
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import ConfigError
 

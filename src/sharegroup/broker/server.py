@@ -17,9 +17,8 @@ from sharegroup.broker.authorization.configured import configured_authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
+from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.configs.topic import log_settings
-from sharegroup.broker.connection import BrokerConnection
-from sharegroup.broker.connections import Connections
 from sharegroup.broker.coordination.internal_topic import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -29,18 +28,19 @@ from sharegroup.broker.coordination.internal_topic import (
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
-from sharegroup.broker.counters import Counters
-from sharegroup.broker.descriptors import DescriptorBudget
-from sharegroup.broker.dispatch import Dispatcher
-from sharegroup.broker.endpoint import PLAINTEXT, Endpoint
-from sharegroup.broker.live_configs import LiveConfigs
-from sharegroup.broker.lost_state import give_up_seen_offsets, say_lost_state
-from sharegroup.broker.meters import Meters
-from sharegroup.broker.share_fetching import ShareFetching
-from sharegroup.broker.share_partitions import SharePartitions
+from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
+from sharegroup.broker.delivery.share_fetching import ShareFetching
+from sharegroup.broker.delivery.share_partitions import SharePartitions
+from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.delivery.waiters import Waiters
+from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.metrics.meters import Meters
+from sharegroup.broker.network.connection import BrokerConnection
+from sharegroup.broker.network.connections import Connections
+from sharegroup.broker.network.descriptors import DescriptorBudget
+from sharegroup.broker.network.dispatch import Dispatcher
+from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.topics import Topics
-from sharegroup.broker.unpacking import Unpacking
-from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.share.session import ShareSession, ShareSessions

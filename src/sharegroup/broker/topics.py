@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS
-from sharegroup.broker.waiters import Waiters
+from sharegroup.broker.delivery.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
     InvalidPartitions,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sharegroup.broker.api_table import API_TABLE
 from sharegroup.broker.authorization.acl_file import COLUMNS
+from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.broker.server import Broker
 from sharegroup.client.connection import Connection
 from sharegroup.wire import apis

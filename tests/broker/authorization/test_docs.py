@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.api_table import API_TABLE
 from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
 from sharegroup.broker.authorization.resources import Operation, ResourceType
 from sharegroup.broker.configs.broker import load
+from sharegroup.broker.network.api_table import API_TABLE
 
 PAGE = (Path(__file__).parents[3] / "docs" / "authorization.md").read_text()
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sharegroup.broker.context import RequestContext
 from sharegroup.broker.handlers.incremental_alter_configs import (
     TABLES,
     alter_resource,
     names_of_today,
 )
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.wire.messages.alter_configs import (
     AlterConfigsRequest,

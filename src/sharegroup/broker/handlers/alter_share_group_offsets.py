@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
 from sharegroup.broker.coordination.share_group_coordinator import NewStart
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
     InvalidGroupId,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sharegroup.broker.context import RequestContext
-from sharegroup.broker.dispatch import api_versions as served_versions
-from sharegroup.broker.features import FEATURES, finalized
+from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.network.dispatch import api_versions as served_versions
+from sharegroup.broker.network.features import FEATURES, finalized
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.wire.messages.api_versions import (
     ApiVersionsRequest,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,

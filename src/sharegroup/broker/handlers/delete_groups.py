@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.delete_groups import (
     DeletableGroupResult,

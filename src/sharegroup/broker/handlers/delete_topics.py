@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
     InvalidRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import CLUSTER, OPERATIONS_NOT_ASKED, Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.wire.messages.describe_cluster import (
     DescribeClusterBroker,

@@ -9,7 +9,7 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resour
 from sharegroup.broker.authorization.resources import group as group_resource
 from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.configs.topic import describe_topic_configs
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.groups.config import describe_group_configs
 from sharegroup.model.config import ConfigEntry
 from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition

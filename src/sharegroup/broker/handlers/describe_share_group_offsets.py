@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
-from sharegroup.broker.record_states import add_record_states
+from sharegroup.broker.delivery.record_states import add_record_states
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey

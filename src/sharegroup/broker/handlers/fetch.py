@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.log import PartitionLog

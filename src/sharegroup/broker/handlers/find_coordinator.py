@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidRequest,

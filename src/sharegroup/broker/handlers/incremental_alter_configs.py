@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.configs.broker import BROKER_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
-from sharegroup.broker.context import RequestContext
 from sharegroup.broker.handlers.describe_configs import (
     BROKER,
     GROUP,
@@ -20,6 +19,7 @@ from sharegroup.broker.handlers.describe_configs import (
     owner_of,
 )
 from sharegroup.broker.handlers.describe_configs import entries_of as described
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import ConfigTable, ConfigType
 from sharegroup.model.errors import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
-from sharegroup.broker.context import RequestContext
 from sharegroup.broker.handlers.find_coordinator import NO_TRANSACTIONS
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.log import PartitionLog
 from sharegroup.wire.messages.list_offsets import (

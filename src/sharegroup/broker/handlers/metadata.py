@@ -10,7 +10,7 @@ from sharegroup.broker.authorization.resources import (
     Operation,
 )
 from sharegroup.broker.authorization.resources import topic as topic_resource
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.wire.messages.metadata import (

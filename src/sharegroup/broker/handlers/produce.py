@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
     InvalidRequiredAcks,

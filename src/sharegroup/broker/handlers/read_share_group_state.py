@@ -5,8 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sharegroup.broker.context import RequestContext
-from sharegroup.broker.share_state_requests import Answered, answer, check_known, commit, refuse_all
+from sharegroup.broker.coordination.share_state_requests import (
+    Answered,
+    answer,
+    check_known,
+    commit,
+    refuse_all,
+)
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator

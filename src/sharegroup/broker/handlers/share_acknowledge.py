@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharegroup.broker.context import RequestContext
-from sharegroup.broker.share_acknowledging import AckRound
-from sharegroup.broker.share_requests import checked_ids
+from sharegroup.broker.delivery.share_acknowledging import AckRound
+from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
 from sharegroup.share.session import FINAL_EPOCH
 from sharegroup.wire.messages.share_acknowledge import (

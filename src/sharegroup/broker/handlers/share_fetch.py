@@ -10,10 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sharegroup.broker.context import RequestContext
-from sharegroup.broker.share_acknowledging import AckRound, Outcome
-from sharegroup.broker.share_fetching import Fetched, FetchedPartition, FetchWish
-from sharegroup.broker.share_requests import checked_ids
+from sharegroup.broker.delivery.share_acknowledging import AckRound, Outcome
+from sharegroup.broker.delivery.share_fetching import Fetched, FetchedPartition, FetchWish
+from sharegroup.broker.delivery.share_requests import checked_ids
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
     InvalidRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation, group
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.groups.records import Assignment as Assigned
 from sharegroup.model.errors import InvalidGroupId, KafkaError, TopicAuthorizationFailed
 from sharegroup.wire.messages.share_group_describe import (

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.broker.meters import ACK_TYPES
+from sharegroup.broker.metrics.meters import ACK_TYPES
 from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
 from sharegroup.share.archived import Reason
 
 if TYPE_CHECKING:
+    from sharegroup.broker.delivery.share_partitions import LedSharePartition
     from sharegroup.broker.server import Broker
-    from sharegroup.broker.share_partitions import LedSharePartition
 
 OTHER: Final = "other"
 """Group label, with an empty topic, of all records whose group and topic have none of their own."""

@@ -11,7 +11,7 @@ import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.broker.health import why_not_ready
+from sharegroup.broker.metrics.health import why_not_ready
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.model.limits import SCRAPE_REQUEST_BYTES_MAX, SCRAPE_SECONDS_MAX

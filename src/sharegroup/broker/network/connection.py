@@ -3,7 +3,7 @@ requests.
 
 Requests are started in order and may overlap (a produce that waits for its fsync does not hold up
 the next); answers leave in order. What came is cut into requests when the connection has its turn
-(``broker.turns``), a few at a time. Reading pauses while something is left to cut, too many
+(``turns``), a few at a time. Reading pauses while something is left to cut, too many
 requests are open, the peer does not read its answers, or memory is short
 (``broker.request_memory``). Of the requests whose answers carry records one at a time is handled,
 and nothing is started for a peer that does not read: a peer that asks and does not read costs one
@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
-from sharegroup.broker.api_table import CARRIES_RECORDS, check_length
+from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,
@@ -30,9 +30,9 @@ from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
 
 if TYPE_CHECKING:
-    from sharegroup.broker.connections import Connections
-    from sharegroup.broker.dispatch import Dispatcher
-    from sharegroup.broker.endpoint import Endpoint
+    from sharegroup.broker.network.connections import Connections
+    from sharegroup.broker.network.dispatch import Dispatcher
+    from sharegroup.broker.network.endpoint import Endpoint
 
 LENGTH_BYTES: Final = 4
 """In front of a frame."""

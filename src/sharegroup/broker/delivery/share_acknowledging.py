@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.share_partitions import LedSharePartition
+from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX

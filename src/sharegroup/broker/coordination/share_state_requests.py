@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
-from sharegroup.broker.context import RequestContext
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
     KafkaError,

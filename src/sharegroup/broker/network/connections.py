@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from sharegroup.broker.answer_memory import AnswerMemory
 from sharegroup.broker.configs.broker import BrokerConfig
-from sharegroup.broker.counters import Counters
-from sharegroup.broker.request_memory import RequestMemory
-from sharegroup.broker.turns import Turns
+from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.network.answer_memory import AnswerMemory
+from sharegroup.broker.network.request_memory import RequestMemory
+from sharegroup.broker.network.turns import Turns
 
 if TYPE_CHECKING:
-    from sharegroup.broker.connection import BrokerConnection
+    from sharegroup.broker.network.connection import BrokerConnection
 
 LOOKS_PER_IDLE_TIME: Final = 8
 """How often we look for idle connections within their time: one is closed at most an eighth late.

@@ -11,17 +11,17 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from sharegroup.broker.api_table import (
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.delivery.share_requests import check_acknowledges
+from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.network.api_table import (
     API_TABLE,
     CARRIES_ACKNOWLEDGEMENTS,
     NEEDS_SHARE_VERSION,
     ServedApi,
     check_length,
 )
-from sharegroup.broker.authorization.access import Access
-from sharegroup.broker.context import RequestContext
-from sharegroup.broker.counters import Counters
-from sharegroup.broker.share_requests import check_acknowledges
+from sharegroup.broker.network.context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
     KafkaError,
@@ -35,8 +35,8 @@ from sharegroup.wire.framing import RequestHeader, parse_request_header, respons
 from sharegroup.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from sharegroup.broker.connection import BrokerConnection
-    from sharegroup.broker.endpoint import Endpoint
+    from sharegroup.broker.network.connection import BrokerConnection
+    from sharegroup.broker.network.endpoint import Endpoint
     from sharegroup.broker.server import Broker
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.share_partitions import LedSharePartition
+from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
     CorruptMessage,
     KafkaError,

@@ -18,8 +18,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
-from sharegroup.broker.meters import Meters, SharePartitionMeter
-from sharegroup.broker.waiters import Waiters
+from sharegroup.broker.delivery.waiters import Waiters
+from sharegroup.broker.metrics.meters import Meters, SharePartitionMeter
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
 from sharegroup.model.environment import Clock
@@ -191,7 +191,7 @@ class SharePartitions:
     async def _reading_epoch(self, key: SharePartitionKey, log: PartitionLog) -> int:
         """The leader epoch to read the state with. None is left in a state that begins past the end
         of the log, as an administrator may want: it is no proof that such offsets were seen
-        (:mod:`sharegroup.broker.lost_state`).
+        (:mod:`sharegroup.broker.delivery.lost_state`).
         """
         summary = await self._state.read_summary(key)
         return log.leader_epoch if summary.start_offset <= log.log_end_offset else NO_EPOCH

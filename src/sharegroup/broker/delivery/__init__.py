@@ -1,0 +1,1 @@
+"""Share partitions that are led here: fetching, acknowledging, waiting."""
