@@ -11,10 +11,10 @@ JOBS ?= 3
 SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak lint bench docs clean lock
+.PHONY: help setup demo test test-fast soak lint bench docs clean lock
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
 
 setup:  ## Make .venv from the lock files (done by every other verb, quick when nothing changed)
 	@$(PYTHON) scripts/setup_environment.py
@@ -24,6 +24,10 @@ demo: setup  ## Flights through a broker, a share group and Spark, checked at th
 
 test: setup  ## All tests, the fast ones first (ARGS="-k name" for some of them, JOBS=1 one by one)
 	@$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) $(ARGS)
+
+test-fast: setup  ## The tests that need no process, Kafka or Spark
+	@$(RUN) $(BIN)/python -m pytest -n $(JOBS) $(SIDE_BY_SIDE) \
+		-m "not process and not kafka and not spark" $(ARGS)
 
 soak: setup  ## The crash test of the Spark source over 200 seeds (ARGS="--seeds 1000 --kafka")
 	@$(RUN) $(BIN)/python scripts/soak.py $(ARGS)

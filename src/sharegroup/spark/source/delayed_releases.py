@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 
+from sharegroup.model.errors import KafkaError
 from sharegroup.spark.source.ledger import Ledger
 from sharegroup.spark.source.settling import Settling, clock_ms
+
+log = logging.getLogger("sharegroup.spark")
 
 
 class HoldKeeper:
@@ -34,7 +38,10 @@ class HoldKeeper:
         while True:
             await self._until(self._ledger.next_due_ms())
             async with self._turn:
-                await self._settling.release_due()
+                try:
+                    await self._settling.release_due()
+                except KafkaError as error:  # the ledger still owes them; later ones go on
+                    log.warning("delayed records could not be released this time: %s", error)
 
     async def _until(self, due_ms: int | None) -> None:
         """Return at this time, or when there is something new to wait for."""

@@ -1,0 +1,55 @@
+"""Delayed releases go on after one that failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from sharegroup.model.errors import NetworkException
+from sharegroup.spark.source.delayed_releases import HoldKeeper
+from sharegroup.spark.source.ledger import Ledger
+from sharegroup.spark.source.settling import Settling
+
+
+class TwoReleases(Ledger):
+    """Two records whose time has come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = 2
+
+    def next_due_ms(self) -> int | None:
+        return 0 if self.waiting else None
+
+
+class BrokenOnce(Settling):
+    """The broker cannot be reached at the first release."""
+
+    def __init__(self, ledger: TwoReleases) -> None:
+        self.releases = ledger
+        self.done = asyncio.Event()
+
+    async def release_due(self, now_ms: int | None = None) -> None:
+        self.releases.waiting -= 1
+        if self.releases.waiting:
+            raise NetworkException
+        self.done.set()
+
+
+def test_a_release_that_fails_does_not_stop_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "sharegroup.spark")
+
+    async def scenario() -> None:
+        ledger = TwoReleases()
+        settling = BrokenOnce(ledger)
+        keeper = HoldKeeper(ledger, settling, asyncio.Lock())
+        keeper.look()
+        async with asyncio.timeout(10):
+            await settling.done.wait()
+        keeper.stop()
+
+    asyncio.run(scenario())
+    [said] = caplog.messages
+    assert said.startswith("delayed records could not be released this time: ")
