@@ -20,7 +20,7 @@ Decode = Callable[[Sequence[FetchedPartition]], Sequence[Delivery]]
 log = logging.getLogger("sharegroup.client")
 
 _AHEAD_S: Final = 0.05
-"""How much of the application's time a fetch ahead may bring work for."""
+"""Target processing time of one prefetch, in seconds."""
 _AHEAD_POLLS_MAX: Final = 16
 """And how many polls' worth: with the default of 500, what four share partitions let be in flight
 (2,000 each).

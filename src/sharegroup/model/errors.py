@@ -26,7 +26,7 @@ class MalformedMessage(SharegroupError):
 
 
 class ConfigError(SharegroupError):
-    """A setting that cannot be; its text says what is wrong and what to write."""
+    """Invalid setting; the text says what is wrong and what to write."""
 
 
 class KafkaError(SharegroupError):

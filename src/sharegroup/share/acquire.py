@@ -66,6 +66,8 @@ def acquired(
         discard(window, fetched.missing)
     again = _redelivery(window, fetched, request, settings.delivery_count_limit)
     wanted = 0 if again.alone else request.records_max - again.size
+    # Every offset of the window counts, as in Kafka: a finished record keeps its place until the
+    # start offset passes it, so one stuck record bounds what is delivered behind it.
     wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
     new = _new_ranges(window, fetched, wanted, strict=request.strict)
     given: list[Span] = []
@@ -74,6 +76,8 @@ def acquired(
         given += _lock_again(window, again.region, lock) if again.region else ()
         _note_batches(window, fetched, new, request)
         given += _lock_new(window, new, lock)
+    # Offsets were read past the window and none holds a record (control batches, compaction). The
+    # end moves over them, or the next fetch would read the same bytes again, for ever.
     if wanted > 0 and fetched.end > window.end and fetched.from_offset(window.end) is None:
         window.extend([Span(window.end, fetched.end - 1, _GONE, ABSENT, None)])
     window.pass_terminal()
@@ -123,8 +127,12 @@ def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterato
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:
+    # ``reach``: the last offset that may be taken. Without a record limit, a stored batch is never
+    # divided (KIP-1206), so it may lie behind the record that fills the request.
     first, last, reach, size = -1, -1, -1, 0
     available = _available_in(window, fetched)
+    # Nothing was delivered often enough to be throttled: the bounds of delivery batches do not
+    # matter, and one pass over the spans is enough.
     calm = window.deliveries_max < threshold(limit)
     for spans in [available] if calm else _by_batch(window, available):
         if not calm and (found := _throttled(window, list(spans), request, limit)):
@@ -135,11 +143,13 @@ def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) 
                 reach = span.last
             elif wanted > 0:
                 reach = fetched.cut(span.first, wanted, exact=request.strict)
+                # Not past the delivery batch: what follows may have another delivery count.
                 reach = min(reach, window.batches.find(span.first + wanted - 1)[1])
             elif span.first > reach:
                 return _Redelivery((first, last), size)
             if not size:
                 first = span.first
+            # Only a part of the span, when the request is filled inside it.
             last = min(span.last, reach)
             size += last - span.first + 1
     return _Redelivery((first, last) if size else None, size)
@@ -231,7 +241,7 @@ def _note_batches(
     end = window.end
     for first, last in ranges:
         if first > end:
-            window.batches.add(end, first - 1)
+            window.batches.add(end, first - 1)  # a hole: every offset belongs to a batch
         if request.strict:
             window.batches.add(first, fetched.cut(last, 1, exact=False))
         else:

@@ -146,7 +146,7 @@ class ShareSessions:
         """A new session (ShareFetch, epoch 0). It replaces an old one; its locks stay.
 
         Raises:
-            InvalidRequest: the request carries acknowledgements, which nothing can precede.
+            InvalidRequest: acknowledgements are invalid in the request that opens a session.
             ShareSessionLimitReached: there are ``limit`` sessions already.
         """
         if has_acknowledgements:

@@ -76,7 +76,7 @@ def _check_renewal(request: ShareFetchRequest) -> None:
 
 
 async def _idle(broker: Broker, context: RequestContext, wait_ms: int) -> None:
-    """A session too many is refused late, so that its member does not ask at once again."""
+    """Delay session-limit errors, so that clients do not retry in a loop."""
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1000
     with broker.waiters.watch((), context.connection) as waiter:

@@ -299,7 +299,7 @@ class Ledger:
     def _hold(
         self, partition: TopicIdPartition, decisions: Sequence[Decision], now_ms: int
     ) -> None:
-        """Keep what is to wait; what we have no lock of comes again by itself."""
+        """Hold records that are to wait. Records without a lock are redelivered."""
         ours = without(self._batch[partition], self._unlocked.get(partition, ()))
         kept = [
             Held(first, last, one.delivery_count, wait.type, now_ms + wait.delay_ms)
