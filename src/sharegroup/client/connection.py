@@ -135,10 +135,9 @@ class Connection(asyncio.Protocol):
                     self._write(event.chunks)
                 elif not self._ready.done():
                     self._ready.set_result(None)
-        except NetworkException as error:
-            log.error("this is no Kafka broker, or it is broken: %s", error)
-            self._lose(error)
         except KafkaError as error:
+            if self._ready.done():  # before that, open() says it
+                log.error("%s", error)
             self._lose(error)
 
     def connection_lost(self, error: Exception | None) -> None:

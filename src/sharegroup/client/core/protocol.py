@@ -85,6 +85,7 @@ class ClientProtocol(Generic[T]):
         self._ours = versions
         self._handshake: Handshake | None = handshake(address, versions[API_VERSIONS])
         self._served = Served({}, {})
+        self._agreed: dict[int, int] = {}  # API key → version, of what was asked for already
         self._splitter = FrameSplitter(HANDSHAKE_BYTES_MAX)
         self._waiting: deque[_Waiting] = deque()
         self._correlation_id = 0
@@ -120,9 +121,12 @@ class ClientProtocol(Generic[T]):
         Raises:
             UnsupportedVersion: broker and client have none in common.
         """
-        return common_version(
-            self._address, api, self._ours[api], self._served.versions.get(api.key)
-        )
+        version = self._agreed.get(api.key)
+        if version is None:
+            theirs = self._served.versions.get(api.key)
+            version = common_version(self._address, api, self._ours[api], theirs)
+            self._agreed[api.key] = version
+        return version
 
     def start(self) -> list[bytes]:
         """The first bytes to send, as soon as the connection is made; once."""
