@@ -87,7 +87,7 @@ class ClientProtocol(Generic[T]):
         self._served = Served({}, {})
         self._agreed: dict[int, int] = {}  # API key → version, of what was asked for already
         self._splitter = FrameSplitter(HANDSHAKE_BYTES_MAX)
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Waiting] = deque()  # responses come in the order of requests
         self._correlation_id = 0
         self._ended = False
 
@@ -110,8 +110,8 @@ class ClientProtocol(Generic[T]):
     def wanted(self) -> int:
         """How many bytes it takes to complete what has begun, a length or a response.
 
-        Who gives :meth:`receive` just as many at a time gets at most one event for them, and a long
-        response is not copied.
+        A driver that gives :meth:`receive` exactly so many gets at most one event for them, and a
+        long response is not copied.
         """
         return self._splitter.wanted
 
