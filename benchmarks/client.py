@@ -29,8 +29,10 @@ from benchmarks.benchmark import Bench, Benchmark, Row
 from sharegroup import sync
 from sharegroup.client import AckType, Admin, Record, ShareConsumer
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.connection import Connection
 from sharegroup.client.decode import decode_all
 from sharegroup.client.node_session import AcquiredRange, FetchedPartition, Lease
+from sharegroup.client.versions import CLIENT_VERSIONS
 from sharegroup.model.errors import InvalidConfig
 from sharegroup.records.batches import bounds_of
 from sharegroup.wire.apis import FETCH
@@ -169,7 +171,13 @@ async def own(bootstrap: str, topic: str, _group: str, meter: Meter) -> None:
 
 
 async def plain_fetches(cluster: Cluster, topic_id: UUID) -> AsyncIterator[list[FetchedPartition]]:
-    connection = await cluster.connection(next(iter(cluster.metadata.nodes)))
+    node = next(iter(cluster.metadata.nodes.values()))
+    connection = await Connection.open(
+        *node.address,
+        client_id="bench",
+        timeout_ms=10_000,
+        versions=CLIENT_VERSIONS | {FETCH: (FETCH_VERSION, FETCH_VERSION)},
+    )
     offsets = dict.fromkeys(PARTITIONS, 0)
 
     def ask() -> asyncio.Future[Any]:
@@ -183,19 +191,22 @@ async def plain_fetches(cluster: Cluster, topic_id: UUID) -> AsyncIterator[list[
             max_bytes=50 * PARTITION_BYTES,
             topics=[FetchTopic(topic_id=topic_id, partitions=partitions)],
         )
-        return connection._post(FETCH, FETCH_VERSION, request)
+        return connection.post(FETCH, request)
 
     waiting = ask()
-    while True:
-        response = await waiting
-        fetched = [
-            one
-            for answer in response.responses
-            for data in answer.partitions
-            if (one := plain_fetched(topic_id, data, offsets)) is not None
-        ]
-        waiting = ask()
-        yield fetched
+    try:
+        while True:
+            response = await waiting
+            fetched = [
+                one
+                for answer in response.responses
+                for data in answer.partitions
+                if (one := plain_fetched(topic_id, data, offsets)) is not None
+            ]
+            waiting = ask()
+            yield fetched
+    finally:
+        connection.close()
 
 
 def plain_fetched(topic_id: UUID, data: Any, offsets: dict[int, int]) -> FetchedPartition | None:

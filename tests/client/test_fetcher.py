@@ -41,7 +41,7 @@ def test_the_next_fetch_is_sent_before_the_last_one_is_decoded(bootstrap: str) -
             waiting: list[object] = []
 
             def decode(fetched: Sequence[FetchedPartition]) -> Sequence[Delivery]:
-                waiting.extend(one.api for one in connection._waiting)
+                waiting.extend(one.api for one in connection._protocol._waiting)
                 return settings.decode(fetched)
 
             consumer._fetcher.settings = replace(settings, decode=decode)

@@ -16,7 +16,11 @@ from sharegroup.client.descriptions import (
     TopicDescription,
 )
 from sharegroup.client.metadata import Node
-from sharegroup.model.errors import LeaderNotAvailable, error_from_code
+from sharegroup.model.errors import (
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+    error_from_code,
+)
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.messages.create_partitions import (
@@ -258,7 +262,9 @@ async def _by_leader(
     for partition in partitions:
         topic = await cluster.topic(partition.topic)
         if not 0 <= partition.partition < len(topic.partitions):
-            raise error_from_code(3, f"{partition.topic} has no partition {partition.partition}")
+            raise UnknownTopicOrPartition(
+                f"{partition.topic} has no partition {partition.partition}"
+            )
         leader = topic.partitions[partition.partition].leader
         if leader not in cluster.metadata.nodes:
             await cluster.refresh()

@@ -1,83 +1,63 @@
-"""One TCP connection to one broker: many requests in flight, answered in order.
+"""One TCP connection to one broker, on asyncio: many requests in flight, answered in order.
 
-The connection knows nothing of topics or groups. It negotiates versions (ApiVersions, KIP-35 and
-KIP-511), frames requests, matches responses, and turns every way in which a connection can end into
-one error for every waiting request.
+``client.core.protocol`` decides what the bytes mean; this moves them, and turns every way in which
+a connection can end into one error for every waiting request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
-from sharegroup import __version__
+from sharegroup.client.core.handshake import Versions
+from sharegroup.client.core.protocol import Answer, ClientProtocol, Send
 from sharegroup.client.versions import CLIENT_VERSIONS
-from sharegroup.model.errors import (
-    MalformedMessage,
-    NetworkException,
-    RequestTimedOut,
-    UnsupportedVersion,
-    error_from_code,
-)
-from sharegroup.wire.apis import API_VERSIONS, Api
-from sharegroup.wire.codec import decode
-from sharegroup.wire.framing import FrameSplitter, request_frame, response_body
-from sharegroup.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from sharegroup.model.errors import KafkaError, NetworkException, RequestTimedOut
+from sharegroup.wire.apis import Api
 from sharegroup.wire.schema import Message
 
 log = logging.getLogger("sharegroup.client")
 
-FRAME_BYTES_MAX: Final = 2**31 - 1
-"""A response may be as long as its length can say: one record batch is always sent whole."""
-
-_UNSUPPORTED_VERSION: Final = UnsupportedVersion.code
-
-
-class _Waiting(NamedTuple):
-    """A request that is not answered yet."""
-
-    correlation_id: int
-    api: Api
-    version: int
-    answer: asyncio.Future[Any]
-
 
 class Connection(asyncio.Protocol):
-    """A connection that is ready to use; made by :meth:`open`.
-
-    Attributes:
-        address: ``host:port``, for messages.
-        features: supported features of the broker, name → (lowest, highest level).
+    """A connection that is ready to use; made by :meth:`open`. ``address`` is ``host:port``, for
+    messages.
     """
 
-    def __init__(self, address: str, client_id: str) -> None:
+    def __init__(self, address: str, client_id: str, versions: Mapping[Api, Versions]) -> None:
         self.address = address
-        self.features: dict[str, tuple[int, int]] = {}
-        self._client_id = client_id
-        self._versions: dict[int, tuple[int, int]] = {}
-        self._splitter = FrameSplitter(FRAME_BYTES_MAX)
-        self._waiting: deque[_Waiting] = deque()
-        self._correlation_id = 0
+        self._protocol: ClientProtocol[asyncio.Future[Any]] = ClientProtocol(
+            address, client_id, versions
+        )
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._lost: NetworkException | None = None
 
     @classmethod
-    async def open(cls, host: str, port: int, *, client_id: str, timeout_ms: int) -> Connection:
-        """Connect and negotiate versions.
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        timeout_ms: int,
+        versions: Mapping[Api, Versions] = CLIENT_VERSIONS,
+    ) -> Connection:
+        """Connect, and go through the handshake.
 
         Raises:
             NetworkException: nobody listens there, or not a Kafka broker, or not within
                 ``timeout_ms``.
+            KafkaError: the broker refuses.
         """
         address = f"{host}:{port}"
-        loop = asyncio.get_running_loop()
-        connection = cls(address, client_id)
+        connection = cls(address, client_id, versions)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await loop.create_connection(lambda: connection, host, port)
-                await connection._negotiate(timeout_ms)
+                await connection._loop.create_connection(lambda: connection, host, port)
+                await connection._ready
         except BaseException as error:
             connection.close()
             if isinstance(error, TimeoutError):
@@ -90,7 +70,12 @@ class Connection(asyncio.Protocol):
     @property
     def closed(self) -> bool:
         """No request can be sent any more."""
-        return self._lost is not None
+        return self._protocol.ended
+
+    @property
+    def features(self) -> dict[str, tuple[int, int]]:
+        """Supported features of the broker, name → (lowest, highest level)."""
+        return self._protocol.features
 
     def version_of(self, api: Api) -> int:
         """The version that requests of ``api`` will have.
@@ -98,17 +83,7 @@ class Connection(asyncio.Protocol):
         Raises:
             UnsupportedVersion: broker and client have none in common.
         """
-        lowest, highest = CLIENT_VERSIONS[api]
-        theirs = self._versions.get(api.key)
-        if theirs is None:
-            raise UnsupportedVersion(f"the broker at {self.address} does not serve {api.name}")
-        version = min(highest, theirs[1])
-        if version < max(lowest, theirs[0]):
-            raise UnsupportedVersion(
-                f"the broker at {self.address} serves {api.name} {theirs[0]}-{theirs[1]}, this "
-                f" client speaks {lowest}-{highest}"
-            )
-        return version
+        return self._protocol.version_of(api)
 
     def post(self, api: Api, request: Message) -> asyncio.Future[Any]:
         """Send now; the future is the response message, or NetworkException.
@@ -117,7 +92,9 @@ class Connection(asyncio.Protocol):
             NetworkException: the connection has gone.
             UnsupportedVersion: see :meth:`version_of`.
         """
-        return self._post(api, self.version_of(api), request)
+        answer = self._loop.create_future()
+        self._write(self._protocol.send(api, request, answer))
+        return answer
 
     async def send(self, api: Api, request: Message, *, timeout_ms: int) -> Any:
         """Send and await the response. A request that times out closes the connection: answers come
@@ -140,90 +117,49 @@ class Connection(asyncio.Protocol):
         """Close at once; requests that wait fail with NetworkException."""
         self._lose(NetworkException(f"the connection to {self.address} was closed"))
 
-    def _post(self, api: Api, version: int, request: Message) -> asyncio.Future[Any]:
-        if self._lost is not None or self._transport is None:
-            raise NetworkException(f"not connected to {self.address}")
-        correlation_id = self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        chunks = request_frame(api, version, correlation_id, self._client_id, request)
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(correlation_id, api, version, answer))
-        self._transport.writelines(chunks)
-        return answer
-
-    # --- ApiVersions ------------------------------------------------------------------------------
-
-    async def _negotiate(self, timeout_ms: int) -> None:
-        version = CLIENT_VERSIONS[API_VERSIONS][1]
-        response = await self._ask_versions(version)
-        if response.error_code == _UNSUPPORTED_VERSION:
-            theirs = [
-                key.max_version for key in response.api_keys if key.api_key == API_VERSIONS.key
-            ]
-            response = await self._ask_versions(min(version - 1, *theirs, version))
-        if response.error_code:
-            raise error_from_code(response.error_code)
-        self._versions = {
-            key.api_key: (key.min_version, key.max_version) for key in response.api_keys
-        }
-        self.features = {
-            feature.name: (feature.min_version, feature.max_version)
-            for feature in response.supported_features
-        }
-
-    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
-        request = ApiVersionsRequest(
-            client_software_name="sharegroup", client_software_version=__version__
-        )
-        response: ApiVersionsResponse = await self._post(API_VERSIONS, version, request)
-        return response
-
     # --- asyncio.Protocol -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The broker can be reached: begin the handshake."""
         self._transport = cast(asyncio.Transport, transport)
+        self._write(self._protocol.start())
 
     def data_received(self, data: bytes) -> None:
+        """Hand each answer to whoever waits for it."""
         try:
-            for frame in self._splitter.feed(data):
-                self._answer(frame)
-        except MalformedMessage as error:
-            log.error("%s sent what is not a Kafka response: %s", self.address, error)
-            self._lose(NetworkException(f"{self.address} sent a malformed response: {error}"))
+            for event in self._protocol.receive(data):
+                if isinstance(event, Answer):
+                    if not event.caller.done():  # otherwise its caller has gone
+                        event.caller.set_result(event.response)
+                elif isinstance(event, Send):
+                    self._write(event.chunks)
+                elif not self._ready.done():
+                    self._ready.set_result(None)
+        except KafkaError as error:
+            if self._ready.done():  # before that, open() says it
+                log.error("%s", error)
+            self._lose(error)
 
     def connection_lost(self, error: Exception | None) -> None:
-        reason = f": {error}" if error else ""
-        self._lose(NetworkException(f"the connection to {self.address} was lost{reason}"))
+        """The socket is gone."""
+        self._lose(self._protocol.lost(error))
 
-    def _answer(self, frame: bytes) -> None:
-        if not self._waiting:
-            raise MalformedMessage("a response to no request")
-        correlation_id, api, version, answer = self._waiting.popleft()
-        got, position = response_body(api, version, frame)
-        if got != correlation_id:
-            self._waiting.appendleft(_Waiting(correlation_id, api, version, answer))
-            raise MalformedMessage(f"a response to request {got} where {correlation_id} is next")
-        if answer.done():  # its caller has gone
-            return
-        try:
-            answer.set_result(_decode_response(api, version, frame, position))
-        except MalformedMessage as error:
-            answer.set_exception(NetworkException(f"{self.address}: {error}"))
-            raise
+    def _write(self, chunks: list[bytes]) -> None:
+        assert self._transport is not None, "nothing is sent before the connection is made"
+        self._transport.writelines(chunks)
 
-    def _lose(self, error: NetworkException) -> None:
-        if self._lost is not None:
+    def _lose(self, error: KafkaError) -> None:
+        if self._protocol.ended:
             return
-        self._lost = error
+        waiting = self._protocol.end()
         if self._transport is not None:
             self._transport.abort()
-        while self._waiting:
-            answer = self._waiting.popleft().answer
-            if not answer.done():
-                answer.set_exception(NetworkException(error.message))
-                answer.exception()  # seen: a caller that has gone leaves no warning behind
+        _fail(self._ready, error)
+        for answer in waiting:
+            _fail(answer, NetworkException(error.message))
 
 
-def _decode_response(api: Api, version: int, frame: bytes, position: int) -> Message:
-    if api is API_VERSIONS and frame[position : position + 2] == b"\0\x23":
-        version = 0  # KIP-511: an ApiVersions refusal is always in version 0
-    return decode(api.response, version, frame, position)
+def _fail(answer: asyncio.Future[Any], error: KafkaError) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        answer.exception()  # seen: a caller that has gone leaves no warning behind

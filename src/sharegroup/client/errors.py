@@ -15,7 +15,7 @@ The tree::
 
 from __future__ import annotations
 
-from sharegroup.model.errors import SharegroupError
+from sharegroup.model.errors import ErrorSource, SharegroupError
 from sharegroup.model.ids import TopicPartition
 
 
@@ -23,6 +23,8 @@ class BootstrapError(SharegroupError):
     """None of the bootstrap servers answered; the text names each address and what was wrong with
     it.
     """
+
+    source = ErrorSource.CONNECTION
 
 
 class IllegalState(SharegroupError):

@@ -28,6 +28,7 @@ from sharegroup.model.errors import (
     SharegroupError,
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
+    error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
 
@@ -314,7 +315,9 @@ class ProduceBuffer:
                     log.warning("no partitions of %s yet, asking again: %s", name, error)
                 await asyncio.sleep(pause_s)
             except (InvalidTopic, TopicAuthorizationFailed) as error:
-                raise type(error)(f"the topic {name!r} is refused: {error}") from None
+                raise error_from_code(
+                    error.code, f"the topic {name!r} is refused: {error}"
+                ) from None
 
     def _refuse_waiting(self, topic: _Topic, error: SharegroupError) -> None:
         while topic.waiting:

@@ -9,16 +9,34 @@ The tree::
     ├── MalformedMessage            bytes that are not what they claim to be: the connection closes
     └── ConfigError                 a setting that cannot be, said in one sentence
 
+Each error says where it comes from: see :class:`ErrorSource`.
+
 Codes and names: Kafka class ``Errors``. A code that appears twice fails at import.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import ClassVar
 
 
+class ErrorSource(StrEnum):
+    """Where an error comes from; text, so that ``error.source == "broker"`` works."""
+
+    BROKER = "broker"
+    """The broker refused: its response carries this error."""
+    CONNECTION = "connection"
+    """No response came: there was no connection, it broke, or the time ran out. If the request was
+    under way, nobody knows whether the broker did what was asked."""
+    LOCAL = "local"
+    """Made here: a call that is out of order, a version that the broker does not have, data that
+    cannot be read. No broker refused anything."""
+
+
 class SharegroupError(Exception):
-    """Everything this package raises on purpose."""
+    """Everything this package raises on purpose. ``source`` says where it comes from."""
+
+    source: ErrorSource = ErrorSource.LOCAL
 
 
 class MalformedMessage(SharegroupError):
@@ -112,6 +130,7 @@ class NotLeaderOrFollower(RetriableError):
 class RequestTimedOut(RetriableError):
     """REQUEST_TIMED_OUT."""
 
+    source = ErrorSource.CONNECTION  # unless a broker's response says so
     code = 7
     name = "REQUEST_TIMED_OUT"
     description = "The request timed out."
@@ -130,6 +149,7 @@ class MessageTooLarge(KafkaError):
 class NetworkException(RetriableError):
     """NETWORK_EXCEPTION."""
 
+    source = ErrorSource.CONNECTION  # unless a broker's response says so
     code = 13
     name = "NETWORK_EXCEPTION"
     description = "The server disconnected before a response was received."
@@ -570,9 +590,13 @@ NONE = 0
 
 
 def error_from_code(code: int, message: str | None = None) -> KafkaError:
-    """The error a response code stands for; an unknown code gives UnknownServerError that names
-    it."""
+    """The error that a broker's response says by its code; an unknown code gives UnknownServerError
+    that names it.
+    """
     kind = ERRORS.get(code)
     if kind is None:
-        return UnknownServerError(f"error code {code}" + (f": {message}" if message else ""))
-    return kind(message)
+        kind = UnknownServerError
+        message = f"error code {code}" + (f": {message}" if message else "")
+    error = kind(message)
+    error.source = ErrorSource.BROKER
+    return error

@@ -28,7 +28,8 @@ class FrameSplitter:
     """Cuts a byte stream into frames, one at a time, when somebody wants the next one.
 
     Args:
-        frame_bytes_max: a frame that claims to be longer is refused.
+        frame_bytes_max: a frame that claims to be longer is refused; it may be set anew between
+            frames.
         check: called with API key, version and length of a request frame that has begun and is not
             there yet; it raises MalformedMessage for one that would not be taken when it is whole.
     """
@@ -38,7 +39,7 @@ class FrameSplitter:
         frame_bytes_max: int = FRAME_BYTES_MAX,
         check: Callable[[int, int, int], None] | None = None,
     ) -> None:
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
         self._check = check
         self._data = b""  # what came, and from where on it is not cut yet
         self._at = 0
@@ -47,6 +48,18 @@ class FrameSplitter:
         self._chunks: list[bytes] = []  # the beginning of a frame
         self.missing = 0
         """Bytes of the frame that has begun, if it is known that one has, that did not come yet."""
+
+    @property
+    def begun(self) -> bool:
+        """Some bytes came of a frame that is not cut yet."""
+        return bool(self._chunks) or self._at < len(self._data)
+
+    @property
+    def wanted(self) -> int:
+        """How many bytes complete what has begun, a length or a frame, when no frame can be cut and
+        there is no ``check``. A long frame that is added in this way is not copied.
+        """
+        return self.missing or max(1, _LENGTH.size - (len(self._data) - self._at))
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """:meth:`add`, then each whole frame."""
@@ -86,9 +99,9 @@ class FrameSplitter:
             self.pending = False
             return None
         (length,) = _LENGTH.unpack_from(data, at)
-        if not 0 <= length <= self._frame_bytes_max:
+        if not 0 <= length <= self.frame_bytes_max:
             raise MalformedMessage(
-                f"a frame of {length} bytes; the limit is {self._frame_bytes_max}"
+                f"a frame of {length} bytes; the limit is {self.frame_bytes_max}"
             )
         if left < length:
             self.pending = False
@@ -100,13 +113,14 @@ class FrameSplitter:
         return data[at : self._at]
 
     def _begin(self, length: int, left: int) -> None:
-        """A frame has begun that is not whole; wait for its first bytes, which say what it is."""
-        if left < min(length, _KIND.size):
-            return
+        """A frame has begun that is not whole; ``check`` needs the bytes that say what it is."""
         start = len(self._data) - left
-        if self._check is not None and length >= _KIND.size:
-            key, version = _KIND.unpack_from(self._data, start)
-            self._check(key, version, length)
+        if self._check is not None:
+            if left < min(length, _KIND.size):
+                return
+            if length >= _KIND.size:
+                key, version = _KIND.unpack_from(self._data, start)
+                self._check(key, version, length)
         self._chunks.append(self._data[start:])
         self.missing = length - left
         self._data, self._at = b"", 0
@@ -114,7 +128,10 @@ class FrameSplitter:
     def _whole(self) -> bytes | None:
         if self.missing:
             return None
-        frame = b"".join(self._chunks)  # the one copy of a long frame
+        if len(self._chunks) == 2 and not self._chunks[0]:
+            frame = self._chunks[1]  # all of it came at once
+        else:
+            frame = b"".join(self._chunks)  # the one copy of a long frame
         self._chunks.clear()
         self.pending = self._at < len(self._data)
         return frame

@@ -1,0 +1,220 @@
+"""The Kafka protocol on one connection to one broker, without the socket.
+
+Requests and received bytes go in; bytes to send and answers come out. Framing, correlation,
+versions and errors are decided here, once. Two drivers move the bytes: ``client.connection`` on
+asyncio, and ``spark.blocking`` on a plain socket. It knows nothing of topics or groups.
+
+A driver sends what :meth:`ClientProtocol.start` returns and passes on each event of
+:meth:`ClientProtocol.receive` until :class:`Ready`. From then on it sends requests. When the
+connection ends, for whatever reason, it calls :meth:`ClientProtocol.end` and fails who still waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from sharegroup.client.core.handshake import (
+    Exchange,
+    Handshake,
+    Served,
+    Versions,
+    common_version,
+    handshake,
+)
+from sharegroup.model.errors import MalformedMessage, NetworkException, UnsupportedVersion
+from sharegroup.wire.apis import API_VERSIONS, Api
+from sharegroup.wire.codec import decode
+from sharegroup.wire.framing import FrameSplitter, request_frame, response_body
+from sharegroup.wire.schema import Message
+
+T = TypeVar("T")
+
+RESPONSE_BYTES_MAX: Final = 2**31 - 1
+"""A response may be as long as its length can say: one record batch is always sent whole."""
+
+HANDSHAKE_BYTES_MAX: Final = 1 << 20
+"""A response of the handshake is a few kilobytes. A server of another protocol (HTTP, TLS) is known
+by its first bytes: as a length they are hundreds of megabytes."""
+
+_REFUSED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
+
+
+class Send(NamedTuple):
+    """Bytes of the handshake, to be sent now."""
+
+    chunks: list[bytes]
+
+
+class Ready(NamedTuple):
+    """The handshake is over: requests may be sent."""
+
+
+class Answer(NamedTuple, Generic[T]):
+    """The response to a request; ``caller`` is what came with it."""
+
+    caller: T
+    response: Message
+
+
+Event = Send | Ready | Answer[T]
+
+
+class _Waiting(NamedTuple):
+    """A request that is not answered yet."""
+
+    correlation_id: int
+    api: Api
+    version: int
+    caller: Any
+
+
+class ClientProtocol(Generic[T]):
+    """One connection's state. ``T`` is what a driver knows its callers by.
+
+    Args:
+        address: the broker's ``host:port``, for messages.
+        client_id: the name that the broker sees.
+        versions: the versions that we speak of each API, ApiVersions among them.
+    """
+
+    def __init__(self, address: str, client_id: str, versions: Mapping[Api, Versions]) -> None:
+        self._address = address
+        self._client_id = client_id
+        self._ours = versions
+        self._handshake: Handshake | None = handshake(address, versions[API_VERSIONS])
+        self._served = Served({}, {})
+        self._agreed: dict[int, int] = {}  # API key → version, of what was asked for already
+        self._splitter = FrameSplitter(HANDSHAKE_BYTES_MAX)
+        self._waiting: deque[_Waiting] = deque()  # responses come in the order of requests
+        self._correlation_id = 0
+        self._ended = False
+
+    @property
+    def ended(self) -> bool:
+        """No request can be sent any more."""
+        return self._ended
+
+    @property
+    def idle(self) -> bool:
+        """No response is outstanding."""
+        return not self._waiting
+
+    @property
+    def features(self) -> dict[str, tuple[int, int]]:
+        """Supported features of the broker, name → (lowest, highest level)."""
+        return self._served.features
+
+    @property
+    def wanted(self) -> int:
+        """How many bytes it takes to complete what has begun, a length or a response.
+
+        A driver that gives :meth:`receive` exactly so many gets at most one event for them, and a
+        long response is not copied.
+        """
+        return self._splitter.wanted
+
+    def version_of(self, api: Api) -> int:
+        """The version that requests of ``api`` will have.
+
+        Raises:
+            UnsupportedVersion: broker and client have none in common.
+        """
+        version = self._agreed.get(api.key)
+        if version is None:
+            theirs = self._served.versions.get(api.key)
+            version = common_version(self._address, api, self._ours[api], theirs)
+            self._agreed[api.key] = version
+        return version
+
+    def start(self) -> list[bytes]:
+        """The first bytes to send, as soon as the connection is made; once."""
+        assert self._handshake is not None, "the handshake is over"
+        return self._step(next(self._handshake)).chunks
+
+    def send(self, api: Api, request: Message, caller: T) -> list[bytes]:
+        """The bytes of a request; its :class:`Answer` will name ``caller``.
+
+        Raises:
+            NetworkException: the connection has ended, or its handshake is not over.
+            UnsupportedVersion: see :meth:`version_of`.
+            MalformedMessage: a value does not fit its field; nothing is changed.
+        """
+        if self._ended or self._handshake is not None:
+            raise NetworkException(f"not connected to {self._address}")
+        return self._frame(api, self.version_of(api), request, caller)
+
+    def receive(self, data: bytes) -> Iterator[Event[T]]:
+        """What came, in order. Deal with each event before asking for the next one; after an error
+        call :meth:`end`.
+
+        Raises:
+            NetworkException: this is not what a Kafka broker sends.
+            UnsupportedVersion: the handshake found no version in common.
+            KafkaError: the broker refuses in the handshake.
+        """
+        self._splitter.add(data)
+        try:
+            while not self._ended and (frame := self._splitter.next_frame()) is not None:
+                yield self._event(frame)
+        except MalformedMessage as error:
+            raise NetworkException(f"{self._address} sent a malformed response: {error}") from error
+
+    def lost(self, reason: object = None) -> NetworkException:
+        """The error for a connection that ended without our doing.
+
+        Args:
+            reason: the system's error; None when the broker closed the connection.
+        """
+        text = f"the connection to {self._address} was lost"
+        if self._splitter.begun:
+            text += " inside a response"
+        if self._waiting:
+            text += f", waiting for {self._waiting[0].api.name}"
+        return NetworkException(text if reason is None else f"{text}: {reason}")
+
+    def end(self) -> list[T]:
+        """Nothing can be sent any more. The callers whose requests are not answered, in order."""
+        self._ended = True
+        callers = [] if self._handshake is not None else [one.caller for one in self._waiting]
+        self._waiting.clear()
+        return callers
+
+    def _event(self, frame: bytes) -> Event[T]:
+        response, caller = self._answered(frame)
+        if self._handshake is None:
+            return Answer(caller, response)
+        try:
+            return self._step(self._handshake.send(response))
+        except StopIteration as finished:
+            self._handshake = None
+            self._served = finished.value
+            self._splitter.frame_bytes_max = RESPONSE_BYTES_MAX
+            return Ready()
+
+    def _answered(self, frame: bytes) -> tuple[Message, Any]:
+        """The response in ``frame``, and who asked for it."""
+        if not self._waiting:
+            raise MalformedMessage("a response to no request")
+        expected, api, version, caller = self._waiting[0]
+        correlation_id, position = response_body(api, version, frame)
+        if correlation_id != expected:
+            raise MalformedMessage(
+                f"a response to request {correlation_id} where {expected} is next"
+            )
+        if api is API_VERSIONS and frame[position : position + 2] == _REFUSED_VERSION:
+            version = 0  # KIP-511: an ApiVersions refusal is always in version 0
+        response = decode(api.response, version, frame, position)
+        self._waiting.popleft()
+        return response, caller
+
+    def _step(self, exchange: Exchange) -> Send:
+        return Send(self._frame(*exchange, None))
+
+    def _frame(self, api: Api, version: int, request: Message, caller: T | None) -> list[bytes]:
+        correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        chunks = request_frame(api, version, correlation_id, self._client_id, request)
+        self._correlation_id = correlation_id
+        self._waiting.append(_Waiting(correlation_id, api, version, caller))
+        return chunks
