@@ -2,7 +2,7 @@
 
 Requests and received bytes go in; bytes to send and answers come out. Framing, correlation,
 versions and errors are decided here, once. Two drivers move the bytes: ``client.connection`` on
-asyncio, and ``spark.blocking`` on a plain socket. It knows nothing of topics or groups.
+asyncio, and ``spark.task.blocking`` on a plain socket. It knows nothing of topics or groups.
 
 A driver sends what :meth:`ClientProtocol.start` returns and passes on each event of
 :meth:`ClientProtocol.receive` until :class:`Ready`. From then on it sends requests. When the
