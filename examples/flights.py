@@ -35,12 +35,12 @@ from sharegroup import SharegroupError
 WORKERS = 6
 KILL_SPARK_AT, KILL_WORKER_AT, KILL_BROKER_AT = 0.1, 0.25, 0.5
 QUICK_EVERY = 16
-PER_BATCH = 40_000  # several batches on purpose, so that the kills fall into some
+PER_BATCH = 40_000  # several batches on purpose, so that the kills hit some
 SECONDS_MAX = 600
 
 
 async def demo(options: argparse.Namespace, console: Console) -> bool:
-    """Run everything; whether the check holds. What it starts is gone when it returns."""
+    """Run everything; return whether the check holds. All child processes have ended by then."""
     flights = list(dataset.flights(QUICK_EVERY if options.quick else 1))
     async with contextlib.AsyncExitStack() as stack:
         progress = stack.enter_context(progress_bars(console))
@@ -108,13 +108,13 @@ async def run_pool(watch: Watch, broker: Broker, workers: list[Child], flights: 
     await watch.until(lambda: done() >= KILL_WORKER_AT, *workers)
     victim, *others = workers
     await watch.kill(victim)
-    # Nothing else to do: the broker gives to the others what the victim held.
+    # Nothing else to do: the broker gives the victim's records to the others.
 
     await watch.until(lambda: done() >= KILL_BROKER_AT, *others)
     await watch.kill(broker)
     await broker.start()
     watch.back(broker)
-    # Nothing else to do: all of them connect again by themselves.
+    # Nothing else to do: all consumers reconnect by themselves.
 
     await watch.until(lambda: done() == 1, *others)
     for consumer in others:

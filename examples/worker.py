@@ -32,7 +32,7 @@ async def prepare(server: str) -> None:
 
 
 async def resize(job: Record) -> None:
-    """What is to be done for one job."""
+    """Handle one job."""
     name = (job.value or b"").decode()
     if not name.endswith(".jpg"):
         raise Reject(f"{name} is no image")  # a dead letter at once: trying again would not help

@@ -1,5 +1,4 @@
 """The parts of ``examples/flights.py``: the workload (``produce``, ``pool_worker``,
-``spark_gate``), the broker and its fate (``processes``, ``watch``), and the judge, which
-shares nothing with them but the data (``dataset``, ``journal``, ``check``, ``report``,
-``picture``).
+``spark_gate``), starting and killing processes (``processes``, ``watch``), and the check, which
+shares only the data with them (``dataset``, ``journal``, ``check``, ``report``, ``picture``).
 """

@@ -1,6 +1,6 @@
-"""The judge. It knows the flights from the file, and asks the broker, the journals and the Parquet
-files what became of them. It does not ask the workload how it came to its decisions: what should
-happen to a flight is written down here once more.
+"""The check. It knows the flights from the file, and reads their outcomes from the broker, the
+journals and the Parquet files. It shares no logic with the workload: the rules for a flight are
+written here a second time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Statistics = dict[tuple[str, str, str], tuple[int, float | None]]
 
 
 class Finding(NamedTuple):
-    """One line of the verdict: a number, and what it must be (None: it is only of interest)."""
+    """One line of the verdict: a number and its required value (None: any value will do)."""
 
     what: str
     found: int
@@ -34,17 +34,17 @@ class Finding(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether it is as it must be."""
+        """Whether the number has its required value."""
         return self.expected is None or self.found == self.expected
 
 
-# --- the broker's own word ------------------------------------------------------------------------
+# --- the broker's own state -----------------------------------------------------------------------
 
 
 async def check_broker(
     bootstrap: str, topic: str, groups: Iterable[str], flights: int
 ) -> dict[str, list[Finding]]:
-    """The log holds every flight once, and the groups have done with all of it."""
+    """Check that the log holds every flight once, and that the groups have finished all of them."""
     async with Admin(bootstrap) as admin:
         described = (await admin.describe_topics(topic))[topic]
         partitions = [TopicPartition(topic, one.partition) for one in described.partitions]
@@ -53,7 +53,7 @@ async def check_broker(
     findings = {"The log": [Finding("records in the topic", sum(ends.values()), flights)]}
     for group, offsets in progress.items():
         at_end = sum(one.start_offset == ends[where] for where, one in offsets.items())
-        # What the broker does not know is counted as one: it is certainly not nought.
+        # A lag that the broker does not know counts as one: it is certainly not zero.
         findings[f"Share group {group}, says the broker"] = [
             Finding("partitions done to their end", at_end, len(ends)),
             Finding("records not done (lag)", sum(_known(one.lag) for one in offsets.values()), 0),
@@ -70,7 +70,7 @@ def _known(number: int | None) -> int:
 
 
 class Story(NamedTuple):
-    """What the journals tell about one flight: final decisions, and confirmed releases."""
+    """The journals' entries about one flight: final decisions, and confirmed releases."""
 
     confirmed: list[tuple[Verdict, int]]
     in_doubt: list[tuple[Verdict, int]]
@@ -78,10 +78,10 @@ class Story(NamedTuple):
 
     @property
     def end(self) -> tuple[Verdict, int] | None:
-        """What became of it, and at which delivery.
+        """The final decision, and its delivery count.
 
-        A decision in doubt (its worker or the broker was killed before the answer) counts when none
-        followed: the broker had it, or else the flight would have come again.
+        A decision in doubt (its worker or the broker was killed before the answer) counts if no
+        other followed: the broker must have had it, or the flight would have come again.
         """
         finals = self.confirmed or self.in_doubt
         return finals[-1] if finals else None
@@ -143,7 +143,7 @@ def _put_back(told: Mapping[int, Story], flights: Iterable[int]) -> int:
 
 
 def check_kills(batches: Collection[Batch]) -> list[Finding]:
-    """What the kills have left: never a wrong result, but some work that was done again."""
+    """The effects of the kills: never a wrong result, but some work was done again."""
     told = stories(batches).values()
     again = sum(one.delivery_count > 1 for batch in batches for one in batch.decisions)
     return [

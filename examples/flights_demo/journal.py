@@ -1,8 +1,8 @@
-"""What a worker did, written down so that the judge can read it whatever became of the worker.
+"""The journal of a worker, which the check can read even if the worker was killed.
 
-Two lines per batch: what the worker is about to say of each flight, written before the commit, and
-what the commit came to, written after it. A batch without a second line is *in doubt*: its worker
-was killed in between. So is one whose commit failed: perhaps only the answer was lost.
+It has two lines per batch: the decision about each flight, written before the commit, and the
+outcome of the commit, written after it. A batch without a second line is *in doubt*: its worker was
+killed in between. So is a batch whose commit failed: perhaps only the answer was lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Verdict = Literal["accept", "reject", "release"]
 
 
 class Decision(NamedTuple):
-    """What is said of one flight at one delivery."""
+    """The decision about one flight at one delivery."""
 
     flight: int
     partition: int
@@ -41,7 +41,7 @@ class Journal:
         self._file.close()
 
     def decide(self, decisions: Iterable[Decision]) -> None:
-        """Before the commit."""
+        """Write the decisions, before the commit."""
         self._batch += 1
         by_partition: dict[int, list[Decision]] = defaultdict(list)
         for decision in decisions:
@@ -49,7 +49,7 @@ class Journal:
         self._write({"batch": self._batch, "decisions": by_partition})
 
     def confirm(self, outcomes: Mapping[int, str | None]) -> None:
-        """After the commit: per partition the name of its error, or None."""
+        """Write the outcomes, after the commit: per partition the name of its error, or None."""
         self._write({"batch": self._batch, "outcomes": outcomes})
 
     def _write(self, line: Mapping[str, object]) -> None:

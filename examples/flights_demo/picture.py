@@ -1,4 +1,4 @@
-"""The picture of the demo: what the queue did under kills, and what the flights say."""
+"""The picture of the demo: the queue under kills, and the delays of the flights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STYLE = {
 
 
 def draw(path: Path, statistics: Statistics, batches: Sequence[Batch], watch: Watch) -> None:
-    """Write the PNG: the queue's story, and below it what it was about."""
+    """Write the PNG: the progress of the queue, and below it the delays of the flights."""
     with mpl.rc_context(STYLE):
         layout = ConstrainedLayoutEngine(h_pad=0.12, hspace=0.05, w_pad=0.15)
         figure = Figure(figsize=(12, 14.5), dpi=130, facecolor="white", layout=layout)

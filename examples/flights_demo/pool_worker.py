@@ -21,7 +21,7 @@ VERY_LATE_MINUTES = 300
 
 
 def verdict(flight: dict[str, int | None], delivery_count: int) -> Verdict:
-    """What is to become of a flight."""
+    """The decision about a flight."""
     if flight["dep_time"] is None:
         return "reject"
     if (flight["dep_delay"] or 0) >= VERY_LATE_MINUTES and delivery_count == 1:
@@ -44,7 +44,7 @@ def acknowledge(consumer: ShareConsumer, record: Record) -> Decision:
 
 
 async def work(bootstrap: str, journal: Journal, stop: asyncio.Event) -> None:
-    """Until told to stop. A broker that goes away is no error: the consumer waits for it."""
+    """Work until told to stop. If the broker goes away, the consumer waits for it."""
     async with ShareConsumer(
         TOPIC,
         group_id=GROUP,

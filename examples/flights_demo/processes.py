@@ -19,14 +19,14 @@ LOG_LINES = 15
 
 
 class ChildFailed(Exception):
-    """A process ended that should not have; the text ends with the last lines of its log."""
+    """A process ended unexpectedly; the text ends with the last lines of its log."""
 
 
 class Child:
     """A Python module as a process, with its log in a file.
 
-    It is in a session of its own, so that Ctrl-C reaches the demo alone, which then stops its
-    children in order; and so that a kill takes along what the child has started (Spark's Java).
+    It runs in its own session. So Ctrl-C reaches only the demo, which then stops its children in
+    order, and a kill also ends the processes that the child has started (Spark's Java).
     """
 
     tells_when_ready = False
@@ -70,19 +70,19 @@ class Child:
         return "\n".join(lines[-LOG_LINES:])
 
     async def kill(self) -> None:
-        """kill -9, for it and for all that it has started."""
+        """kill -9 the process and all processes that it has started."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of it has ended by itself
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
 
     def finish(self) -> None:
-        """SIGTERM: it ends when it has done what is left to do."""
+        """SIGTERM: the process finishes its work and ends."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
 
     async def stop(self) -> int | None:
-        """SIGTERM, and SIGKILL for what is left then; the exit status."""
+        """SIGTERM, then SIGKILL if it is still running; return the exit status."""
         if self._process is not None and self._process.returncode is None:
             self.finish()
             with contextlib.suppress(TimeoutError):

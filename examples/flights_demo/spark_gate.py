@@ -43,7 +43,7 @@ def session() -> SparkSession:
 
 
 def flights(spark: SparkSession, bootstrap: str, answers: Path, per_batch: int) -> DataFrame:
-    """The stream of flights, each with what is to become of it in the column ``ack``."""
+    """The stream of flights, with the decision about each in the column ``ack``."""
     source = {
         "kafka.bootstrap.servers": bootstrap,
         "kafka.group.id": GROUP,
@@ -74,7 +74,7 @@ class Tables:
         self._answers = answers
 
     def keep(self, decided: DataFrame, batch_id: int) -> None:
-        """Write the flights, then answer for them: what is accepted is in the table."""
+        """Write the flights, then acknowledge them: every accepted flight is in the table."""
         decided.persist()  # used twice, read once
         final = decided.where("ack != 'release'").write.partitionBy("ack").mode("overwrite")
         final.parquet(str(self._folder / f"batch={batch_id}"))

@@ -1,5 +1,5 @@
-"""The demo's eyes and its axe: how far both groups are, by the broker's own word, several times a
-second; and the kills, with their times.
+"""Watches and kills: asks the broker several times a second how far both groups are, and records
+the kills with their times.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Sample(NamedTuple):
 
 @dataclass(slots=True)
 class Kill:
-    """A kill -9, and when what was killed was back (None: never)."""
+    """A kill -9, and the time when the process was back (None: never)."""
 
     at: float
     name: str
@@ -41,7 +41,7 @@ class Watch:
 
     Attributes:
         done: per group, how many records are done for good: the sum of its start offsets.
-        samples: per group, how it went.
+        samples: per group, its progress over time.
     """
 
     def __init__(

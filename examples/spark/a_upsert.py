@@ -21,7 +21,7 @@ CUSTOMERS = [(1, "Ada"), (2, "Grace"), (3, "Edsger")]
 
 
 def upsert(changes: DataFrame, batch_id: int) -> None:
-    """Write version ``batch_id``: the one before it, and of each order the newest change.
+    """Write version ``batch_id``: the previous version with the newest change of each order.
 
     A queue keeps no order between batches, so the record itself says which change is newer.
     """

@@ -2,9 +2,9 @@
 
     python b_dead_letters.py --bootstrap-server HOST:PORT [--topic jobs] [--output FOLDER]
 
-A record is JSON: {"a": 6, "b": 2}; the job is to divide. What is done is accepted, what fails is
-released and comes again, what fails for the third time is rejected. Tables are written before
-answers, in one folder per batch: a batch that runs again replaces its own.
+A record is JSON: {"a": 6, "b": 2}; the job is to divide. Finished jobs are accepted. Failed jobs
+are released and come again; a job that fails for the third time is rejected. Tables are written
+before answers, in one folder per batch: a batch that runs again replaces its folder.
 """
 
 import argparse

@@ -39,7 +39,7 @@ def ask(question):  # without type hints: PySpark takes them for the kind of the
 
 
 def keep(answers: DataFrame, batch_id: int) -> None:
-    """Into a folder of its own: a batch that runs again replaces it."""
+    """Write the answers to the batch's own folder: a batch that runs again replaces it."""
     folder = str(arguments.output / f"batch={batch_id}")
     answers.write.mode("overwrite").parquet(folder)
     answered = spark.read.parquet(folder).count()

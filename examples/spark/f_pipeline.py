@@ -6,9 +6,9 @@ r"""A Spark Declarative Pipeline on a queue: a streaming table, and a view that 
     cd climate && KAFKA_BOOTSTRAP_SERVERS=HOST:PORT spark-pipelines run \
         --conf spark.python.unix.domain.socket.enabled=true
 
-Each run takes what is in the topic by then. Nothing registers the source: Spark finds it. *One*
-table takes the records off the queue, and everything else reads that table: a second reader of the
-queue would be a second worker, and get those records that the first did not get.
+Each run takes the records that are in the topic by then. You need not register the source: Spark
+finds it. Only *one* table reads the queue, and everything else reads that table: a second reader of
+the queue would be a second worker, and would take records away from the first.
 """
 
 from __future__ import annotations
@@ -36,6 +36,6 @@ def readings() -> DataFrame:
 
 @pipelines.materialized_view
 def hottest() -> DataFrame:
-    """Of each sensor, how many readings there are, and the hottest."""
+    """The number of readings and the hottest reading of each sensor."""
     of_sensor = SparkSession.active().read.table("readings").groupBy("sensor")
     return of_sensor.agg(f.count("*").alias("readings"), f.max("celsius").alias("celsius"))

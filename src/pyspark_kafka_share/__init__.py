@@ -1,5 +1,5 @@
-"""Found by Spark itself: it imports every top-level package named ``pyspark_*`` and registers its
-``DefaultSource``, so that ``spark.readStream.format("kafka-share")`` works with nothing to call.
+"""Registers the format. Spark imports every top-level package named ``pyspark_*`` and registers its
+``DefaultSource``, so ``spark.readStream.format("kafka-share")`` works without a call.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ if tuple(map(int, pyspark.__version__.split(".")[:2])) >= _PYSPARK_MIN:
     from sharegroup.spark.data_source import KafkaShareDataSource
 
     DefaultSource = KafkaShareDataSource
-else:  # what we import is not there yet
+else:  # this PySpark lacks the classes that we import
     from pyspark_kafka_share.older_spark import NeedsNewerSpark
 
     DefaultSource = NeedsNewerSpark

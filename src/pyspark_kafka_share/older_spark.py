@@ -1,11 +1,11 @@
-"""What PySpark 4.0 and 4.1 find as ``kafka-share``: a sentence, not DATA_SOURCE_NOT_FOUND."""
+"""The format ``kafka-share`` in PySpark 4.0 and 4.1: a clear error, not DATA_SOURCE_NOT_FOUND."""
 
 import pyspark
 from pyspark.sql.datasource import DataSource
 
 
 class NeedsNewerSpark(DataSource):
-    """Every use of the format makes one of these first.
+    """Every use of the format creates this first.
 
     Raises:
         ImportError: always; the sentence says what to install.

@@ -1,1 +1,1 @@
-"""Composition root: settings and a place to stand in, a running broker out."""
+"""Composition root: builds and runs a broker from its settings and an environment."""

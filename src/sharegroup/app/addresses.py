@@ -1,4 +1,4 @@
-"""Where a broker listens, and what its clients are told to connect to."""
+"""The addresses where a broker listens, and those told to its clients."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ logger = logging.getLogger("sharegroup.broker")
 
 
 def listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
-    """Those configured; with ``listen`` (HOST:PORT) the first of them at that address.
+    """The configured listeners; ``listen`` (HOST:PORT) replaces the address of the first one.
 
     Raises:
-        ConfigError: ``listen`` cannot be read.
+        ConfigError: ``listen`` cannot be parsed.
     """
     first, *others = config.listeners
     if listen is not None:
@@ -27,7 +27,7 @@ def listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
 
 
 def address(option: str, text: str) -> tuple[str, int]:
-    """Host and port of ``text``; an empty host is every interface.
+    """Host and port of ``text``; an empty host means every interface.
 
     Raises:
         ConfigError: it is not HOST:PORT.
@@ -39,11 +39,12 @@ def address(option: str, text: str) -> tuple[str, int]:
 
 
 def name_for_clients(config: BrokerConfig, opened: Sequence[Listener]) -> str:
-    """The name of this machine, where a listener on every interface needs one: nobody can connect
-    to 0.0.0.0. Empty where none does.
+    """The name of this machine if a listener on every interface needs it, else empty.
+
+    Clients of such a listener need a name, because they cannot connect to 0.0.0.0.
 
     Raises:
-        ConfigError: the machine's name leads nowhere, so that no client could follow it.
+        ConfigError: the machine's name has no address, so that no client could connect to it.
     """
     needed = [each for each in opened if is_every_interface(each.host) and not _told(config, each)]
     if not needed:
@@ -77,6 +78,7 @@ def _told(config: BrokerConfig, listener: Listener) -> bool:
 
 
 def machine_name() -> str:
-    """With its domain where that is known; a hosts file often begins with localhost instead."""
+    """The host name, with its domain if known. Many hosts files give localhost as the full name;
+    then the plain host name is used."""
     full = socket.getfqdn()
     return socket.gethostname() if full.split(".")[0] in ("localhost", "ip6-localhost") else full

@@ -1,5 +1,5 @@
-"""File descriptors of this process: as many as the system lets it have, and quiet when it has none
-left for one more connection."""
+"""File descriptors of this process: raises their limit, and keeps the log quiet when a connection
+cannot be accepted because none is left."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from sharegroup.model.environment import NO_LIMIT
 logger = logging.getLogger("sharegroup.broker")
 
 SILENCE_S: Final = 60.0
-"""Connections that could not be accepted are news again after so long without one."""
+"""After this long without a refused connection, the next one is logged again."""
 
 _ACCEPTING: Final = "socket.accept() out of system resource"
-"""What asyncio's own loop says; uvloop says nothing."""
+"""The message of asyncio's own loop; uvloop logs none."""
 _NONE_LEFT: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def descriptor_limit() -> int:
-    """How many descriptors this process may have at this moment."""
+    """The current limit on descriptors of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return NO_LIMIT if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit to the hard one where the system lets us; the limit then."""
+    """Raise the soft limit to the hard one if the system allows it; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -40,9 +40,10 @@ def raise_descriptor_limit() -> int:
 
 
 class QuietAccepting:
-    """An exception handler of an event loop: a connection that could not be accepted for want of a
-    descriptor is said once per episode, without a traceback. The loop itself waits for a second
-    before it accepts again, or closes what it cannot keep.
+    """An event loop's exception handler for connections refused because no descriptor is left.
+
+    It logs one line per episode, without a traceback. The loop itself waits for a second before it
+    accepts again, or closes the connections that it cannot keep.
     """
 
     def __init__(self, refused: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The real world: the loop's clock, the machine's wall clock, local files."""
+"""The production environment: the loop's clock, the machine's wall clock, local files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sharegroup.storage.disk import LocalDisk
 
 
 class LoopClock:
-    """Monotonic time of the running event loop, so that timers and deadlines agree; wall time of
-    the machine."""
+    """Wall time of the machine, and monotonic time of the running event loop, so that timers and
+    deadlines agree."""
 
     def monotonic_ms(self) -> int:
         """Milliseconds of the event loop's clock."""
@@ -26,7 +26,7 @@ class LoopClock:
 
 
 def local_environment() -> Environment:
-    """This machine."""
+    """The environment of this machine."""
     return Environment(
         clock=LoopClock(),
         disk=LocalDisk(cached_files(descriptor_limit())),

@@ -19,17 +19,17 @@ _ORDER: Final = {severity: at for at, severity in enumerate(reversed(Severity))}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Who looks on. All calls come from the checking thread."""
+    """Callbacks that report progress. All calls come from the checking thread."""
 
     begins: Callable[[int], None]
-    """So many bytes are to be read."""
+    """Called with the number of bytes to read."""
     read: Callable[[int], None]
-    """So many more have been."""
+    """Called with the number of bytes read since the last call."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What a check, and perhaps a repair, came to."""
+    """The result of a check, and of the repair if there was one."""
 
     folder: str
     repair: bool
@@ -41,12 +41,12 @@ class Outcome:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether nothing is left to repair."""
         return not any(finding.open for finding in self.findings)
 
     @property
     def lost_records(self) -> int:
-        """Offsets in damaged and missing ranges, those known before included."""
+        """The number of offsets in damaged and missing ranges, including those known before."""
         kinds = ("damaged-batches", "missing-records", "state-beyond-end")
         return sum(finding.records for finding in self.findings if finding.kind in kinds)
 
@@ -55,7 +55,7 @@ class Outcome:
         return sum(finding.severity is severity for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """The outcome as JSON values, for scripts."""
         return {
             "version": JSON_VERSION,
             "folder": self.folder,
@@ -78,8 +78,8 @@ async def fsck(
     """Check ``folder``; without ``repair`` nothing is written.
 
     Raises:
-        ConfigError: the folder is in use, is none, or is of another version.
-        OSError: it cannot be read, or not be repaired.
+        ConfigError: the folder is in use, is not a data folder, or has another version.
+        OSError: it cannot be read or repaired.
     """
     root = folder.rstrip("/") or "/"
     check = FolderCheck(environment.disk, root, environment.new_id)

@@ -1,4 +1,4 @@
-"""What a broker says of itself, on stderr: lines for people, or JSON for programs."""
+"""The broker's log on stderr: text for people, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sharegroup.model.printable import EscapedLines
 
 
 def set_up(level: str, log_format: str) -> None:
-    """Write log records from ``level`` up to stderr, as ``text`` or ``json``."""
+    """Write log records of ``level`` and above to stderr, as ``text`` or ``json``."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         _json() if log_format == "json" else EscapedLines("%(asctime)s %(levelname)s %(message)s")
@@ -18,8 +18,8 @@ def set_up(level: str, log_format: str) -> None:
 
 
 def _json() -> logging.Formatter:
-    """One object a line; a traceback is in ``exc_info``."""
-    from pythonjsonlogger.json import JsonFormatter  # only who asks for it pays for the import
+    """One JSON object per line; ``exc_info`` has the traceback."""
+    from pythonjsonlogger.json import JsonFormatter  # slow import, needed for JSON only
 
     return JsonFormatter(
         ["levelname", "name", "message"],

@@ -30,16 +30,16 @@ logger = logging.getLogger("sharegroup.broker")
 DATA_DEFAULT = "./sharegroup-data"
 
 THREAD_SWITCH_S = 0.0005
-"""How long a thread that has synced a file waits for Python's lock while the event loop is busy. At
-Python's 5 ms, and a few times in each sync, one busy client would make everybody's fsync take tens
-of milliseconds.
+"""How long a thread that has synced a file waits for the GIL while the event loop is busy. A sync
+waits for it a few times. At Python's default of 5 ms, one busy client would make every fsync take
+tens of milliseconds.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """What the command line says. ``listen``, ``metrics`` (HOST:PORT) and ``data`` win over the
-    configuration, which wins over the defaults.
+    """The options of the command line. ``listen``, ``metrics`` (HOST:PORT) and ``data`` override
+    the configuration, which overrides the defaults.
     """
 
     listen: str | None = None
@@ -52,7 +52,7 @@ class ServeOptions:
 
 
 def run(options: ServeOptions) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status: 0 after a clean stop.
+    """Serve until SIGTERM or SIGINT; returns the exit status: 0 after a clean stop.
 
     Raises:
         ConfigError: one sentence that says what is wrong.
@@ -79,23 +79,23 @@ def run(options: ServeOptions) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be served, and where."""
+    """The broker to run, and its addresses."""
 
     config: BrokerConfig
     listeners: Sequence[Listener]
     told_host: str
-    """What clients are told of a listener on every interface."""
+    """The host that clients are told for a listener on every interface."""
     folder: str
     metrics: tuple[str, int] | None
-    """Where Prometheus may fetch metrics, and probes ask for health."""
+    """Address of the endpoint for metrics and health probes."""
     say_ready: Callable[[str], None]
 
 
 async def serve(plan: Plan) -> None:
-    """Open, listen, say so in one line, wait for a signal, close.
+    """Open, listen, print the ready line, wait for a signal, close.
 
     Raises:
-        ConfigError: the folder or the address cannot be had.
+        ConfigError: the folder or the address cannot be used.
     """
     signals.ignore_hang_ups_at_start()
     endpoint = await _open_metrics(*plan.metrics) if plan.metrics else None
@@ -132,7 +132,7 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
 
 
 def calm_garbage_collector() -> None:
-    """Let the collector leave alone what stays for the broker's life, and look at the rest less.
+    """Exempt long-lived objects from garbage collection, and collect the others less often.
 
     Windows of in-flight records are many small objects without cycles; at Python's default
     thresholds, expiring 100,000 locks spends most of its time in the collector.

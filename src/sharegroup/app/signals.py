@@ -1,4 +1,4 @@
-"""What signals mean to a broker: SIGTERM and SIGINT stop it, SIGHUP makes it read its ACLs anew."""
+"""Signals of a broker: SIGTERM and SIGINT stop it, SIGHUP makes it read its ACLs again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ STDIN = 0
 
 
 def ignore_hang_ups_at_start() -> None:
-    """A SIGHUP that comes while the data folder is read must not end a daemon."""
+    """Ignore SIGHUP during start: it must not end a daemon while its data folder is read."""
     if not os.isatty(STDIN):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def stop_event(broker: Broker) -> asyncio.Event:
-    """Handle signals from now on; the event is set when the broker is to stop."""
+    """Handle signals from now on; returns the event that is set when the broker must stop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -34,8 +34,8 @@ def stop_event(broker: Broker) -> asyncio.Event:
 
 
 def _hang_up(broker: Broker, stop: asyncio.Event, on_terminal: bool) -> None:
-    """Somebody wants the ACLs to be read anew; or the terminal that we were started on is gone, and
-    nobody could stop us by Ctrl-C any more."""
+    """SIGHUP: read the ACLs again. If the terminal that started the broker is gone, stop instead,
+    because Ctrl-C can no longer stop it."""
     if on_terminal and not os.isatty(STDIN):
         logger.info("the terminal is gone")
         stop.set()

@@ -1,5 +1,5 @@
-"""What is said of many records at once: a word, a mask, or one word or code for each, as one array
-of codes."""
+"""Acknowledgements of many records at once: a word, a mask, or one word or code for each become one
+array of codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharegroup.arrow.records import Bytes
 WORDS: Final = {"accept": 1, "release": 2, "reject": 3, "renew": 4}
 """Word → the code that ShareAcknowledge has for it (KIP-932, KIP-1222)."""
 NOTHING: Final = 0
-"""Nothing is said of this record."""
+"""No acknowledgement for this record."""
 _ACCEPT, _RELEASE, _END = WORDS["accept"], WORDS["release"], WORDS["renew"] + 1
 _WRITE: Final = (
     "write accept, release, reject or renew, their codes 1 to 4, or true (accept) and false "
@@ -44,7 +44,7 @@ def answer_codes(answers: Any, rows: int) -> Bytes:
 
 
 def _column(answers: Any) -> Any:
-    """The answers as one Arrow array; what pandas and NumPy have for missing values is null."""
+    """The answers as one Arrow array; missing values of pandas and NumPy become null."""
     if not hasattr(answers, "__arrow_c_stream__"):
         return pa.array(answers, from_pandas=True)
     if not isinstance(answers, pa.ChunkedArray):
@@ -80,7 +80,7 @@ def _taken(codes: Bytes, indices: Any) -> Bytes:
 
 
 def _checked(column: Any) -> Any:
-    """Numbers, each a code."""
+    """The numbers, checked to be codes."""
     wrong = column.filter(pc.or_(pc.less(column, _ACCEPT), pc.greater_equal(column, _END)))
     if len(wrong):
         raise _refusal(wrong[0].as_py())

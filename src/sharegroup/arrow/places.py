@@ -1,4 +1,4 @@
-"""Which records a table is about: its columns topic, partition and offset, by partition."""
+"""The records that a table refers to, by partition: its columns topic, partition and offset."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Places(NamedTuple):
 
 
 def places_in(table: Any) -> list[Places]:
-    """All rows of a table, each in one of the :class:`Places`.
+    """All rows of a table, grouped by partition.
 
     Args:
-        table: an Arrow record batch or table, or what gives itself as Arrow
-            (``__arrow_c_stream__``): a frame of Polars or pandas, a relation of DuckDB. Filtered,
-            sorted, with other columns: as it is.
+        table: an Arrow record batch or table, or an object with ``__arrow_c_stream__``: a frame of
+            Polars or pandas, a relation of DuckDB. It may be filtered or sorted and may have other
+            columns.
 
     Raises:
         TypeError: it is no table.
@@ -94,7 +94,7 @@ def _numbers(column: Any) -> Ints:
 
 
 def _topics(column: Any) -> tuple[list[str], Ints]:
-    """The names, and for each row the number of its own. Runs of one name cost one look each."""
+    """The names, and for each row the index of its name. A run of one name costs one look-up."""
     if pa.types.is_dictionary(column.type):
         return column.dictionary.to_pylist(), _numbers(column.indices)
     runs = pc.run_end_encode(column.cast(pa.string()))

@@ -44,12 +44,13 @@ Buffer: TypeAlias = bytes | memoryview
 NUMBER_BYTES: Final = 5
 LONG_NUMBER_BYTES: Final = 10
 RECORDS_IN_STEP_MIN: Final = 64
-"""The n-th headers of so many records are read together; of fewer, each record's by themselves, for
-a step costs the same for one record as for a hundred, and one record may have a million headers."""
+"""From this many records on, their n-th headers are read together in one step. With fewer, each
+record's headers are read by themselves: a step costs the same for one record as for a hundred, and
+one record may have a million headers."""
 LOCKSTEP_BATCHES_MIN: Final = 40
 BUFFER_BYTES: Final = 32 * 1024 * 1024
-"""Records put into one Arrow batch, a last record batch over it; Arrow's offsets end at 2
-GiB."""
+"""Bytes of records put into one Arrow batch; the last record batch may exceed it. Arrow's offsets
+end at 2 GiB."""
 
 _LENGTH = struct.Struct(">8xi")
 _LENGTH_END: Final = 12
@@ -115,8 +116,8 @@ def plain_records(
     data: memoryview, batches: Iterable[Batch]
 ) -> Iterator[tuple[Buffer, list[Batch]]]:
     """The data batches among ``batches`` of ``data``, about ``BUFFER_BYTES`` of records at a time,
-    each time with the buffer that their plain records lie in: ``data`` itself, or where some are
-    compressed a new one.
+    each group with the buffer that holds its plain records. The buffer is ``data`` itself, or a new
+    one where some batches are compressed.
 
     Control batches (transaction markers) are left out.
     """
@@ -137,7 +138,7 @@ def plain_records(
 def _decompressed(
     data: memoryview, batches: Iterable[Batch]
 ) -> Iterator[tuple[bytes, list[Batch]]]:
-    """The records end to end in new buffers, so that all codecs go one way."""
+    """The records end to end in new buffers, so that all codecs share one code path."""
     chunks: list[bytes | memoryview] = []
     placed: list[Batch] = []
     size = 0
@@ -166,10 +167,10 @@ def _plain(header: BatchHeader, body: memoryview) -> bytes | memoryview:
 def record_starts(data: Buffer, view: Bytes, batches: list[Batch]) -> Ints:
     """The position of every record, in the order of ``batches``.
 
-    The compiled walk (``records/walk.c``) looks into every record on its way. Without it, many
-    batches are walked in lockstep, the k-th record of all of them in one array operation; a few
-    long ones each by a plain loop (break-even: about a hundred batches), and what is in the records
-    is for :func:`_check` to see.
+    The compiled walk (``records/walk.c``) checks every record on its way. Without it, many batches
+    are walked in lockstep, the k-th record of all of them in one array operation, and a few long
+    ones each by a plain loop (break-even: about a hundred batches). :func:`_check` then checks the
+    records.
     """
     counts = np.array([batch.header.record_count for batch in batches], np.int64)
     if not len(counts):
@@ -293,11 +294,11 @@ def fields_of(data: Buffer, batches: list[Batch]) -> Fields:
 
 
 def _check(fields: Fields, batches: list[Batch]) -> None:
-    """What the compiled walk has seen: offsets ascend, headers fill the rest of their record, and
-    the records fill their batch.
+    """The checks that the compiled walk makes: offsets ascend, headers fill the rest of their
+    record, and the records fill their batch.
 
     Raises:
-        CorruptMessage: it is not so.
+        CorruptMessage: one of the checks fails.
     """
     if not len(fields):
         return
@@ -305,7 +306,7 @@ def _check(fields: Fields, batches: list[Batch]) -> None:
     if bool((fields.ends[ends - 1] != [batch.end for batch in batches]).any()):
         raise CorruptMessage("the records of a batch do not end where it does")
     ascends = np.diff(fields.offsets) > 0
-    ascends[ends[:-1] - 1] = True  # from one batch to the next, which whole_batches has seen
+    ascends[ends[:-1] - 1] = True  # from one batch to the next: whole_batches has checked that
     if not bool(ascends.all()):
         raise CorruptMessage("the offsets of records do not ascend")
     header_places(fields)

@@ -2,7 +2,7 @@
 them have the one schema Spark checks.
 
 Keys, values and headers go from the fetched bytes into Arrow's buffers by Arrow's own copy loop:
-the buffer is described as a binary array whose elements are alternately a field and what lies
+the buffer is described as a binary array whose elements are alternately a field and the bytes
 before the next field, and every second element is taken. A record costs no Python object.
 """
 
@@ -90,8 +90,8 @@ class RowBuilder:
         return at < len(self._lasts) and self._firsts[at] <= last
 
     def _counts_of_whole(self, batches: Sequence[Batch]) -> Ints | None:
-        """The delivery counts of all records, where every batch lies in one of our ranges, which is
-        so mostly; otherwise None.
+        """The delivery counts of all records if every batch lies in one of our ranges, the usual
+        case; otherwise None.
         """
         headers = [batch.header for batch in batches]
         index = np.array([bisect_left(self._lasts, header.base_offset) for header in headers])

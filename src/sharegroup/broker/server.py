@@ -1,7 +1,7 @@
-"""The broker: its parts put together, opened, and closed in order.
+"""The broker: assembles its parts, opens them, and closes them in order.
 
-``Broker.open`` recovers the data folder, replays the internal topics and only then listens: a
-client that connects finds everything as it was.
+``Broker.open`` recovers the data folder and replays the internal topics. The broker listens only
+after that, so a client that connects finds all earlier state.
 """
 
 from __future__ import annotations
@@ -50,14 +50,11 @@ from sharegroup.storage.settings import LogSettings
 logger = logging.getLogger("sharegroup.broker")
 
 DRAIN_S: Final = 5.0
-"""How long a stopping broker lets open requests end."""
+"""How long a stopping broker waits for open requests."""
 
 
 class Broker:
-    """One node.
-
-    Handlers reach everything through it. Made by :meth:`open`.
-    """
+    """One node, made by :meth:`open`. Handlers reach all its parts through it."""
 
     def __init__(
         self,
@@ -130,7 +127,7 @@ class Broker:
 
     @classmethod
     async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
-        """Recover ``data`` and replay what is in it; nothing listens yet.
+        """Recover the data folder ``data`` and replay the internal topics; do not listen yet.
 
         Raises:
             ConfigError: another process holds the folder, its catalog cannot be read, or there are
@@ -176,12 +173,13 @@ class Broker:
     async def listen(
         self, host: str, port: int, name: str = PLAINTEXT, *, told_host: str = ""
     ) -> tuple[str, int]:
-        """Accept connections, also on several addresses, each as the listener ``name``; the address
-        that clients are told, with the port that the system chose for 0. ``told_host`` is what they
-        are told where neither advertised.listeners nor ``host`` names a host.
+        """Accept connections on the address, as the listener ``name``; may be called repeatedly.
+
+        Returns the host and port that clients are told, with the real port for port 0. Clients are
+        told ``told_host`` if neither advertised.listeners nor ``host`` names a host.
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be used.
         """
         config = self.configs.broker
         endpoint = Endpoint(name=name, principal=config.principals.get(name, ANONYMOUS))
@@ -203,7 +201,7 @@ class Broker:
         return endpoint.advertised
 
     async def close(self) -> None:
-        """Stop accepting, let open requests end, flush, and unlock the folder."""
+        """Stop accepting, wait for open requests, flush, and unlock the folder."""
         self.stopping = True
         for server in self._servers:
             server.close()
@@ -225,11 +223,13 @@ class Broker:
         task.add_done_callback(self._finished)
 
     def read_acls(self) -> int | None:
-        """Read ``authorizer.acl.file`` anew, for open connections as well; how many ACLs there are,
-        None where the setting names no file. A request that has begun goes on.
+        """Read ``authorizer.acl.file`` again. The new ACLs apply to open connections as well, but
+        not to requests that have begun.
+
+        Returns the number of ACLs, or None if the setting names no file.
 
         Raises:
-            ConfigError: the file cannot be read, or not understood; the old ACLs stay.
+            ConfigError: the file cannot be read or parsed; the old ACLs stay.
         """
         authorizer = configured_authorizer(self.configs.broker, self._disk)
         if not isinstance(authorizer, AclAuthorizer):
@@ -240,22 +240,22 @@ class Broker:
         return authorizer.acl_count
 
     def next_producer_id(self) -> int:
-        """A producer id never given before."""
+        """A new, unique producer id."""
         return self.folder.next_producer_id()
 
     def forget_meters(self) -> None:
-        """Drop the meters of topics and groups that are gone."""
+        """Drop the meters of deleted topics and groups."""
         self.meters.forget(
             topics_but=self.topics.ids(), groups_but=set(self.groups.groups.group_ids())
         )
 
     def is_connected(self, connection: object) -> bool:
-        """Whether a request's connection is still there."""
+        """Whether a request's connection is still open."""
         return connection in self.connections
 
     async def end_session(self, session: ShareSession) -> None:
-        """A share session was closed: what its member holds comes back, durably, and a fetch of its
-        own that waits ends."""
+        """End a closed share session: release its member's records, durably, and end its waiting
+        fetch."""
         self.waiters.wake_connection(session.connection)
         await self.share_partitions.release_member(session.group_id, session.member_id)
 
@@ -275,14 +275,14 @@ class Broker:
             logger.error("a background task failed", exc_info=task.exception())
 
     async def _drain(self) -> None:
-        """Wait, for a bounded time, until no connection has an open request."""
+        """Wait until no connection has an open request, at most ``DRAIN_S``."""
         loop = asyncio.get_running_loop()
         until = loop.time() + DRAIN_S
         for connection in self.connections.all():
             await connection.idle(until - loop.time())
 
     def _housekeep(self) -> None:
-        """Enforce retention and checkpoint, and again after the interval."""
+        """Enforce retention, write checkpoints, and repeat after the interval."""
         if self.stopping:
             return
         interval_ms = self.configs.broker.integer("log.retention.check.interval.ms")

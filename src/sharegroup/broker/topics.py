@@ -1,5 +1,5 @@
-"""Topics as the broker's handlers see them: by name, by id, made on demand, with logs that wake
-waiting fetches."""
+"""Topics as handlers see them: found by name or id, created on demand, with logs that wake waiting
+fetches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Topics:
     Args:
         new_id: makes topic ids.
         partitions_default: ``num.partitions``, asked at each use.
-        check_more: raises PolicyViolation when so many more partitions cannot be had.
+        check_more: raises PolicyViolation if the broker cannot have that many more partitions.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Topics:
 
     @property
     def image(self) -> TopicsImage:
-        """What membership knows of topics, as of now."""
+        """The topics as group membership sees them now."""
         return self._image
 
     def all(self) -> list[Topic]:
@@ -132,12 +132,12 @@ class Topics:
 
     @staticmethod
     def is_internal(name: str) -> bool:
-        """Whether clients may read but not write, make or delete it."""
+        """Whether the topic is internal: clients may read but not write, create or delete it."""
         return name in INTERNAL_TOPICS
 
     @staticmethod
     def check_name(name: str) -> None:
-        """Raises InvalidTopic, which says what is wrong with the name."""
+        """Raise InvalidTopic with the reason if the name is invalid."""
         check_topic_name(name)
 
     async def create(
@@ -172,7 +172,7 @@ class Topics:
         return await self._create(name, count, configs)
 
     async def create_internal(self, name: str, partitions: int) -> None:
-        """Make an internal topic, unless another task just did."""
+        """Create an internal topic, unless another task has just created it."""
         if name not in self._folder.topics:
             try:
                 await self._create(name, partitions, {})
@@ -180,7 +180,7 @@ class Topics:
                 return
 
     async def auto_create(self, name: str) -> Topic:
-        """Make a topic because a client asked for it."""
+        """Create a topic that a client has asked for."""
         found = self.find(name)
         if found is not None:
             return found
@@ -193,7 +193,7 @@ class Topics:
             return made
 
     async def grow(self, name: str, partitions: int, *, validate_only: bool = False) -> None:
-        """Let a topic have ``partitions`` in all.
+        """Raise a topic's partition count to ``partitions``.
 
         Raises:
             UnknownTopicOrPartition, InvalidPartitions, PolicyViolation, KafkaStorageError.
@@ -211,7 +211,7 @@ class Topics:
             await self._folder.add_partitions(name, partitions)
 
     async def delete(self, topic: Topic) -> None:
-        """Remove a topic and its records; waiting fetches of it learn at once.
+        """Delete a topic and its records, and wake its waiting fetches.
 
         Raises:
             UnknownTopicOrPartition, KafkaStorageError.
@@ -227,15 +227,15 @@ class Topics:
         return _topic(name, self._folder.topics[name])
 
     def _check_collision(self, name: str) -> None:
-        """Kafka's rule: names that differ in '.' and '_' only would share metric names."""
+        """Kafka's rule: names that differ only in '.' and '_' collide in metric names."""
         folded = name.replace(".", "_")
-        for other in self._folder.facts.topics:  # also those that are being made
+        for other in self._folder.facts.topics:  # also topics being created
             if other.replace(".", "_") == folded:
                 raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
     def _refresh(self, name: str) -> None:
-        """After a change of one topic: names by id, the image for groups, the logs' callbacks.
-        Fetches that wait for a topic that is gone learn it.
+        """After a change of one topic, update names by id, the image for groups and the callbacks
+        of logs. Wakes fetches that wait for a deleted topic.
         """
         old = self._infos.pop(name, None)
         if old is not None:

@@ -1,7 +1,6 @@
-"""Share consumer, producer and admin client, on asyncio; ``sharegroup.sync`` has the same without
-it.
+"""Share consumer, producer and admin client on asyncio; ``sharegroup.sync`` has blocking versions.
 
-The names load on first use: whoever needs only the admin client does not pay for record decoding.
+Names load on first use: a program that needs only the admin client does not load record decoding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a member still has to say of its records, how it is said, and what became of it."""
+"""A member's acknowledgements: queues them, sends them, reports their outcomes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _LOCKS_GONE: Final = (
     UnknownTopicOrPartition,
     UnknownTopicId,
 )
-"""There is no point in saying it again: another node leads the partition, or none, and the locks
-went with it. Other retriable errors of a partition pass, and the locks stand.
+"""Errors after which a retry is pointless: the leader has changed or is gone, and with it the
+locks. After other retriable errors of a partition, the locks still hold.
 """
 _SESSION_GONE: Final = (ShareSessionNotFound, InvalidShareSessionEpoch)
 
@@ -48,11 +48,11 @@ Ranges = Mapping[TopicIdPartition, Sequence[AcknowledgedRange]]
 
 
 class Acknowledger:
-    """Queues per partition. Every range that goes in comes out once, as :class:`Acknowledged`.
+    """One queue per partition. Every queued range is reported once, as :class:`Acknowledged`.
 
     Args:
-        wanted: the partitions that a session opened only to acknowledge is to hold.
-        on_acknowledged: told of every outcome.
+        wanted: the partitions to put into a session that is opened only to acknowledge.
+        on_acknowledged: called with every outcome.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Acknowledger:
 
     @property
     def sending(self) -> list[asyncio.Task[Any]]:
-        """What is under way."""
+        """The requests under way."""
         return list(self._sending)
 
     def add(self, partition: TopicIdPartition, first: int, last: int, types: bytes) -> None:
@@ -86,16 +86,16 @@ class Acknowledger:
         self._queues.setdefault(partition, AcknowledgementQueue()).add(first, last, types)
 
     def extend(self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]) -> None:
-        """Queue ranges that are ready-made."""
+        """Queue several ranges."""
         self._queues.setdefault(partition, AcknowledgementQueue()).extend(ranges)
 
     def nodes(self) -> set[int]:
-        """The nodes that something is queued for."""
+        """The nodes with queued acknowledgements."""
         nodes = {self._sessions.leader(p) for p, queue in self._queues.items() if queue}
         return {node_id for node_id in nodes if node_id is not None}
 
     def take(self, node_id: int) -> dict[TopicIdPartition, list[AcknowledgedRange]]:
-        """Take what is queued for a node; the caller owes an outcome for it."""
+        """Take the queued ranges of a node. The caller must report their outcome."""
         leader = self._sessions.leader
         partitions = [p for p, q in self._queues.items() if q and leader(p) == node_id]
         taken = {partition: self._queues.pop(partition).take() for partition in partitions}
@@ -104,8 +104,8 @@ class Acknowledger:
         return taken
 
     def carry(self, node_id: int, partitions: Iterable[TopicIdPartition]) -> Callable[[], None]:
-        """A fetch from this node carries acknowledgements of these partitions. The caller calls
-        what is returned when their outcomes are known.
+        """Note that a fetch from this node carries acknowledgements of these partitions. The caller
+        must call the returned function when their outcomes are known.
         """
         known = asyncio.get_running_loop().create_future()
         self._carried[node_id] = known, set(partitions)
@@ -119,9 +119,9 @@ class Acknowledger:
     # --- sending ----------------------------------------------------------------------------------
 
     async def commit(self, wait_s: float | None = None) -> AckOutcomes:
-        """Send all, and await the outcomes, also of what is just under way. What takes longer than
-        ``wait_s`` has RequestTimedOut here; it goes on, and so it does when the caller is
-        cancelled.
+        """Send all, and await all outcomes, including those of requests under way. An outcome that
+        takes longer than ``wait_s`` is RequestTimedOut. Its request goes on, also when the caller
+        is cancelled.
         """
         outcomes: AckOutcomes = {}
         queued = [partition for partition, queue in self._queues.items() if queue]
@@ -144,8 +144,8 @@ class Acknowledger:
     async def _finish(
         self, work: Iterable[Coroutine[Any, Any, Any]], wait_s: float | None = None
     ) -> list[Any]:
-        """Await all, not longer than ``wait_s``. A request that is sent is read to its end whoever
-        loses patience: leaving it would cost the session, and all locks with it.
+        """Await all, for at most ``wait_s``. The response to a sent request is always awaited in
+        the background: abandoning it would cost the session and all its locks.
         """
         tasks = [asyncio.create_task(one) for one in work]
         for task in tasks:
@@ -157,7 +157,7 @@ class Acknowledger:
         return [task.result() for task in tasks if task in done]
 
     async def flush(self, node_id: int, *, final: bool = False) -> None:
-        """Send what is queued for one node, after what is under way there."""
+        """Send the queued ranges of one node, after the requests under way there."""
         session = self._sessions[node_id]
         if node_id in self._carried:
             await asyncio.shield(self._carried[node_id][0])
@@ -166,7 +166,7 @@ class Acknowledger:
             await self.send(session, ranges, final=final)
 
     async def send(self, session: NodeSession, ranges: Ranges, *, final: bool = False) -> None:
-        """Send, and again where the broker could not just now; every outcome is completed."""
+        """Send, and retry after transient errors. Reports the outcome of every range."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._cluster.request_timeout_ms / 1000
         backoff = self._cluster.backoff()
@@ -196,9 +196,7 @@ class Acknowledger:
             await asyncio.sleep(backoff.next_ms() / 1000)
 
     async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
-        """Begin locks anew. Nothing of this is queued, and it goes on when the caller is
-        cancelled.
-        """
+        """Renew acquisition locks at once, without queueing. Goes on if the caller is cancelled."""
         queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
         for partition, first, last in ranges:
             queue = queues.setdefault(partition, AcknowledgementQueue())
@@ -226,7 +224,7 @@ class Acknowledger:
     # --- outcomes ---------------------------------------------------------------------------------
 
     def complete(self, outcome: Acknowledged) -> None:
-        """An outcome is known."""
+        """Report an outcome."""
         if outcome.error is not None:
             log.info("acknowledgement of %s failed: %s", outcome.partition, outcome.error)
             self._metrics.acknowledgements_failed(outcome.ranges)
@@ -237,16 +235,16 @@ class Acknowledger:
             self._on_acknowledged(outcome)
 
     def complete_all(self, ranges: Ranges, error: KafkaError) -> None:
-        """All of these failed."""
+        """Report that all these ranges failed."""
         for partition, one in ranges.items():
             self.complete(Acknowledged(partition, one, error))
 
     def fail_node(self, node_id: int) -> None:
-        """What is queued for a session that is gone cannot be said any more."""
+        """Fail what is queued for a node whose session is gone."""
         self.complete_all(self.take(node_id), locks_gone())
 
     def fail_unled(self) -> None:
-        """What is queued for partitions without a leader."""
+        """Fail what is queued for partitions without a leader."""
         for partition in list(self._queues):
             if self._sessions.leader(partition) is None:
                 ranges = self._queues.pop(partition).take()
@@ -256,10 +254,10 @@ class Acknowledger:
 
 
 def locks_gone() -> KafkaError:
-    """The outcome of what was to be said in a session that is gone."""
+    """The outcome of acknowledgements whose session is gone."""
     return NotLeaderOrFollower("the share session was lost, and its locks with it")
 
 
 def as_outcome(error: KafkaError) -> KafkaError:
-    """What a failed request means for the acknowledgements in it."""
+    """The outcome of acknowledgements whose request failed."""
     return locks_gone() if isinstance(error, _SESSION_GONE) else error

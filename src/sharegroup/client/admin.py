@@ -6,8 +6,8 @@
         await admin.create_topics("orders", partitions=4)
         await admin.alter_configs("group", "billing", {"share.auto.offset.reset": "earliest"})
 
-A method that was asked about several things raises the first error that one of them has, unless it
-says that each comes with its own.
+A method that asks about several things raises the first error among them, unless its docstring
+says that it returns one error per thing.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ T = TypeVar("T")
 Resource = ResourceType | Literal["topic", "broker", "group"]
 
 BROKERS_DEFAULT: Final = -1
-"""Partitions and replicas: as the broker's settings say (KIP-464)."""
+"""Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
 class Admin:
-    """Asks and changes a cluster. Errors that pass are tried again for ``request_timeout_ms``.
+    """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:
         bootstrap_servers: ``host:port,…`` or a list.
-        cluster: connections to share with others; it is not closed then.
+        cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class Admin:
         replication_factor: int = BROKERS_DEFAULT,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create topics, all alike.
+        """Create topics, all with the same settings.
 
         Raises:
-            TopicAlreadyExists, InvalidTopic, InvalidPartitions, InvalidConfig …: of the first that
-            failed.
+            TopicAlreadyExists, InvalidTopic, InvalidPartitions, InvalidConfig …: the error of the
+            first topic that failed.
         """
         await self._trying(
             lambda: admin_topics.create_topics(
@@ -132,7 +132,7 @@ class Admin:
         )
 
     async def delete_topics(self, *names: str) -> None:
-        """Delete topics with all that is in them."""
+        """Delete topics and all their records."""
         await self._trying(lambda: admin_topics.delete_topics(self._cluster, names))
 
     async def create_partitions(self, topic: str, count: int) -> None:
@@ -169,11 +169,11 @@ class Admin:
         *,
         committed: bool = False,
     ) -> dict[TopicPartition, ListedOffset]:
-        """Offsets of partitions: the end, the start, or the first record not older than ``at`` (ms
-        since 1970); -1 where no record is that young.
+        """Offsets of partitions: the end, the start, or the first record whose timestamp is ``at``
+        (ms since 1970) or later; -1 where there is no such record.
 
         Args:
-            committed: the end is where the first open transaction begins (read_committed).
+            committed: take the start of the first open transaction as the end (read_committed).
         """
         wanted = list(partitions)
         return await self._trying(
@@ -183,7 +183,7 @@ class Admin:
     async def delete_records(
         self, before: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records before an offset (-1: all); the new start of each partition."""
+        """Delete the records before an offset (-1: all). Returns each partition's new start."""
         return await self._trying(lambda: admin_topics.delete_records(self._cluster, before))
 
     # --- cluster and settings ---------------------------------------------------------------------
@@ -204,13 +204,13 @@ class Admin:
     async def alter_configs(
         self, resource: Resource, name: str, settings: Mapping[str, str | None]
     ) -> None:
-        """Set some settings and leave the others; None takes one back to its default. A group need
-        not exist: this is how a new share group is told to begin at the first record::
+        """Change these settings only; None resets one to its default. A group need not exist. For
+        example, let a new share group begin at the first record::
 
             await admin.alter_configs("group", "billing", {"share.auto.offset.reset": "earliest"})
 
         Raises:
-            InvalidConfig: a value cannot be; the text is the broker's.
+            InvalidConfig: a value is invalid; the text is the broker's.
         """
         kind = _resource(resource)
         await self._trying(
@@ -221,7 +221,7 @@ class Admin:
 
     async def begin_group_at(self, group: str, offset_reset: str) -> bool:
         """Let a share group that does not exist yet begin at ``earliest``, ``latest`` or
-        ``by_duration:<ISO-8601 duration>``; False, and nothing is changed, when it exists.
+        ``by_duration:<ISO-8601 duration>``. If the group exists, change nothing and return False.
 
         Raises:
             InvalidConfig: ``offset_reset`` is none of these.
@@ -260,8 +260,8 @@ class Admin:
     async def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where the group is in these partitions, by default in each one that it has state for. Of
-        a group that does not exist Apache Kafka says that it has none.
+        """The group's offsets in these partitions; by default, in all partitions where it has
+        state. For a group that does not exist, Apache Kafka answers that there is no state.
         """
         wanted = None if partitions is None else list(partitions)
         return await self._trying(
@@ -271,16 +271,16 @@ class Admin:
     async def describe_record_states(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionRecords]:
-        """The state of each record in flight, by default in each partition that the group has state
-        for. It takes nothing from the queue and delivers nothing.
+        """The state of each record in flight; by default, in all partitions where the group has
+        state. The call only reads: it acquires and delivers no records.
 
-        Our broker tells all, to whoever may describe the group. Of Apache Kafka the durable state
-        is read (API 84), which knows of no locks and needs the right of a broker
-        (CLUSTER_ACTION) where there is an authorizer.
+        Our broker gives the full state to every user who may describe the group. From Apache Kafka
+        we read the durable state (API 84): it has no locks, and if there is an authorizer, reading
+        it needs a broker's permission (CLUSTER_ACTION).
 
         Raises:
-            GroupIdNotFound: there is no such group (our broker; Apache Kafka has no state of it).
-            ClusterAuthorizationFailed: the durable state must be read, and may not.
+            GroupIdNotFound: there is no such group (our broker; Apache Kafka returns no state).
+            ClusterAuthorizationFailed: no permission to read the durable state.
         """
         wanted = None if partitions is None else list(partitions)
         return await self._trying(
@@ -290,9 +290,9 @@ class Admin:
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Move a share group that has no members to these offsets; what was in flight is
-        forgotten. A group that does not exist is made. Each partition comes with its error, None
-        where it was moved.
+        """Move a share group that has no members to these offsets. The state of records in flight
+        is dropped. A group that does not exist is created. Returns each partition's error; None is
+        success.
 
         Raises:
             NonEmptyGroup: it has members; nothing was moved.
@@ -304,11 +304,11 @@ class Admin:
     async def delete_share_group_offsets(
         self, group_id: str, *topics: str
     ) -> dict[str, KafkaError | None]:
-        """Let a share group that has no members forget topics: it begins there as a new group does.
-        Each topic comes with its error, None where it was forgotten.
+        """Delete the state of topics in a share group that has no members: in these topics, it
+        begins like a new group. Returns each topic's error; None is success.
 
         Raises:
-            NonEmptyGroup: it has members; nothing was forgotten.
+            NonEmptyGroup: it has members; nothing was deleted.
             GroupIdNotFound: there is no such group.
         """
         return await self._trying(
@@ -316,8 +316,8 @@ class Admin:
         )
 
     async def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
-        """Delete share groups that have no members. Each comes with its error (NonEmptyGroup,
-        GroupIdNotFound …), None where it was deleted.
+        """Delete share groups that have no members. Returns each group's error (NonEmptyGroup,
+        GroupIdNotFound …); None is success.
         """
 
         async def delete(group_id: str) -> None:
@@ -329,14 +329,14 @@ class Admin:
         """Delete groups that have no members.
 
         Raises:
-            NonEmptyGroup, GroupIdNotFound: of the first that failed.
+            NonEmptyGroup, GroupIdNotFound: the error of the first group that failed.
         """
         _or_first_error(await self.delete_share_groups(*groups))
 
     # --- inside -----------------------------------------------------------------------------------
 
     async def _trying(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Until it works, an error is not of the passing kind, or the time is up."""
+        """Retry until success, an error that is not transient, or the time-out."""
         await self.start()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_ms / 1000
@@ -354,8 +354,8 @@ class Admin:
 async def _of_each(
     groups: Iterable[str], ask: Callable[[str], Awaitable[T]]
 ) -> dict[str, T | KafkaError]:
-    """What ``ask`` gives for each group, all asked at once: each has its own coordinator, and one
-    that has to be tried again does not repeat the others.
+    """The result of ``ask`` for each group. All groups are asked concurrently: each has its own
+    coordinator, and a retry for one does not repeat the others.
     """
 
     async def outcome(group_id: str) -> T | KafkaError:
@@ -378,8 +378,8 @@ def _or_first_error(outcomes: dict[str, T | KafkaError]) -> dict[str, T]:
 
 
 def _worth_another_try(error: KafkaError) -> bool:
-    """UNKNOWN_TOPIC_OR_PARTITION is of the passing kind in Kafka, but whoever names a topic
-    wants to hear it.
+    """Whether a retry may help. UNKNOWN_TOPIC_OR_PARTITION is retriable in Kafka, but here it is
+    raised at once: the caller named the topic.
     """
     return error.retriable and error.name not in ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
 

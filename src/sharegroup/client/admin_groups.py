@@ -1,4 +1,4 @@
-"""What ``Admin`` asks about groups: one attempt each, errors raised."""
+"""``Admin``'s requests about groups: one attempt each; errors are raised."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ from sharegroup.wire.messages.share_group_describe import (
 async def list_groups(
     cluster: Cluster, types: Sequence[str], states: Sequence[str]
 ) -> list[GroupListing]:
-    """ListGroups of every broker. The types are looked at here once more: brokers that serve no
-    version with that filter answer with all groups.
+    """ListGroups to every broker. The types are filtered here again: brokers whose versions lack
+    that filter answer with all groups.
     """
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     nodes = list(cluster.metadata.nodes)
@@ -113,7 +113,7 @@ def _member(member: Member) -> MemberDescription:
 async def list_share_group_offsets(
     cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, ShareGroupOffset]:
-    """DescribeShareGroupOffsets of these partitions, of all that the group has when None."""
+    """DescribeShareGroupOffsets of these partitions; None: of all that the group has."""
     topics = None
     if partitions is not None:
         topics = [
@@ -148,7 +148,7 @@ def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroup
 
 
 def damaged_of(partition: DescribeShareGroupOffsetsResponsePartition) -> tuple[OffsetRange, ...]:
-    """What is damaged in the partition's log, where the broker tells it."""
+    """The damaged ranges of the partition's log, if the broker reports them."""
     return tuple(OffsetRange(each.first_offset, each.last_offset) for each in partition.damaged)
 
 
@@ -210,7 +210,7 @@ def answer_error(answer: Any) -> KafkaError | None:
 
 
 def check_group(cluster: Cluster, group_id: str, answer: Any) -> None:
-    """Raise the answer's error; who does not coordinate the group is not asked again."""
+    """Raise the answer's error. A node that does not coordinate the group is not asked again."""
     error = answer_error(answer)
     if error is None:
         return

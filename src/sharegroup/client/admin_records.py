@@ -1,8 +1,8 @@
-"""What ``Admin`` asks about the records of a queue: their states, one attempt each, errors raised.
+"""``Admin``'s requests for the states of a queue's records: one attempt each; errors are raised.
 
-Our broker tells them with the group's offsets (feature ``share.record.states``). Apache Kafka has
-no such request for clients: what it has made durable is read as a broker would, with no leader
-epoch, so that nobody is fenced by it (Kafka class ShareCoordinatorShard).
+Our broker returns them with the group's offsets (feature ``share.record.states``). Apache Kafka has
+no such request for clients: we read the durable state as a broker would, without a leader epoch, so
+that the request fences no broker (Kafka class ShareCoordinatorShard).
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ class _Described(NamedTuple):
 async def describe_record_states(
     cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
 ) -> Found:
-    """The states of the records in flight of these partitions, of all that the group has when
-    None."""
+    """The states of the records in flight in these partitions; None: in all that the group has."""
     await cluster.coordinator(group_id)
     if RECORD_STATES_FEATURE not in cluster.features:
         return await _stored(cluster, group_id, await _describe(cluster, group_id, partitions, -1))
@@ -118,7 +117,7 @@ def _told(partition: DescribeShareGroupOffsetsResponsePartition) -> PartitionRec
 
 
 def _archived(partition: DescribeShareGroupOffsetsResponsePartition) -> list[RecordRange]:
-    """What the broker remembers of what was given up; reasons that we do not know are left out."""
+    """The archived records that the broker remembers; unknown reasons are left out."""
     known = {int(reason): reason.word for reason in Reason}
     return [
         RecordRange(
@@ -145,7 +144,7 @@ def _range(told: RecordStates) -> RecordRange:
 
 
 def _untold_from(records: PartitionRecords) -> int | None:
-    """Where to ask on; None when all is told."""
+    """The offset at which the next page begins; None when this page was the last."""
     if records.start_offset is None or records.end_offset is None or records.error is not None:
         return None
     told = records.ranges[-1].last + 1 if records.ranges else records.start_offset
@@ -153,7 +152,7 @@ def _untold_from(records: PartitionRecords) -> int | None:
 
 
 def _joined(before: PartitionRecords, page: PartitionRecords, first: int) -> PartitionRecords:
-    """One more page. An empty one says that what is from ``first`` on was finished meanwhile."""
+    """Append a page. If it is empty, the records from ``first`` on were finished meanwhile."""
     if page.error is not None:
         return replace(before, error=page.error)
     if not page.ranges:
@@ -172,7 +171,7 @@ def _joined(before: PartitionRecords, page: PartitionRecords, first: int) -> Par
 async def _stored(
     cluster: Cluster, group_id: str, described: dict[TopicPartition, _Described]
 ) -> Found:
-    """What the share coordinators have made durable."""
+    """The durable state, read from the share coordinators."""
     keys = {
         SharePartitionKey(group_id, one.topic_id, where.partition): where
         for where, one in described.items()
@@ -225,7 +224,9 @@ async def _read(
 
 
 def _durable(result: PartitionResult) -> PartitionRecords:
-    """Holes between the batches were never acknowledged: they are available."""
+    """The stored state as ranges. Holes between the state batches were never acknowledged: these
+    records are available.
+    """
     ranges: list[RecordRange] = []
     end = result.start_offset
     for batch in sorted(result.state_batches, key=lambda one: int(one.first_offset)):

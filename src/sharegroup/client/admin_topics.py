@@ -1,4 +1,4 @@
-"""What ``Admin`` asks about topics, brokers and settings: one attempt each, errors raised."""
+"""``Admin``'s requests about topics, brokers and settings: one attempt each; errors are raised."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from sharegroup.wire.messages.metadata import (
 )
 
 CONSUMER: Final = -1
-"""The replica id of whoever is no replica."""
+"""The replica id of a client that is not a replica."""
 DEFAULT_SOURCE: Final = 5
 _SET: Final = 0
 _DELETE: Final = 1
@@ -106,7 +106,7 @@ async def create_partitions(cluster: Cluster, topic: str, count: int) -> None:
 
 
 async def describe_topics(cluster: Cluster, names: Sequence[str] | None) -> list[TopicDescription]:
-    """Metadata of these topics, of all when None; by name."""
+    """Metadata of these topics (None: of all), sorted by name."""
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
     response = await cluster.send_to_any(apis.METADATA, request)
@@ -149,7 +149,7 @@ async def describe_cluster(cluster: Cluster) -> ClusterDescription:
 async def describe_configs(
     cluster: Cluster, kind: ResourceType, name: str
 ) -> dict[str, ConfigSetting]:
-    """DescribeConfigs of one resource; a broker is asked about itself."""
+    """DescribeConfigs of one resource; the settings of a broker are asked of that broker."""
     resource = DescribeConfigsResource(int(kind), name, None)
     request = DescribeConfigsRequest(resources=[resource], include_documentation=True)
     response = await _send_about(cluster, kind, name, apis.DESCRIBE_CONFIGS, request)
@@ -275,7 +275,7 @@ async def _by_leader(
 
 async def _check_leaders(cluster: Cluster, answers: Sequence[Any]) -> None:
     if any(answer.error_code for answer in answers):
-        await cluster.refresh()  # whoever tries again shall know the leader of today
+        await cluster.refresh()  # so that a retry knows the current leader
     _raise_first(answers)
 
 
@@ -288,7 +288,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _raise_first(answers: Iterable[Any]) -> None:
-    """Raise the first error among these answers; several have no message of their own."""
+    """Raise the first error among these answers; some answers carry no error message."""
     for answer in answers:
         if answer.error_code:
             raise error_from_code(answer.error_code, getattr(answer, "error_message", None))

@@ -1,4 +1,4 @@
-"""What the application says of the records it was given: one by one, or of whole Arrow batches."""
+"""The application's acknowledgements: of single records, or of whole Arrow batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def arrow() -> ModuleType:
 
 
 class Answering(ABC):
-    """The part of a share consumer with which explicit mode answers for records."""
+    """The part of a share consumer that acknowledges records in explicit mode."""
 
     _holdings: Holdings
 
@@ -42,48 +42,49 @@ class Answering(ABC):
         """Raises IllegalState: the consumer is closed, or this is its callback."""
 
     def accept(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: processed; they will not come again. Sent by the next :meth:`poll` or
-        :meth:`commit`.
+        """Explicit mode: the records were processed and are not delivered again. Sent by the next
+        :meth:`poll` or :meth:`commit`.
 
         Args:
-            records: records; or Arrow batches, or what a frame library has made of them, as long
-                as the columns topic, partition and offset are there.
+            records: records, Arrow batches, or data frames made from Arrow batches that still have
+                the columns topic, partition and offset.
 
         Raises:
-            IllegalState: the mode is implicit, or a record has been acknowledged and sent.
+            IllegalState: the mode is implicit, or a record's acknowledgement was already sent.
             TypeError, ValueError: neither a record nor rows that name records.
         """
         self._decide(records, AckType.ACCEPT)
 
     def release(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: not processed; deliver them again, if the delivery count allows. Raises
-        as :meth:`accept`.
+        """Explicit mode: the records were not processed; deliver them again, if the delivery count
+        allows. Raises as :meth:`accept`.
         """
         self._decide(records, AckType.RELEASE)
 
     def reject(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: they cannot be processed; they will not come again. Raises as
+        """Explicit mode: the records cannot be processed and are not delivered again. Raises as
         :meth:`accept`.
         """
         self._decide(records, AckType.REJECT)
 
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: still at work; the locks begin anew with the next :meth:`poll` or
-        :meth:`commit`, and the poll after that returns the records once more, to be acknowledged
-        finally. Raises as :meth:`accept`.
+        """Explicit mode: processing goes on; the next :meth:`poll` or :meth:`commit` renews the
+        acquisition locks. The poll after that returns the records once more, and they must then be
+        acknowledged. Raises as :meth:`accept`.
         """
         self._decide(records, AckType.RENEW)
 
     def acknowledge(
         self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
     ) -> None:
-        """Any of the four. Before it is sent, a record may be acknowledged again: the last word
-        counts. Raises as :meth:`accept`; nothing is acknowledged then.
+        """Accept, release, reject or renew. A record may be acknowledged again until its
+        acknowledgement is sent; the last one wins. Raises as :meth:`accept`; nothing is
+        acknowledged then.
 
         Args:
-            kind: for Arrow rows also one answer for each, in a list or an Arrow, NumPy, Polars or
+            kind: for Arrow rows also one answer per row, in a list or an Arrow, NumPy, Polars or
                 pandas column: true (accept) or false (release), or ``accept``, ``release``,
-                ``reject``, ``renew``, or their codes. Rows with a null wait for their answer.
+                ``reject``, ``renew``, or their codes. Rows with null stay unacknowledged.
         """
         self._check_usable()
         if isinstance(record, Record):
@@ -102,8 +103,8 @@ class Answering(ABC):
             arrow().answer_rows(self._holdings, one, kind)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
-        """As :meth:`acknowledge`, by place: for a record that never was one, because it could not
-        be read (the error of :meth:`poll` names its place).
+        """As :meth:`acknowledge`, by offset: for a record that could not be read. The error that
+        :meth:`poll` raised names its partition and offset.
         """
         self._check_usable()
         self._holdings.decide_offset(TopicPartition(topic, partition), offset, kind)

@@ -1,4 +1,4 @@
-"""Joining the records of a queue with what its broker remembers of those that were given up."""
+"""Joins the states of a queue's records with the reasons why the broker archived some of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sharegroup.share.record_state import RecordState
 
 
 def with_reasons(records: PartitionRecords, archived: Sequence[RecordRange]) -> PartitionRecords:
-    """``records`` with the reason in archived ranges, which are cut where it changes, and with what
-    was given up before their start. ``archived`` is ascending and without overlaps."""
+    """``records`` with the reason in archived ranges (cut where the reason changes), and with the
+    records archived before the start offset. ``archived`` is ascending and without overlaps."""
     if not archived or records.start_offset is None:
         return records
     start = records.start_offset

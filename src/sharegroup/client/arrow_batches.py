@@ -30,8 +30,8 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition
 
 ArrowRows: TypeAlias = Any
-"""Rows with the columns topic, partition and offset: a ``pyarrow.RecordBatch`` or ``Table``, or
-what gives itself as Arrow (``__arrow_c_stream__``), as frames of Polars and pandas do."""
+"""Rows with the columns topic, partition and offset: a ``pyarrow.RecordBatch`` or ``Table``, or an
+object that exports Arrow data (``__arrow_c_stream__``), such as a Polars or pandas frame."""
 Answers: TypeAlias = Any
 """One answer for all rows, or a column with one for each."""
 
@@ -40,18 +40,18 @@ _CLOSED = {
     SENT: "was acknowledged before",
     RENEWING: "comes again first",
 }
-"""The words on an offset that nothing can be said of, and why."""
+"""Types of offsets that cannot be acknowledged, and why."""
 _IS_OPEN = np.ones(256, np.bool_)
 _IS_OPEN[list(_CLOSED)] = False
 
 
 class ArrowForm:
-    """What one ``arrow_batches()`` gives.
+    """The form of the batches of one ``arrow_batches()``.
 
     Args:
         max_records: about how many rows a batch has.
-        include_headers: with the column headers.
-        decoding: how the consumer was told to decode records.
+        include_headers: add the column headers.
+        decoding: the consumer's decoding.
 
     Raises:
         ConfigError: ``max_records`` is less than 1, or there are deserializers.
@@ -71,7 +71,7 @@ class ArrowForm:
         self.name = "Arrow batches" + (" with headers" if include_headers else "")
 
     def settings(self, settings: FetchSettings) -> FetchSettings:
-        """How to fetch for it."""
+        """The fetch settings for this form."""
         decode = partial(decode_arrow, decoding=self._decoding)
         return replace(settings, max_records=self._decoding.rows_wanted, decode=decode)
 
@@ -79,7 +79,7 @@ class ArrowForm:
         """The next rows, sorted by topic, partition and offset; None when there are none.
 
         Raises:
-            CorruptRecordBatch: what comes next cannot be read. It counts as handed out.
+            CorruptRecordBatch: the next batch cannot be read. It counts as handed out.
         """
         parts: list[RecordBatch] = [one.records for one in holdings.take_renewed()]
         if not parts:
@@ -92,15 +92,15 @@ class ArrowForm:
 
 
 def answer_rows(holdings: Holdings, table: Any, answers: Any) -> None:
-    """The application says ``answers`` of the records that ``table`` names: all of it, or nothing.
+    """Acknowledge the records that ``table`` names, with ``answers``: all of them, or none.
 
     Args:
         table: as :func:`sharegroup.arrow.places.places_in` takes it.
-        answers: as :func:`sharegroup.arrow.answers.answer_codes` takes them; nothing is said where
-            one is null.
+        answers: as :func:`sharegroup.arrow.answers.answer_codes` takes them; rows with null stay
+            unacknowledged.
 
     Raises:
-        IllegalState: the mode is implicit, or a record does not wait for it.
+        IllegalState: the mode is implicit, or a record is not waiting for an acknowledgement.
         TypeError, ValueError: ``table`` or ``answers`` cannot be read.
     """
     holdings.check_explicit()
@@ -123,7 +123,7 @@ class _Change(NamedTuple):
 
 
 def _changes(places: Places, codes: Bytes, hands: Sequence[Delivery]) -> list[_Change]:
-    """Which offsets of which deliveries are to get which types."""
+    """The types to set: for each delivery, its offsets and their new types."""
     offsets = places.offsets
     waits = codes != NOTHING
     if not waits.all():

@@ -1,9 +1,9 @@
-"""From fetched bytes to Arrow record batches, for the offsets that were acquired and no others.
+"""Decodes fetched bytes into Arrow record batches, for acquired offsets only.
 
 What :mod:`sharegroup.client.decode` does record by record happens here column by column: one
 :class:`~sharegroup.client.core.delivery.Delivery` for each record batch, with one byte per offset
-between its first and its last record. Gaps, damaged batches and what was not sent get the same
-words as there.
+between its first and its last record. Gaps, damaged batches and missing records get the same
+acknowledgement types as there.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ RecordBatch: TypeAlias = Any
 class ArrowDecoding(NamedTuple):
     """How to make record batches: which columns, and about how many rows.
 
-    A fetch asks for ``rows_wanted`` and gets whole batches of the log, a little more mostly: what
-    is up to a quarter more stays together.
+    A fetch asks for ``rows_wanted`` rows and gets whole batches of the log, so usually a few more.
+    Up to a quarter more rows stay in one record batch.
     """
 
     columns: tuple[str, ...]
@@ -64,7 +64,7 @@ class ArrowDelivery(Delivery):
 
 
 class _Piece(NamedTuple):
-    """What is to be one delivery: rows, or a damaged batch."""
+    """The content of one delivery: rows, or a damaged batch."""
 
     first: int
     rows: RecordBatch | None
@@ -133,7 +133,7 @@ def _one_by_one(
     data: memoryview,
     decoding: ArrowDecoding,
 ) -> tuple[list[_Piece], int]:
-    """Something is damaged: each batch by itself."""
+    """Read each batch by itself, because something is damaged."""
     where = TopicPartition(fetched.topic, fetched.partition)
     last_wanted = int(ranges[-1, 1])
 
@@ -155,8 +155,8 @@ def _one_by_one(
 
 
 def _types(ranges: Ints) -> Bytes:
-    """One byte for each offset from the first that was acquired to the last: GAP where it was, SENT
-    where it was not.
+    """One byte for each offset from the first to the last acquired one: GAP if the offset was
+    acquired, else SENT.
     """
     first, last = int(ranges[0, 0]), int(ranges[-1, 1])
     types = np.full(last - first + 1, AckType.GAP, np.uint8)
@@ -178,9 +178,7 @@ def _mark(types: Bytes, first: int, pieces: Sequence[_Piece]) -> None:
 
 
 def _release_missing(types: Bytes, first: int, end: int, fetched: FetchedPartition) -> None:
-    """Acquired, but not sent to us: given back rather than taken for a gap, which would lose
-    them.
-    """
+    """Release offsets that were acquired but not sent to us; as gaps, they would be lost."""
     missing = types[max(end - first, 0) :]
     if len(missing):
         log.warning(
@@ -197,7 +195,7 @@ def _delivery(fetched: FetchedPartition, first: int, types: Bytes, piece: _Piece
         TopicIdPartition(fetched.topic_id, fetched.partition),
         TopicPartition(fetched.topic, fetched.partition),
         OffsetRange(first, first + len(types) - 1),
-        0,  # it stands in the rows
+        0,  # the rows have it
         fetched.lease,
         fetched.lock_deadline,
     )

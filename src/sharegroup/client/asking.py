@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from sharegroup.client.arrow_decode import RecordBatch
 
 _ITERATION_FLUSH_S: Final = 1.0
-"""While an ``async for`` goes slowly through a batch, what it has accepted is sent this often."""
+"""How often, in seconds, accepted records are sent while an ``async for`` goes slowly through a
+batch."""
 _YIELD_S: Final = 0.02
-"""How long an ``async for`` whose body awaits nothing may keep the event loop from its other
-work.
-"""
+"""How long, in seconds, an ``async for`` whose body awaits nothing may block the event loop."""
 GIVE_UP_S: Final = 365 * 86_400
 
 T = TypeVar("T")
 
 
 class Asking(ABC):
-    """See the module. The attributes are made by the consumer."""
+    """See the module. The consumer sets the attributes."""
 
     _closed: bool = False
     _committer: Committer
@@ -106,7 +105,7 @@ class Asking(ABC):
         return await self._poll(wait_s, lambda: form.take(self._holdings, self._now()), asking)
 
     def _give(self, form: str) -> None:
-        """What is fetched ahead is of one form."""
+        """Fix the form of records: a consumer prefetches either records or Arrow batches."""
         self._check_usable()
         if self._form not in (None, form):
             raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
@@ -123,7 +122,7 @@ class Asking(ABC):
         """Whether the loop goes on.
 
         Raises:
-            IllegalState: another loop or a poll has taken its place.
+            IllegalState: another loop or a poll has replaced this one.
         """
         if self._closed or iteration.ended:
             return False
@@ -135,7 +134,7 @@ class Asking(ABC):
         return True
 
     async def _give_way(self) -> None:
-        """A long iteration lets the loop do its other work, and sends what it has accepted."""
+        """In a long iteration, let the event loop run other tasks and send accepted records."""
         await asyncio.sleep(0)
         now = self._now()
         self._yield_at = now + _YIELD_S

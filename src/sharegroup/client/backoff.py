@@ -16,7 +16,7 @@ class Backoff:
     Args:
         first_ms: the first pause.
         max_ms: no pause is longer, jitter apart.
-        jitter: where ±20 % comes from, so that many clients do not come back all at once.
+        jitter: the source of the ±20 %, so that many clients do not retry all at once.
     """
 
     def __init__(self, first_ms: int, max_ms: int, jitter: random.Random) -> None:
@@ -26,11 +26,11 @@ class Backoff:
         self._failures = 0
 
     def next_ms(self) -> int:
-        """Count a failure; the pause before the next attempt, in milliseconds."""
+        """Count a failure. Returns the pause before the next attempt, in milliseconds."""
         pause = min(self._max_ms, self._first_ms * 2 ** min(self._failures, 30))
         self._failures += 1
         return int(pause * self._jitter.uniform(1 - JITTER, 1 + JITTER))
 
     def reset(self) -> None:
-        """It worked: the next failure is the first again."""
+        """Note a success: the next failure is the first one again."""
         self._failures = 0

@@ -1,5 +1,5 @@
-"""The client's only look at the wall clock: a record that is given no timestamp gets the time
-of its sending.
+"""The client's only use of the wall clock: a record without a timestamp gets the time at which it
+is sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a close ends, whoever is cancelled meanwhile."""
+"""Lets a close finish even if its caller is cancelled."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 CANCELLED_CLOSE_S: Final = 2.0
-"""A close that is cancelled goes on for so long; then all is cut."""
+"""How long, in seconds, a cancelled close goes on before it is aborted."""
 
 
 async def finish(closing: asyncio.Task[None]) -> None:
-    """Await a close to its end. Cancelled meanwhile, it has :data:`CANCELLED_CLOSE_S` left, then it
-    is cut; the caller's cancellation goes on afterwards.
+    """Await a close to its end. If the caller is cancelled, the close has
+    :data:`CANCELLED_CLOSE_S` left, then it is aborted; afterwards the cancellation goes on.
     """
     cancelled: asyncio.CancelledError | None = None
     while not closing.done():
@@ -24,13 +24,13 @@ async def finish(closing: asyncio.Task[None]) -> None:
             cancelled = error
     if cancelled is not None:
         if not closing.cancelled():
-            closing.exception()  # seen: the cancellation is what is raised
+            closing.exception()  # mark it as seen: the cancellation is raised instead
         raise cancelled
     closing.result()
 
 
 async def ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel these, and wait until they have ended."""
+    """Cancel these tasks, and wait until they have ended."""
     others = [task for task in tasks if task is not asyncio.current_task()]
     for task in others:
         task.cancel()

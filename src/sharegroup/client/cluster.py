@@ -1,7 +1,7 @@
-"""A cluster as a client sees it: where its brokers are, who leads what, and a way to send to each.
+"""A cluster as a client sees it: its brokers, its leaders, and a way to send to each broker.
 
-Everything above (producer, share member, admin) shares this one class. It sends once and reports;
-who retries, and until when, is decided above, where it is known whether a request may be repeated.
+Producer, share member and admin client all use this class. It sends once and reports the result.
+Its callers decide about retries: they know whether a request may be repeated.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ class Cluster:
         retry_backoff_ms, retry_backoff_max_ms: the first and the longest pause between attempts at
             a request.
         reconnect_backoff_ms, reconnect_backoff_max_ms: the same between attempts to connect.
-        metadata_max_age_ms: topics are asked about again after this time, so that new partitions
-            are seen.
-        allow_auto_create_topics: asking about a topic may create it, where the broker allows that.
+        metadata_max_age_ms: topic metadata is refreshed after this time, to find new partitions.
+        allow_auto_create_topics: asking about a topic may create it, if the broker allows that.
         jitter: the source of all randomness here; a simulator gives a seeded one.
     """
 
@@ -98,7 +97,7 @@ class Cluster:
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = 0.0
         self.features: dict[str, tuple[int, int]] = {}
-        """Supported features of the broker that answered last: name → (lowest, highest level)."""
+        """Supported features of the latest broker to answer: name → (lowest, highest level)."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -115,10 +114,10 @@ class Cluster:
     # --- life -------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Reach any bootstrap server and learn the cluster's nodes. Does nothing when that is done.
+        """Reach any bootstrap server and learn the cluster's nodes. A second call does nothing.
 
         Raises:
-            BootstrapError: none answered within ``bootstrap_timeout_ms``; it names them all.
+            BootstrapError: none answered within ``bootstrap_timeout_ms``; the text names them all.
         """
         if self.metadata.nodes:
             return
@@ -149,7 +148,7 @@ class Cluster:
         await asyncio.sleep(0)  # so that the transports are gone when this returns
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Close all connections, without waiting; the tasks that end now."""
+        """Close all connections without waiting. Returns the tasks that end now."""
         ending: list[asyncio.Task[Any]] = []
         if self._refreshing is not None:
             self._refreshing.cancel()
@@ -160,7 +159,7 @@ class Cluster:
 
     @property
     def connected(self) -> bool:
-        """Some connection is open."""
+        """At least one connection is open."""
         return any(link.connected for link in self._links.values())
 
     # --- sending ----------------------------------------------------------------------------------
@@ -185,20 +184,20 @@ class Cluster:
 
         Raises:
             RetriableError: NetworkException or RequestTimedOut.
-            UnsupportedVersion: the node does not serve this API as we speak it.
+            UnsupportedVersion: the node serves no version of this API that we speak.
         """
         connection = await self.connection(node_id)
         return await connection.send(api, request, timeout_ms=timeout_ms or self.request_timeout_ms)
 
     async def send_to_any(self, api: Api, request: Message) -> Any:
-        """As :meth:`send`, to whichever broker can be reached, connected ones first."""
+        """As :meth:`send`, to any broker that can be reached, connected ones first."""
         return await self._through_any(
             lambda link: self._send_through(link, api, request, self.request_timeout_ms)
         )
 
     async def send_to_coordinator(self, group_id: str, api: Api, request: Message) -> Any:
-        """As :meth:`send`, to the group's coordinator. Call :meth:`forget_coordinator` when it
-        answers that it is not.
+        """As :meth:`send`, to the group's coordinator. Call :meth:`forget_coordinator` if the node
+        answers that it is not the coordinator.
 
         Raises:
             CoordinatorNotAvailable: and the other errors of FindCoordinator.
@@ -211,7 +210,7 @@ class Cluster:
             raise
 
     async def coordinator(self, group_id: str) -> int:
-        """The node that coordinates a group; asked once and remembered."""
+        """The node that coordinates a group; looked up once and cached."""
         known = self._coordinators.get(group_id)
         if known is not None and known in self.metadata.nodes:
             return known
@@ -228,7 +227,7 @@ class Cluster:
         return found.node_id
 
     def forget_coordinator(self, group_id: str) -> None:
-        """Ask again next time."""
+        """Drop the cached coordinator of a group."""
         self._coordinators.pop(group_id, None)
 
     def backoff(self) -> Backoff:
@@ -238,18 +237,18 @@ class Cluster:
     # --- metadata ---------------------------------------------------------------------------------
 
     async def topic(self, name: str) -> TopicInfo:
-        """A topic, from memory when it is there.
+        """A topic, from the cache if possible.
 
         Raises:
-            UnknownTopicOrPartition: there is none.
-            KafkaError: another error of the topic (authorisation, a name that cannot be).
+            UnknownTopicOrPartition: there is no such topic.
+            KafkaError: another error of the topic (authorisation, an invalid name).
         """
         known = self.metadata.topics.get(name)
         if known is not None:
             self.refresh_when_old()
             return known
         self._topics_asked.add(name)
-        if self._refreshing is not None:  # it may not ask for this topic
+        if self._refreshing is not None:  # that request may not include this topic
             await asyncio.wait([self._refreshing])
         await self.refresh()
         known = self.metadata.topics.get(name)
@@ -260,11 +259,11 @@ class Cluster:
         return known
 
     async def check_topics(self, names: Iterable[str]) -> None:
-        """Ask whether these topics could be used, without creating any; that one does not exist yet
-        is no error.
+        """Ask whether these topics are usable, without creating any. A topic that does not exist
+        yet is no error.
 
         Raises:
-            InvalidTopic, TopicAuthorizationFailed: one cannot be.
+            InvalidTopic, TopicAuthorizationFailed: a topic is not usable.
         """
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in names],
@@ -282,13 +281,13 @@ class Cluster:
                 raise error_from_code(topic.error_code, f"the topic {topic.name!r} is refused")
 
     def watch(self, topics: Iterable[str]) -> None:
-        """Include these topics in every :meth:`refresh`, and say when one does not exist."""
+        """Include these topics in every :meth:`refresh`, and warn if one does not exist."""
         watched = set(topics)
         self._topics_asked |= watched
         self._topics_watched |= watched
 
     async def refresh(self) -> None:
-        """Ask about nodes and all topics in use. Calls at the same time share one request.
+        """Refresh the nodes and all topics in use. Concurrent calls share one request.
 
         Raises:
             NetworkException: no broker can be reached.
@@ -369,7 +368,7 @@ class Cluster:
         return await connection.send(api, request, timeout_ms=timeout_ms)
 
     async def _through_any(self, attempt: Any) -> Any:
-        """The first success over all links; connected ones are tried first, bootstrap addresses
+        """The result of the first link that succeeds: connected ones first, bootstrap addresses
         last.
         """
         addresses = [node.address for node in self.metadata.nodes.values()]

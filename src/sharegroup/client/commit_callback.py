@@ -1,6 +1,4 @@
-"""Outcomes of acknowledgements: collected when they are known, told when the application is in a
-call.
-"""
+"""Collects outcomes of acknowledgements, and reports them when the application makes a call."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ AckCallback = Callable[[Mapping[TopicPartition, Sequence[OffsetRange]], KafkaErr
 
 
 class CommitCallback:
-    """Kafka class AcknowledgementCommitCallbackHandler: the callback runs on the application's own
-    task (or thread), inside ``poll``, ``commit`` and ``close``; it may not use the consumer; what
-    it raises is logged, and stops nobody.
+    """Kafka class AcknowledgementCommitCallbackHandler. The callback runs on the application's task
+    or thread, inside ``poll``, ``commit`` and ``close``. It must not use the consumer. Its
+    exceptions are only logged.
 
     Args:
-        name_of: partition names.
+        name_of: gives a partition its topic's name.
     """
 
     def __init__(
@@ -37,34 +35,34 @@ class CommitCallback:
         self._outcomes: deque[Acknowledged] = deque()
         self._entered = False
         self.elsewhere = False
-        """Another front tells the outcomes, on its own thread."""
+        """The callback runs elsewhere: in the blocking consumer, on its own thread."""
         self.watcher: Callable[[Acknowledged], None] | None = None
-        """Is told of each outcome at once, wherever that is."""
+        """Called with each outcome as soon as it is known."""
 
     def replace(self, callback: AckCallback | None) -> None:
-        """Set or take away the callback; outcomes that nobody waited for are forgotten."""
+        """Set or remove the callback. Outcomes collected without a callback are dropped."""
         self._callback = callback
         if callback is None:
             self._outcomes.clear()
 
     def note(self, outcome: Acknowledged) -> None:
-        """Acknowledgements are through, or have failed."""
+        """Collect the outcome of acknowledgements."""
         if self.watcher is not None:
             self.watcher(outcome)
         if self._callback is not None:
             self._outcomes.append(outcome)
 
     def check_outside(self) -> None:
-        """Refuse what the callback may not do.
+        """Refuse calls from inside the callback.
 
         Raises:
-            IllegalState: this is a call from inside the callback.
+            IllegalState: this is one.
         """
         if self._entered:
             raise IllegalState("the acknowledgement callback may not use the consumer")
 
     def run(self, *, elsewhere: bool = False) -> None:
-        """Tell all outcomes, when this is the place to.
+        """Report all outcomes, if this is the right thread for it.
 
         Raises:
             IllegalState: as :meth:`check_outside`.

@@ -1,4 +1,4 @@
-"""The way from what the application has said of its records to what the brokers have answered."""
+"""Carries the application's acknowledgements to the brokers, and the outcomes back."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ log = logging.getLogger("sharegroup.client")
 T = TypeVar("T")
 
 _LINGER_S: Final = 0.05
-"""An application that takes what is buffered quickly fetches again within this time, and the
-acknowledgements ride on that.
+"""How long, in seconds, acknowledgements wait for a fetch to ride on. A quick application fetches
+again within this time.
 """
 
 
 class Committer:
-    """Takes decisions out of the holdings, has the member send them, and tells the callback.
+    """Takes decided acknowledgements from the holdings, sends them through the member, and tells
+    the callback.
 
-    What has been taken is sent to the end in tasks of its own, whoever is cancelled meanwhile.
+    Sending runs in tasks of its own, so that it completes even if the caller is cancelled.
     """
 
     def __init__(self, holdings: Holdings, member: ShareMember, callback: CommitCallback) -> None:
@@ -41,8 +42,8 @@ class Committer:
         self._linger: asyncio.TimerHandle | None = None
 
     def queue(self, decided: list[Decided]) -> AckOutcomes:
-        """Hand these to the member, for its next request. Those whose locks are gone are not sent:
-        they are what is returned.
+        """Hand these to the member, for its next request. Returns the outcomes of those that are
+        not sent because their locks are gone.
         """
         outcomes: AckOutcomes = {}
         for one in decided:
@@ -54,16 +55,16 @@ class Committer:
         return outcomes
 
     def queue_decided(self, *, in_work: bool = True) -> AckOutcomes:
-        """Queue all that can be sent; in implicit mode that is all that the application was given,
-        with or without what a loop has ``in_work``.
+        """Queue everything that can be sent. In implicit mode, these are all records given to the
+        application; ``in_work`` includes the one that a loop is working on.
         """
         if self._holdings.implicit:
             self._holdings.accept_given(in_work=in_work)
         return self.queue(self._holdings.take_decided())
 
     async def commit(self, wait_s: float | None, *, in_work: bool) -> AckOutcomes:
-        """Send all that can be sent, as :meth:`queue_decided` says; None is success. What takes
-        longer than ``wait_s`` is RequestTimedOut, and goes on.
+        """Send everything that :meth:`queue_decided` queues. Returns the outcomes: None is success,
+        RequestTimedOut is a request that takes longer than ``wait_s`` and goes on.
         """
         outcomes = self.queue_decided(in_work=in_work)
         renewing = self.begin_renewals()
@@ -81,8 +82,8 @@ class Committer:
         return outcomes
 
     def flush(self, *, soon: bool = False) -> None:
-        """Send what is queued, in the background; with ``soon`` a little later, when it has not
-        gone with a fetch until then.
+        """Send the queue in the background. With ``soon``, wait a little first: a fetch may carry
+        it.
         """
         if not self._member.has_pending_acknowledgements:
             return
@@ -99,13 +100,13 @@ class Committer:
         self.flush()
 
     async def finish(self) -> None:
-        """Wait for all that is under way."""
+        """Wait for all tasks under way."""
         self._stop_lingering()
         if self._background:
             await asyncio.wait(self._background)
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """End at once what is under way; the tasks that end now."""
+        """Cancel all tasks under way. Returns the tasks that end now."""
         self._stop_lingering()
         ending = list(self._background)
         for task in ending:
@@ -120,16 +121,14 @@ class Committer:
     # --- renewals ---------------------------------------------------------------------------------
 
     def begin_renewals(self) -> asyncio.Task[AckOutcomes] | None:
-        """Send what is to be renewed, behind what is under way; the task that does, if there is
-        one.
-        """
+        """Send pending renewals, after the requests under way. Returns the sending task, if any."""
         renewals = self._holdings.take_renewals()
         if renewals:
             self._renewing = self.later(self._renew(renewals, self._renewing))
         return self._renewing
 
     async def renewed(self, wait_s: float) -> bool:
-        """Wait until no renewal is under way; whether that is so."""
+        """Wait until no renewal is under way. Returns False if ``wait_s`` was too short."""
         if self._renewing is not None:
             await asyncio.wait([self._renewing], timeout=wait_s)
             if not self._renewing.done():
@@ -157,7 +156,7 @@ class Committer:
         return outcomes
 
     async def keep_locks(self) -> None:
-        """Renew all that is held, at a third of the lock's time, for ever."""
+        """Renew all held locks whenever a third of the lock duration is over, for ever."""
         now = asyncio.get_running_loop().time
         while True:
             timeout_ms = self._member.lock_timeout_ms or 3_000
@@ -174,7 +173,7 @@ class Committer:
             self._holdings.locked_until(began + timeout_ms / 1000)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Do this in the background; :meth:`finish` waits for it."""
+        """Run this in the background; :meth:`finish` waits for it."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._done)

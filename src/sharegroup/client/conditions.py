@@ -1,4 +1,4 @@
-"""What somebody must look after: said once when it begins, and once when it is over."""
+"""Conditions that need attention: logged once when they begin, and once when they end."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ log = logging.getLogger("sharegroup.client")
 
 
 class Conditions:
-    """The conditions that hold now, each under a key of its own. All lines are WARNINGs, which a
-    program shows on stderr when it has set up no logging.
+    """The conditions that hold now, each under its own key. All lines are WARNINGs: Python prints
+    these to stderr if the program has not set up logging.
     """
 
     def __init__(self) -> None:
         self._hold: set[Hashable] = set()
 
     def begins(self, key: Hashable, text: str, *arguments: object) -> None:
-        """Say so, unless it holds already."""
+        """Log that the condition begins, unless it holds already."""
         if key not in self._hold:
             self._hold.add(key)
             log.warning(text, *arguments)
 
     def ends(self, key: Hashable, text: str, *arguments: object) -> None:
-        """Say so, if it held."""
+        """Log that the condition ends, if it held."""
         if key in self._hold:
             self._hold.discard(key)
             log.warning(text, *arguments)

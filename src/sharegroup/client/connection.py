@@ -1,7 +1,7 @@
 """One TCP connection to one broker, on asyncio: many requests in flight, answered in order.
 
-``client.core.protocol`` decides what the bytes mean; this moves them, and turns every way in which
-a connection can end into one error for every waiting request.
+``client.core.protocol`` decides what the bytes mean; this class moves them. However a connection
+ends, every waiting request fails with the same error.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Connection(asyncio.Protocol):
         """Connect, and go through the handshake.
 
         Raises:
-            NetworkException: nobody listens there, or not a Kafka broker, or not within
-                ``timeout_ms``.
-            KafkaError: the broker refuses.
+            NetworkException: the address cannot be reached, is not a Kafka broker, or does not
+                answer within ``timeout_ms``.
+            KafkaError: the broker refuses the handshake.
         """
         address = f"{host}:{port}"
         connection = cls(address, client_id, versions)
@@ -86,10 +86,10 @@ class Connection(asyncio.Protocol):
         return self._protocol.version_of(api)
 
     def post(self, api: Api, request: Message) -> asyncio.Future[Any]:
-        """Send now; the future is the response message, or NetworkException.
+        """Send now. The future's result is the response message, or NetworkException.
 
         Raises:
-            NetworkException: the connection has gone.
+            NetworkException: the connection has ended.
             UnsupportedVersion: see :meth:`version_of`.
         """
         answer = self._loop.create_future()
@@ -97,8 +97,8 @@ class Connection(asyncio.Protocol):
         return answer
 
     async def send(self, api: Api, request: Message, *, timeout_ms: int) -> Any:
-        """Send and await the response. A request that times out closes the connection: answers come
-        in order, so nothing behind it could be answered either.
+        """Send and await the response. A time-out closes the connection: responses come in order,
+        so no later request could be answered either.
 
         Raises:
             NetworkException, UnsupportedVersion: as :meth:`post`.
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
             raise RequestTimedOut(text) from None
 
     def close(self) -> None:
-        """Close at once; requests that wait fail with NetworkException."""
+        """Close at once; waiting requests fail with NetworkException."""
         self._lose(NetworkException(f"the connection to {self.address} was closed"))
 
     # --- asyncio.Protocol -------------------------------------------------------------------------
@@ -125,18 +125,18 @@ class Connection(asyncio.Protocol):
         self._write(self._protocol.start())
 
     def data_received(self, data: bytes) -> None:
-        """Hand each answer to whoever waits for it."""
+        """Hand each response to its caller."""
         try:
             for event in self._protocol.receive(data):
                 if isinstance(event, Answer):
-                    if not event.caller.done():  # otherwise its caller has gone
+                    if not event.caller.done():  # otherwise its caller was cancelled
                         event.caller.set_result(event.response)
                 elif isinstance(event, Send):
                     self._write(event.chunks)
                 elif not self._ready.done():
                     self._ready.set_result(None)
         except KafkaError as error:
-            if self._ready.done():  # before that, open() says it
+            if self._ready.done():  # before that, open() raises it
                 log.error("%s", error)
             self._lose(error)
 
@@ -162,4 +162,4 @@ class Connection(asyncio.Protocol):
 def _fail(answer: asyncio.Future[Any], error: KafkaError) -> None:
     if not answer.done():
         answer.set_exception(error)
-        answer.exception()  # seen: a caller that has gone leaves no warning behind
+        answer.exception()  # mark it as seen: a cancelled caller must not cause a warning

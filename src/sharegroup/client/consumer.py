@@ -1,4 +1,5 @@
-"""The share consumer: records of a share group, one by one or in batches, and what became of them.
+"""The share consumer: takes records of a share group, one by one or in batches, and acknowledges
+them.
 
 ::
 
@@ -6,8 +7,8 @@
         async for record in consumer:
             print(record.value, record.delivery_count)
 
-A record is accepted when the loop asks for the next one. Leave the loop in any other way, and the
-record in work is released and delivered again, to whomever (:mod:`sharegroup.client.loops`).
+A record is accepted when the loop asks for the next one. If the loop ends in any other way, the
+record in work is released and delivered again, to any member (:mod:`sharegroup.client.loops`).
 """
 
 from __future__ import annotations
@@ -47,34 +48,37 @@ from sharegroup.model.ids import TopicPartition
 
 
 class ShareConsumer(Answering, Asking, Running[K, V]):
-    """A member of a share group (KIP-932); ``ShareConsumer[K, V]`` by its deserializers.
+    """A member of a share group (KIP-932). In ``ShareConsumer[K, V]``, K and V are the types that
+    the deserializers return.
 
     Args:
-        topics: what to subscribe to; :meth:`subscribe` may change it.
+        topics: the subscription; :meth:`subscribe` changes it.
         group_id: the share group.
         auto_offset_reset: where a group that does not exist yet begins: ``earliest``, ``latest`` or
-            ``by_duration:PT1H``. It becomes the group's config ``share.auto.offset.reset`` (which
-            is ``latest`` when nobody sets it); a group that exists goes on where it is.
+            ``by_duration:PT1H``. Sets the group's config ``share.auto.offset.reset`` (default:
+            ``latest``). A group that exists continues where it is.
         bootstrap_servers: ``host:port,…`` or a list.
-        key_deserializer, value_deserializer: made of bytes whatever the application wants; null
-            stays None. Where one raises, the poll does (:class:`RecordDeserializationError`).
-        acknowledgement_mode: ``implicit``: the next :meth:`poll`, or going round an ``async for``,
-            accepts the records before; ``explicit``: the application calls :meth:`accept`,
-            :meth:`release`, :meth:`reject` or :meth:`renew` for every record.
-        acquire_mode: ``batch_optimized``: whole record batches, so that a poll may return more than
-            ``max_poll_records``, and the next ones are fetched while the application works;
-            ``record_limit``: never more, no prefetch, and one broker at a time.
-        renew_locks: renew the locks of all records held, in the background, for as long as
-            ``max_poll_interval_ms`` allows; needs Apache Kafka 4.2 or ours.
-        max_poll_interval_ms: the member leaves the group when the application does not poll for so
-            long, and joins again with the next poll.
+        key_deserializer, value_deserializer: turn bytes into the application's objects; null stays
+            None. If one raises, the poll raises :class:`RecordDeserializationError`.
+        acknowledgement_mode: ``implicit``: the next :meth:`poll`, or the next step of an
+            ``async for``, accepts the previous records; ``explicit``: the application calls
+            :meth:`accept`, :meth:`release`, :meth:`reject` or :meth:`renew` for every record.
+        acquire_mode: ``batch_optimized``: acquire whole record batches, so a poll may return more
+            than ``max_poll_records``; the next ones are fetched while the application works.
+            ``record_limit``: never more than ``max_poll_records``, no prefetch, one broker at a
+            time.
+        renew_locks: renew the acquisition locks of all held records in the background, for at most
+            ``max_poll_interval_ms`` after a poll; needs Apache Kafka 4.2 or our broker.
+        max_poll_interval_ms: the member leaves the group when the application does not poll for
+            this long, and joins again with the next poll.
         fetch_max_wait_ms: how long a broker may wait for ``fetch_min_bytes``. A :meth:`commit`
-            waits behind a fetch.
+            waits for the fetch before it on the same connection.
         check_crcs: check the checksum of each batch.
         acknowledgement_commit_callback: called in :meth:`poll`, :meth:`commit` and :meth:`close`
-            with ({partition: offset ranges}, error or None) for acknowledgements that are through.
-        cluster: connections to share with others; it is not closed then. A connection answers in
-            order: fetches of several consumers that wait on one of them wait for each other.
+            with ({partition: offset ranges}, error or None) for completed acknowledgements.
+        cluster: connections to share with other clients; :meth:`close` does not close them. A
+            connection answers in order, so waiting fetches of several consumers on one connection
+            delay each other.
     """
 
     def __init__(
@@ -143,7 +147,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         self._renew_locks = renew_locks
         self._lock_keeper: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._clock: Callable[[], float] = float  # the loop's, from start() on
+        self._clock: Callable[[], float] = float  # the event loop's, from start() on
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -153,7 +157,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
 
         Raises:
             BootstrapError: no broker could be reached.
-            KafkaError: the group refused.
+            KafkaError: the group refused this member.
         """
         self._check_usable()
         if self._started:
@@ -185,11 +189,11 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         conditions.ends(("auto_offset_reset", group), "the group %r begins at %r", group, reset)
 
     async def close(self, *, timeout_ms: int = 30_000) -> None:
-        """Send what is acknowledged, release the rest, leave the group. Nothing happens the
-        second time. It takes at most ``timeout_ms``, and at most ``request_timeout_ms``; what is
-        not through by then is cut: no task and no connection is left behind.
+        """Send pending acknowledgements, release all other records, leave the group. A second call
+        does nothing. The close takes at most ``timeout_ms`` and at most ``request_timeout_ms``;
+        then it is aborted. No task and no connection is left behind.
 
-        Whoever is cancelled in here waits for that, for two seconds at most, and is cancelled then.
+        If the caller is cancelled, the close has two more seconds; then the cancellation goes on.
         """
         self._callback.check_outside()
         if self._closing is None:
@@ -213,7 +217,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
             await ended(self._cut())
 
     def _cut(self) -> list[asyncio.Task[Any]]:
-        """End all that is ours, without a word to the group; the tasks that end now."""
+        """Abort everything without telling the group. Returns the tasks that end now."""
         self._closed = True
         self._leaving.stop()
         ending = [*self._committer.cut(), *self._fetcher.cut(), *self._member.cut()]
@@ -239,7 +243,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         self._forsake()
 
     def _forsake(self) -> None:
-        """End without a word to the group, from any thread: nobody has closed this."""
+        """Abort without telling the group, from any thread, because nobody closed this consumer."""
         self._closed = True
         loop = self._leaving.loop
         if loop is not None and not loop.is_closed():
@@ -281,24 +285,24 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long a lock lasts, for whoever schedules renewals; None before the first fetch."""
+        """How long an acquisition lock lasts, to plan renewals; None before the first fetch."""
         return self._member.lock_timeout_ms
 
     def metrics(self) -> Metrics:
-        """Kafka's share consumer metrics, and those of :meth:`run`: (group, name) → value. An
-        average of nothing is NaN.
+        """Kafka's share consumer metrics and those of :meth:`run`: (group, name) → value. An
+        average without samples is NaN.
         """
         worker = {} if self._worker is None else self._worker.read_metrics()
         return self._member.metrics.read() | worker
 
     def subscribe(self, *topics: str) -> None:
-        """Replace the subscription. Records that are held stay held, and may be acknowledged."""
+        """Replace the subscription. Held records keep their locks and can be acknowledged."""
         self._check_usable()
         self._member.subscribe(topics)
 
     async def unsubscribe(self) -> None:
-        """Send what is acknowledged, release the rest, leave the group; :meth:`subscribe` comes
-        back.
+        """Send pending acknowledgements, release all other records, leave the group.
+        :meth:`subscribe` joins again.
         """
         self._check_usable()
         left_ms = await self._release_all(self._cluster.request_timeout_ms)
@@ -306,7 +310,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         self._callback.run()
 
     async def _release_all(self, timeout_ms: int) -> int:
-        """Queue a last word on all that is held; how much of the time is left."""
+        """Queue a final acknowledgement for every held record. Returns the time left, in ms."""
         deadline = self._now() + timeout_ms / 1000
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
@@ -320,30 +324,31 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
     async def poll(self, timeout_ms: int = 1_000) -> Records[K, V]:
         """The next records; empty when there were none within ``timeout_ms``.
 
-        Records of one partition ascend in offset. In implicit mode the records of the poll before
-        are accepted; in explicit mode each of them must have been acknowledged. While records are
-        renewed, a poll returns these and no others. Whoever cancels a poll loses nothing.
+        Records of one partition ascend in offset. In implicit mode a poll accepts the records of
+        the previous poll; in explicit mode each of them must have been acknowledged. While locks
+        are being renewed, a poll returns only renewed records. Cancelling a poll loses nothing.
 
         Raises:
-            IllegalState: nothing is subscribed; or unacknowledged records in explicit mode, which
-                stay acknowledgeable.
-            CorruptRecordBatch: a damaged batch is rejected with the next poll; what came before it
-                was returned before.
-            RecordDeserializationError: a record is released with the next poll; as above.
+            IllegalState: nothing is subscribed; or, in explicit mode, some records are not
+                acknowledged (they still can be).
+            CorruptRecordBatch: a batch is damaged; the next poll rejects it. Earlier polls have
+                returned the records before it.
+            RecordDeserializationError: a deserializer failed; the next poll releases the record.
+                Earlier polls have returned the records before it.
             Wakeup: :meth:`wakeup` was called.
             KafkaError: the group or the broker refuses for good.
         """
         return await self._poll_records(timeout_ms / 1000)
 
     def __aiter__(self) -> RecordLoop[K, V]:
-        """Records without end, one by one. In implicit mode a record is accepted when the loop asks
-        for the next one, and released when the loop ends before. Ends when the consumer is closed.
+        """An endless loop over records. In implicit mode a record is accepted when the loop asks
+        for the next one, and released if the loop ends before. Ends when the consumer is closed.
         """
         return RecordLoop(self)
 
     def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
-        """What :meth:`poll` returns, without end, and without the empty ones. In implicit mode
-        a batch is accepted when the loop asks for the next one, and released when the loop ends
+        """An endless loop over the results of :meth:`poll`, without the empty ones. In implicit
+        mode a batch is accepted when the loop asks for the next one, and released if the loop ends
         before. Ends when the consumer is closed.
         """
         return BatchLoop(self, timeout_ms / 1000)
@@ -355,30 +360,30 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         include_headers: bool = False,
         idle_timeout_ms: int | None = None,
     ) -> ArrowLoop:
-        """Arrow record batches without end, with the columns of the Spark source: key, value,
-        topic, partition, offset, timestamp, [headers,] delivery_count. Acknowledged as those of
-        :meth:`batches` are.
+        """An endless loop over Arrow record batches, with the columns of the Spark source: key,
+        value, topic, partition, offset, timestamp, [headers,] delivery_count. They are acknowledged
+        like those of :meth:`batches`.
 
         Args:
-            max_records: how many records a fetch asks for. It brings whole batches of the log, so
-                that there may be up to a quarter more rows.
-            include_headers: with the column headers.
-            idle_timeout_ms: end when nothing has come for so long, counted from when the group has
-                given partitions to this consumer; None: go on.
+            max_records: how many records a fetch asks for. A fetch returns whole batches of the
+                log, so there may be up to a quarter more rows.
+            include_headers: add the column headers.
+            idle_timeout_ms: end after this long without records, counted from the first assignment
+                of partitions; None: never.
 
         Raises:
             ConfigError: NumPy or PyArrow is missing, or deserializers are set.
-            IllegalState, CorruptRecordBatch, Wakeup, KafkaError: as :meth:`poll`. A consumer gives
-                either records or Arrow batches.
+            IllegalState, CorruptRecordBatch, Wakeup, KafkaError: as :meth:`poll`. One consumer
+                returns either records or Arrow batches, not both.
         """
         wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
         return ArrowLoop(self, max_records, include_headers, wait_s)
 
     def wakeup(self) -> None:
-        """End the :meth:`poll` or :meth:`commit` that waits, or else the next one, with
-        :class:`Wakeup`. Nothing is lost by it. From another thread, use
-        ``loop.call_soon_threadsafe``, or the synchronous consumer, whose ``wakeup`` may be called
-        from anywhere. While :meth:`run` is under way it is :meth:`stop`.
+        """End the waiting :meth:`poll` or :meth:`commit`, or else the next one, with
+        :class:`Wakeup`. Nothing is lost. From another thread, use ``loop.call_soon_threadsafe``, or
+        the synchronous consumer, whose ``wakeup`` may be called from any thread. During
+        :meth:`run`, this is :meth:`stop`.
         """
         if self._worker is not None:
             self._worker.stop()
@@ -390,17 +395,18 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
     def commit(
         self, *, timeout_ms: int | None = None
     ) -> Coroutine[Any, Any, dict[TopicPartition, KafkaError | None]]:
-        """Send what is acknowledged and await the outcome: per partition None, or why all of its
-        failed. A failure is not raised: the records concerned come again.
+        """Send pending acknowledgements and await the outcome of each partition: None is success,
+        an error means that all its acknowledgements failed. Failures are not raised: those records
+        are delivered again.
 
-        In implicit mode every record that was given is accepted first. Called in a loop's body that
-        includes the record in work: call it when the work is done. Called by another task than the
-        loop's, it leaves the record in work out. After the loop has ended there is none: it was
-        released. Whoever cancels a commit loses the outcome, not the acknowledgements.
+        In implicit mode, all records returned so far are accepted first. In a loop's body, that
+        includes the record in work: call it when the work is done. A commit by another task leaves
+        out the record in work. After the loop there is none: it was released. Cancelling a commit
+        loses the outcome, not the acknowledgements.
 
         Args:
-            timeout_ms: an outcome that takes longer is RequestTimedOut; None: no limit but that of
-                the requests themselves.
+            timeout_ms: an outcome that takes longer is RequestTimedOut; None: only the requests'
+                own time-out applies.
 
         Raises:
             Wakeup: :meth:`wakeup` was called.
@@ -421,7 +427,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         return {self._names.of(partition): error for partition, error in outcomes.items()}
 
     def commit_async(self) -> None:
-        """As :meth:`commit` without waiting; the outcome goes to the callback."""
+        """As :meth:`commit`, without waiting. The callback gets the outcome."""
         self._commit_async(asking_task())
 
     def _commit_async(self, asker: object) -> None:
@@ -432,7 +438,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         self._committer.flush()
 
     def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
-        """Replace the callback; None: there is none."""
+        """Replace the callback; None removes it."""
         self._check_usable()
         self._callback.replace(callback)
 

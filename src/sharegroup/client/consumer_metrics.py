@@ -1,6 +1,6 @@
-"""What a share consumer counts, under the names that Kafka's has.
+"""A share consumer's metrics, with the names of Kafka's share consumer.
 
-One call per request, poll or heartbeat: nothing here costs anything per record.
+One call per request, poll or heartbeat; no cost per record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Metrics = dict[tuple[str, str], float]
 
 
 class ConsumerMetrics:
-    """See the module. Times are the loop's, in seconds; latencies and pauses are in milliseconds.
+    """See the module. Times are the event loop's, in seconds; latencies and pauses are reported in
+    milliseconds.
 
     Args:
         now: the time.
@@ -30,7 +31,7 @@ class ConsumerMetrics:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self.answered_at: float | None = None
-        """When a broker answered last, to whatever; None: never."""
+        """When any broker last answered any request; None: never."""
         self._between_polls = Sensor()
         self._poll_idle = Sensor()
         self._poll_began: float | None = None
@@ -73,7 +74,7 @@ class ConsumerMetrics:
         self._heartbeats.record((now - (self._heartbeat_sent or now)) * 1000, now)
 
     def rebalanced(self) -> None:
-        """The assignment is another one."""
+        """The assignment has changed."""
         self._rebalances.record(1, self._now())
 
     def request_answered(self, latency_s: float, throttle_ms: int) -> None:
@@ -83,27 +84,27 @@ class ConsumerMetrics:
         self._throttle.record(throttle_ms, now)
 
     def fetched(self, size: int, records: int) -> None:
-        """A fetch brought so many bytes, with so many records of ours."""
+        """A fetch returned ``size`` bytes, with this many records acquired by us."""
         now = self._now()
         self._sizes.record(size, now)
         self._records.record(records, now)
 
     def damaged(self, batches: int) -> None:
-        """So many record batches could not be read, and were rejected."""
+        """This many record batches could not be read, and were rejected."""
         self._damaged.record(batches, self._now())
 
     def acknowledgements_sent(self, ranges: Sequence[AcknowledgedRange]) -> None:
-        """These are on their way."""
+        """These acknowledgements were sent."""
         self._sent.record(_offsets(ranges), self._now())
 
     def acknowledgements_failed(self, ranges: Sequence[AcknowledgedRange]) -> None:
-        """These were refused, or could not be sent."""
+        """These acknowledgements were refused, or could not be sent."""
         self._failed.record(_offsets(ranges), self._now())
 
     # --- what is told -----------------------------------------------------------------------------
 
     def read(self) -> Metrics:
-        """All values by (group, name); an average of nothing is NaN."""
+        """All values by (group, name); an average without samples is NaN."""
         now = self._now()
         values: Metrics = {}
         for group, found in (

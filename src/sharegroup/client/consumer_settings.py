@@ -1,4 +1,4 @@
-"""The settings of a share consumer that can be wrong, checked before anything is connected."""
+"""Checks the settings of a share consumer before it connects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ACQUIRE_MODES = ("batch_optimized", "record_limit")
 
 
 def check_group(group_id: str) -> None:
-    """Raises ConfigError: it has no name."""
+    """Raises ConfigError: the group id is empty."""
     if not group_id:
         raise ConfigError("group_id is empty: name the share group")
 

@@ -1,4 +1,4 @@
-"""What is said, once for each batch, of fetched bytes that cannot be read."""
+"""Logs fetched bytes that cannot be read, once for each batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("sharegroup.client")
 def note_damage(
     where: TopicPartition, offsets: OffsetRange, reason: Exception
 ) -> CorruptRecordBatch:
-    """The error for a batch whose offsets are rejected, which the log has then as well."""
+    """Log a damaged batch whose offsets are rejected. Returns the error for it."""
     text = str(reason) or repr(reason)
     log.warning("damaged, and rejected: %d-%d of %s: %s", offsets.first, offsets.last, where, text)
     return CorruptRecordBatch(where, offsets.first, text)
@@ -26,7 +26,7 @@ def note_damage(
 def note_astray(
     where: TopicPartition, astray: Sequence[Bounds], cut: CorruptMessage | None
 ) -> None:
-    """Batches that are not where their offsets say, and what follows a length that cannot be."""
+    """Log batches outside the expected offsets, and bytes after an invalid batch length."""
     for one in astray:
         log.warning(
             "left out: a batch that says it is %d-%d of %s, out of its order",

@@ -1,7 +1,7 @@
-"""Records that a worker has given up, on their way to another topic.
+"""Produces dead letters: records that a worker has given up on go to another topic.
 
-The headers have the names that Apache Kafka's own dead-letter queues use (KIP-1191), so that one
-tool reads both; the time stamp and the exception's type are additions.
+The headers have the names of Apache Kafka's own dead-letter queues (KIP-1191), so that one tool
+reads both. The timestamp and the exception's type are our additions.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ log = logging.getLogger("sharegroup.worker")
 
 HEADER_PREFIX: Final = "__dlq.errors."
 MESSAGE_BYTES_MAX: Final = 1_000
-"""Of an exception's text."""
+"""The most bytes that are kept of an exception's text."""
 _PATIENCE_MS: Final = 10_000
-"""How long one dead letter may take; then its record is released and comes again."""
+"""How long one dead letter may take. After that, its record is released and delivered again."""
 _CLOSE_S: Final = 2.0
 
 
 class DeadLetters:
-    """Produces to one topic, which must exist, over connections of its own: those of the consumer
-    answer in order, and a fetch may wait on them.
+    """Produces to one topic, which must exist. It uses connections of its own: the consumer's
+    connections answer in order, so a produce request would wait behind a fetch.
 
     Args:
-        cluster: the consumer's; the brokers and the client's name are taken from it.
-        topic: where to.
-        group_id: who gives the records up.
+        cluster: the consumer's; it gives the brokers' addresses and the client id.
+        topic: the dead-letter topic.
+        group_id: the share group that the records come from.
     """
 
     def __init__(self, cluster: Cluster, topic: str, group_id: str) -> None:
@@ -59,11 +59,11 @@ class DeadLetters:
         """Connect and look for the topic.
 
         Args:
-            create: make the topic when it is missing, with the broker's defaults.
+            create: create the topic if it is missing, with the broker's defaults.
 
         Raises:
-            ConfigError: it is missing.
-            KafkaError: it cannot be asked for or made.
+            ConfigError: the topic is missing.
+            KafkaError: the topic cannot be looked up or created.
         """
         await self._producer.start()
         admin = Admin(cluster=self._cluster)
@@ -81,7 +81,7 @@ class DeadLetters:
         try:
             await admin.create_topics(self.topic)
         except TopicAlreadyExists:
-            return  # another worker has just made it
+            return  # another worker has just created it
 
     async def send(self, record: Record, error: BaseException) -> None:
         """Produce a dead letter; it is durable when this returns.
@@ -97,7 +97,7 @@ class DeadLetters:
         )
 
     async def close(self) -> None:
-        """Disconnect, soon: what was sent and not awaited is given up."""
+        """Disconnect within ``_CLOSE_S`` seconds; dead letters still pending are dropped."""
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await self._producer.close()
@@ -108,7 +108,7 @@ class DeadLetters:
 
 
 def headers_of(record: Record, group_id: str, error: BaseException) -> Headers:
-    """The record's own headers, and where it comes from and why."""
+    """The record's own headers, its origin, and the reason."""
     message = str(error).encode(errors="replace")[:MESSAGE_BYTES_MAX]
     reasons = {
         "topic": record.topic,

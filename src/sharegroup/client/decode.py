@@ -1,10 +1,10 @@
-"""From fetched bytes to records, for the offsets that were acquired and no others.
+"""Decodes fetched bytes into records, for acquired offsets only.
 
-A batch may hold offsets that are not ours; a range may hold offsets that no batch has (compacted
-away, control records): these are acknowledged as gaps. What cannot be read becomes a delivery of
-its own, with an error and a word on it that is decided: REJECT for a damaged batch, RELEASE for a
-record that a deserializer refused. The work per record is done by compiled code; all else is per
-batch.
+A batch may hold offsets that we have not acquired. An acquired range may hold offsets without a
+record (compacted away, control records): these are acknowledged as gaps. Unreadable data becomes a
+delivery of its own, with an error and a decided acknowledgement: REJECT for a damaged batch,
+RELEASE for a record whose deserializer raised. Compiled code does the work per record; all other
+work is per batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sharegroup.records.batches import Bounds, Placed, place
 log = logging.getLogger("sharegroup.client")
 
 Deserializer = Callable[[bytes], Any]
-"""Not called for null, which stays None."""
+"""Not called for null: null stays None."""
 
 
 class Decoding(NamedTuple):
@@ -43,7 +43,7 @@ class Decoding(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Keys and values are left as bytes."""
+        """Keys and values stay bytes."""
         return self.key_deserializer is None and self.value_deserializer is None
 
 
@@ -60,9 +60,8 @@ AS_BYTES: Final = Decoding()
 def decode_all(
     fetched: Sequence[FetchedPartition], decoding: Decoding = AS_BYTES
 ) -> list[Delivery]:
-    """As :func:`decode_fetched`, of all these, without letting the collector of reference cycles
-    look, again and again, at thousands of new objects that are all in use: it took half of the
-    time.
+    """As :func:`decode_fetched`, for several partitions. The garbage collector is off meanwhile: it
+    took half of the time, scanning thousands of new objects that are all in use.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -82,7 +81,7 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
     last_wanted = deliveries[-1].last
     placed = _read(fetched.records, deliveries, decoding)
     unreadable: list[_Unreadable] = []
-    at = 0  # deliveries and batches ascend: what ends before this batch needs no second look
+    at = 0  # both ascend: skip deliveries that end before this batch
     for piece in placed.pieces:
         first, last, raw = piece.first, piece.last, piece.value
         if piece.damage is not None:
@@ -107,7 +106,7 @@ def decode_fetched(fetched: FetchedPartition, decoding: Decoding = AS_BYTES) -> 
 def _read(
     records: bytes, deliveries: Sequence[Delivery], decoding: Decoding
 ) -> Placed[list[Any] | None]:
-    """The batches; only those are read that hold something of ``deliveries``."""
+    """Read the batches that overlap ``deliveries``; skip the others."""
     lasts = [delivery.last for delivery in deliveries]
 
     def wanted(first: int, last: int) -> bool:
@@ -172,7 +171,7 @@ def _deserialized(
 
 
 def deserialized(record: Record, decoding: Decoding) -> Record:
-    """The record, of bytes, as the application wants it.
+    """A record of bytes, with its key and value deserialized.
 
     Raises:
         RecordDeserializationError: a deserializer raised.
@@ -196,7 +195,7 @@ def _fill(delivery: Delivery, raw: Sequence[Fields], first: int, last: int) -> N
 
 
 def _parts(delivery: Delivery, unreadable: list[_Unreadable]) -> list[Delivery]:
-    """The delivery cut up, so that what cannot be read stands alone."""
+    """The delivery, cut so that each unreadable part is a delivery of its own."""
     parts: list[Delivery] = []
     first = delivery.first
     for one in unreadable:
@@ -227,9 +226,7 @@ def _part_of(delivery: Delivery, first: int, last: int) -> Delivery:
 
 
 def _release_missing(deliveries: list[Delivery], end: int) -> None:
-    """Acquired, but not sent to us: given back rather than taken for a gap, which would lose
-    them.
-    """
+    """Release offsets that were acquired but not sent to us; as gaps, they would be lost."""
     missing = [one for one in deliveries if one.last >= end]
     if missing:
         where = ", ".join(f"{one.first}-{one.last} of {one.partition}" for one in missing)

@@ -1,4 +1,4 @@
-"""What the admin client answers with: frozen data, in Kafka's words."""
+"""The admin client's results: frozen data, with Kafka's names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharegroup.share.record_state import RecordState
 
 
 class ResourceType(IntEnum):
-    """What a setting belongs to; the numbers are the protocol's own."""
+    """The kind of thing that a setting belongs to; the numbers are the protocol's."""
 
     TOPIC = 2
     BROKER = 4
@@ -122,16 +122,16 @@ class ShareGroupDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupOffset:
-    """Where a share group is in one partition.
+    """A share group's position in one partition.
 
     Attributes:
-        start_offset: everything before it is done; None: nothing was done yet.
-        begins_at: where it is going to begin, for a partition without a start offset; None: that is
-            not chosen, or the broker does not tell (ours does).
+        start_offset: the SPSO: everything before it is done; None: nothing is done yet.
+        begins_at: where the group will begin, in a partition without a start offset; None: not
+            chosen yet, or the broker does not report it (ours does).
         lag: records not done yet; None: not known.
-        in_flight: records between start and end of the in-flight window that somebody holds; None:
-            the broker does not tell (ours does).
-        damaged: what the log has lost to damage, before and after the start offset.
+        in_flight: records of the in-flight window that some member holds; None: the broker does not
+            report it (ours does).
+        damaged: offsets that the log has lost to damage, before and after the start offset.
     """
 
     start_offset: int | None
@@ -145,15 +145,16 @@ class ShareGroupOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRange:
-    """Records ``first`` … ``last``, both included, that are in one state.
+    """Records ``first`` … ``last``, both included, in the same state.
 
     Attributes:
-        delivery_count: how often they were given to a member; 0 where that is no longer known:
-            our broker forgets it when a record is finished, but where it knows the ``reason``.
-        member_id: who holds them; None unless they are acquired.
-        lock_ms: how long the lock on them lasted when the broker answered; None as well.
-        reason: why they were archived: delivery-limit, rejected, damaged, deleted; None for others,
-            and where the broker does not know (any more).
+        delivery_count: how often they were delivered; 0 if no longer known: our broker keeps the
+            count of a finished record only together with its ``reason``.
+        member_id: the member that holds them; None unless they are acquired.
+        lock_ms: the time left on their lock when the broker answered; None unless they are
+            acquired.
+        reason: why they were archived: delivery-limit, rejected, damaged, deleted; None for other
+            states, and if the broker does not know (any more).
     """
 
     first: int
@@ -167,17 +168,17 @@ class RecordRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecords:
-    """The records of one partition as a share group sees them. What is before ``start_offset`` is
-    finished, what is at ``end_offset`` and after it was never given to anybody.
+    """The records of one partition as a share group sees them. Records before ``start_offset`` are
+    finished; records from ``end_offset`` on were never delivered.
 
     Attributes:
         start_offset: None: nothing was ever fetched.
-        ranges: what is between both, ascending and without holes.
-        locks_known: whether the broker tells which records are acquired. Apache Kafka does not:
-            there they show in the state they had before.
-        damaged: offsets from the log's start to its end that are damaged on disk: nobody gets them.
-        given_up: the last that were archived before ``start_offset``, ascending, with the reason;
-            as far as the broker remembers since it started. Empty with Apache Kafka.
+        ranges: the records between both offsets, ascending and without holes.
+        locks_known: whether the broker reports which records are acquired. Apache Kafka does not:
+            its acquired records show the state they had before.
+        damaged: offsets in the log that are damaged on disk; they are never delivered.
+        given_up: the latest records archived before ``start_offset``, ascending, with the reason;
+            only those that the broker remembers since it started. Empty with Apache Kafka.
     """
 
     start_offset: int | None
@@ -191,7 +192,7 @@ class PartitionRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedOffset:
-    """An offset and, where one was looked for, the timestamp of its record (ms)."""
+    """An offset, and the timestamp (ms) of its record if the look-up was by timestamp."""
 
     offset: int
     timestamp: int | None

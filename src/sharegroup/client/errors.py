@@ -1,10 +1,10 @@
-"""Errors that only a client can have; all others are in ``model.errors`` with Kafka's names.
+"""Errors that only a client raises; all others are in ``model.errors`` with Kafka's names.
 
 The tree::
 
     SharegroupError
     ├── BootstrapError        none of the bootstrap servers answered
-    ├── IllegalState          a call that is out of order: a mistake in the calling program
+    ├── IllegalState          a call at the wrong time: a mistake in the calling program
     ├── Wakeup                ``wakeup()`` ended the call
     ├── CorruptRecordBatch    fetched bytes that are damaged; the broker is told to archive them
     │                         (REJECT)
@@ -28,18 +28,16 @@ class BootstrapError(SharegroupError):
 
 
 class IllegalState(SharegroupError):
-    """A call that is out of order (Java: IllegalStateException); the text says what must come
-    first.
-    """
+    """A call at the wrong time (Java: IllegalStateException); the text says what comes first."""
 
 
 class Wakeup(SharegroupError):
-    """``wakeup()`` was called (Java: WakeupException). Nothing is lost: the next call goes on."""
+    """``wakeup()`` was called (Java: WakeupException). Nothing is lost: the next call continues."""
 
 
 class CorruptRecordBatch(SharegroupError):
-    """A record batch that cannot be read. Its records are rejected, so that they do not come back
-    for ever.
+    """A record batch cannot be read. Its records are rejected, so that they are not delivered again
+    and again.
 
     ``partition`` and ``offset`` (the first of the batch) say where it is.
     """
@@ -54,10 +52,10 @@ class RecordDeserializationError(SharegroupError):
     """A deserializer raised (Java: RecordDeserializationException); ``__cause__`` is what it
     raised.
 
-    The record is released, unless ``acknowledge_offset`` says something else before the next poll.
+    The next poll releases the record, unless ``acknowledge_offset`` was called for it before.
 
-    ``partition`` and ``offset`` say where it is, ``key`` and ``value`` are its bytes, and
-    ``origin`` says which of the two could not be read.
+    ``partition`` and ``offset`` say where the record is, ``key`` and ``value`` are its bytes, and
+    ``origin`` says which of the two failed.
     """
 
     def __init__(

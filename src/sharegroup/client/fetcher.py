@@ -22,13 +22,13 @@ log = logging.getLogger("sharegroup.client")
 _AHEAD_S: Final = 0.05
 """Target processing time of one prefetch, in seconds."""
 _AHEAD_POLLS_MAX: Final = 16
-"""And how many polls' worth: with the default of 500, what four share partitions let be in flight
-(2,000 each).
+"""The most that one prefetch brings, in polls: with the default of 500 records a poll, the
+in-flight limit of four share partitions (2,000 each).
 """
 
 _TURNS_UNTIL_SENT: Final = 3
-"""Turns of the event loop that a fetch takes to be in the socket. Decoding, and the application's
-own work, would else hold it up."""
+"""Turns of the event loop until a fetch is written to the socket. Without this wait, decoding and
+the application's own work would delay it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +46,15 @@ class FetchSettings:
 class Fetcher:
     """Fetches through a member and decodes.
 
-    A fetch that waits at the broker would hold up a commit behind it, and locks of records that
-    nobody processes run out; so the fetch ahead does not wait, and happens only when the last fetch
-    came back full. It begins before what came is decoded: the broker works meanwhile. To an
-    application that is quick it brings more than one poll's worth, but never more than what that
-    application got through in the last moments.
+    A fetch that waits at the broker would delay a commit behind it, and the locks of prefetched
+    records run while nobody processes them. So a prefetch does not wait at the broker, and follows
+    only a fetch that came back full. It is sent before the last response is decoded, so that the
+    broker works meanwhile. For a quick application it brings more than one poll's worth, but never
+    more than the application has processed recently.
 
     Attributes:
-        settings: of the next fetch.
-        errors: partitions that are refused for good, to be raised by the consumer.
+        settings: the settings of the next fetch.
+        errors: partitions refused with a permanent error, which the consumer raises.
     """
 
     def __init__(self, member: ShareMember, settings: FetchSettings) -> None:
@@ -77,7 +77,7 @@ class Fetcher:
         ``max_wait_ms``.
 
         Raises:
-            KafkaError: the group has thrown this member out.
+            KafkaError: the group has removed this member.
         """
         if not self._arrived:
             self._arrived = await self._next(wait_s)
@@ -97,17 +97,17 @@ class Fetcher:
             wait_ms = min(self.settings.max_wait_ms, int(wait_s * 1000))
             return await self._fetch(wait_ms, self.settings.max_records)
         ahead = self._ahead
-        await asyncio.wait([ahead])  # whoever is cancelled here leaves it to the next one
+        await asyncio.wait([ahead])  # if this is cancelled, the next call takes its result
         self._ahead = None
         return ahead.result()
 
     async def last(self, wait_s: float) -> Sequence[Delivery]:
-        """What fetches under way bring within ``wait_s``; none is begun."""
+        """The results of fetches under way, within ``wait_s``. Starts no new fetch."""
         return [*await self.stop(), *self._decode(await self._member.last_fetched(wait_s))]
 
     async def stop(self) -> Sequence[Delivery]:
-        """Wait for the fetch ahead, which does not wait itself; what has come and nobody will
-        process.
+        """Wait for the prefetch (it does not wait at the broker). Returns the deliveries that
+        nobody will process.
         """
         arrived, self._arrived = self._arrived, []
         if self._ahead is not None:
@@ -118,7 +118,7 @@ class Fetcher:
         return self._decode(arrived)
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """End the fetch ahead at once; the tasks that end now."""
+        """Cancel the prefetch. Returns the tasks that end now."""
         ahead, self._ahead = self._ahead, None
         if ahead is None:
             return []
@@ -126,7 +126,7 @@ class Fetcher:
         return [ahead]
 
     def _worth(self) -> int:
-        """How many records to fetch ahead: by the pace of the application since the last fetch."""
+        """How many records to prefetch, from the application's pace since the last fetch."""
         now = asyncio.get_running_loop().time()
         pace = self._last_count / max(now - self._last_at, 1e-6)
         self._last_at = now
@@ -161,6 +161,6 @@ class Fetcher:
 
 
 def _seen(task: asyncio.Task[list[FetchedPartition]]) -> None:
-    """An error of the fetch ahead is raised by the next :meth:`Fetcher.fetch`, if there is one."""
+    """Mark a prefetch's error as seen: the next :meth:`Fetcher.fetch`, if any, raises it."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.debug("fetch ahead: %s", error)

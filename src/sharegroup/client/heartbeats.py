@@ -1,6 +1,4 @@
-"""The background task that keeps a member alive: sends what ``core.membership`` says, when it says
-so.
-"""
+"""The background task that sends a member's heartbeats; ``core.membership`` decides when."""
 
 from __future__ import annotations
 
@@ -53,11 +51,11 @@ class Heartbeats:
             self._task = asyncio.create_task(self._run(), name="share-group-heartbeats")
 
     def wake(self) -> None:
-        """Look again: something may be due now."""
+        """Check again whether a heartbeat is due."""
         self._woken.set()
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """Send nothing more; the tasks that end now."""
+        """Stop sending. Returns the tasks that end now."""
         task, self._task = self._task, None
         if task is None:
             return []
@@ -65,7 +63,7 @@ class Heartbeats:
         return [task]
 
     async def wait_for(self, *states: MemberState, timeout_ms: int) -> bool:
-        """Wait until the membership is in one of ``states``; whether it is."""
+        """Wait until the membership is in one of ``states``. Returns whether it is."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while self._membership.state not in states:

@@ -1,4 +1,4 @@
-"""What becomes of records when the application leaves a loop, and does not come back at once."""
+"""What happens to records when the application leaves a loop and does not ask again at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sharegroup.client.core.holdings import Holdings, Iteration
 from sharegroup.client.receiver import Receiver
 
 KEEP_S: Final = 1.0
-"""How long after the end of a loop its records that were not given wait for the next loop."""
+"""How long, in seconds, records that an ended loop had not reached are kept for the next loop."""
 _TURNS_UNTIL_LEFT: Final = 4
-"""Turns of the event loop until an async generator that somebody has left, and one within it, are
-closed, and the loop in it has ended."""
+"""Turns of the event loop until an abandoned async generator, and one inside it, are closed and
+have ended the loop in it."""
 
 
 class Leaving:
@@ -32,31 +32,31 @@ class Leaving:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """What the consumer runs on; None: it was not started."""
+        """The event loop of the consumer; None: it was not started."""
         return self._loop
 
     def stop(self) -> None:
-        """The consumer asks for records, or is closed: nothing is given back."""
+        """The consumer asks for records or is closed: cancel the pending release."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def leave(self, iteration: Iteration) -> None:
-        """The application has left the loop. From any thread."""
+        """Note that the application has left the loop. Any thread may call it."""
         iteration.ended = True
         loop = self._loop
         if iteration is self._holdings.iteration and loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._release)
 
     def _release(self) -> None:
-        """Release what the loop had in work, at once. In explicit mode the application says."""
+        """Release the loop's work at once; in explicit mode the application decides."""
         if self._end() and self._holdings.implicit:
             self._committer.queue(self._holdings.take_decided())
             self._committer.flush()
 
     def _end(self) -> bool:
-        """End the iteration whose loop was left, if there is one. What it was not given waits a
-        moment for another loop.
+        """End the iteration whose loop was left, if any. Its unreached records are kept for a
+        moment, for another loop.
         """
         iteration = self._holdings.iteration
         if iteration is None or not iteration.ended:
@@ -72,8 +72,8 @@ class Leaving:
     # --- commits ----------------------------------------------------------------------------------
 
     async def generators_closed(self) -> None:
-        """An async generator around a loop, once left, is closed by the event loop some turns
-        later; what the loop had in work is not to be taken for done until then.
+        """Wait until abandoned async generators are closed. The event loop closes them some turns
+        later; until then, a loop's record in work must not count as done.
         """
         iteration = self._holdings.iteration
         if iteration is not None and iteration.in_work:
@@ -81,7 +81,7 @@ class Leaving:
                 await asyncio.sleep(0)
 
     def may_accept_work(self, asker: object) -> bool:
-        """Whether a commit by this task or thread may accept what a loop has in work."""
+        """Whether a commit by this task or thread may accept a loop's record in work."""
         self._end()
         iteration = self._holdings.iteration
         return iteration is None or iteration.asker == asker

@@ -1,7 +1,7 @@
-"""Records of partitions from an offset on, by plain Fetch: no group, nothing is taken from anybody.
+"""Reads partitions from an offset on by plain Fetch: without a group, and without locking records.
 
-Several partitions are read at once; the records of one ascend in offset. What cannot be read is
-said in the log and passed over, as a share group passes over it.
+Several partitions are read at once; the records of one ascend in offset. Unreadable data is logged
+and skipped, as a share group skips it.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class LogReader:
         self._ends = {where: ENDLESS if end is None else end for where, (_, end) in spans.items()}
 
     async def records(self) -> AsyncIterator[list[LogRecord]]:
-        """What each step brought, which may be nothing: a broker waits for records for half a
-        second. Ends when all is read.
+        """The records of each step, perhaps none: a broker waits for records for half a second.
+        Ends when all is read.
 
         Raises:
-            KafkaError: a partition cannot be read; one that passes is raised when it has lasted
-                for ``request_timeout_ms``.
+            KafkaError: a partition cannot be read. A transient error is raised after
+                ``request_timeout_ms``.
         """
         loop = asyncio.get_running_loop()
         failing_since: float | None = None
@@ -160,10 +160,10 @@ class LogReader:
     async def _taken(
         self, where: TopicPartition, answer: PartitionData, *, nothing: bool
     ) -> list[LogRecord]:
-        """The records of one partition that are wanted; goes on behind them.
+        """The wanted records of one partition. Moves the position behind them.
 
         Args:
-            nothing: the broker gave no bytes of any partition, so that none took another's room.
+            nothing: the broker returned no bytes of any partition, so none used up another's room.
         """
         offset = self._next[where]
         if answer.error_code == OffsetOutOfRange.code:
@@ -198,14 +198,14 @@ class LogReader:
         return found
 
     def _cross(self, where: TopicPartition) -> None:
-        """The log has lost this offset, and nobody tells where the hole ends: try the next one."""
+        """Skip a lost offset. The end of the hole is not known: try the next offset."""
         self._lost.setdefault(where, self._next[where])
         self._next[where] += 1
         if self._next[where] >= self._ends[where]:
             _warn(where, self._lost.pop(where), self._next[where] - 1, DAMAGED)
 
     async def _find_start(self, where: TopicPartition) -> None:
-        """The offset is not there any more, or not yet: retention, or a topic made anew."""
+        """Handle an offset out of range: after retention, or in a recreated topic."""
         admin = Admin(cluster=self._cluster)
         first = (await admin.list_offsets([where], OffsetSpec.EARLIEST))[where].offset
         if first <= self._next[where]:

@@ -1,13 +1,13 @@
 """The loops over a share consumer: ``async for`` over records, batches and Arrow batches.
 
-In implicit mode a loop accepts what it was given last when it asks for the next, and in no other
-way. A loop that ends before (an exception, ``break``, cancellation, a time-out, another loop or a
-poll) releases what it has in work, at once. What it was not given yet waits a moment for the next
-loop, without being delivered anew: that would count, and a record that fails again and again would
-take those behind it along to the delivery limit.
+In implicit mode, a loop accepts its last record or batch only when it asks for the next one. A loop
+that ends before that (an exception, ``break``, cancellation, a time-out, another loop or a poll)
+releases its record or batch in work at once. Records that it had not reached yet are kept for a
+moment for the next loop. They are not delivered anew: a new delivery would count, and a record that
+fails again and again would push the records behind it to the delivery limit.
 
-These are objects and no generators, because an object that is left is gone at once, and an async
-generator some time later.
+The loops are objects, not generators: Python drops an abandoned object at once, but closes an
+abandoned async generator some time later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def asking_task() -> object:
     """The task that calls."""
     try:
         return asyncio.current_task()
-    except RuntimeError:  # no loop runs: it is started with what is made here
+    except RuntimeError:  # no event loop runs: it is started later, with the object made here
         return None
 
 
@@ -56,7 +56,7 @@ class Loop(ABC, Generic[T]):
         """Raises StopAsyncIteration: the loop ends."""
 
     async def aclose(self) -> None:
-        """Leave the loop: what it has in work is released."""
+        """Leave the loop: its record or batch in work is released."""
         self._consumer._leaving.leave(self._iteration)
 
     def __del__(self) -> None:
@@ -68,7 +68,7 @@ async def _ready(record: Record[K, V]) -> Record[K, V]:
 
 
 class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
-    """Records, one by one. One that is at hand costs less than a turn through :meth:`_next`."""
+    """Records, one by one. A buffered record is returned without going through :meth:`_next`."""
 
     def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
         super().__init__(consumer)
@@ -101,7 +101,7 @@ class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
 
 
 class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
-    """What polls return, without the empty ones."""
+    """The results of polls, without the empty ones."""
 
     def __init__(self, consumer: ShareConsumer[Any, Any], wait_s: float) -> None:
         super().__init__(consumer)

@@ -59,7 +59,7 @@ class PartitionNames:
         self.known: dict[TopicIdPartition, TopicPartition] = {}
 
     def of(self, partition: TopicIdPartition) -> TopicPartition:
-        """The partition with its topic's name; with the topic's id where nobody knows the name."""
+        """The partition with its topic's name, or with the topic's id if the name is unknown."""
         known = self.known.get(partition)
         if known is not None:
             return known
@@ -68,7 +68,7 @@ class PartitionNames:
 
 
 class MetadataImage:
-    """The newest known state; each response replaces what it speaks of."""
+    """The newest known state; each response replaces the topics and nodes in it."""
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
@@ -78,7 +78,7 @@ class MetadataImage:
         self._names: dict[UUID, str] = {}
 
     def apply(self, response: MetadataResponse) -> dict[str, KafkaError]:
-        """Take a response in; the errors of topics it could not describe, by name."""
+        """Apply a response. Returns the errors of topics that it does not describe, by name."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         if response.brokers:

@@ -1,6 +1,4 @@
-"""The way to one broker: its connection, opened when needed, opened again when lost, with pauses
-that grow.
-"""
+"""One broker's connection: opened when needed, and reopened when lost, with growing pauses."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ class NodeLink:
         return await asyncio.shield(self._opening)
 
     def close(self) -> list[asyncio.Task[Any]]:
-        """Close the connection and stop opening one; the tasks that end now."""
+        """Close the connection, or stop opening one. Returns the tasks that end now."""
         if self._connection is not None:
             self._connection.close()
         if self._opening is None:
@@ -100,4 +98,4 @@ class NodeLink:
     def _opened(self, task: asyncio.Task[Connection]) -> None:
         self._opening = None
         if not task.cancelled():
-            task.exception()  # whoever waited has it; if nobody did, the next call tries again
+            task.exception()  # mark it as seen: a waiting caller has it, or the next call retries

@@ -1,5 +1,5 @@
-"""A share session with one broker, driven: one request at a time, and what its answer means for
-locks and epochs.
+"""Runs the share session with one broker: one request at a time. Its answers change locks and
+epochs.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class NodeSession:
         request: Message,
         wait_ms: int = 0,
     ) -> Any:
-        """Send and step the epoch; whatever goes wrong, the session is lost with it."""
+        """Send, and step the epoch. Any failure loses the session."""
         now = asyncio.get_running_loop().time
         began = now()
         try:

@@ -1,4 +1,4 @@
-"""All share sessions of one member: one per broker that leads something of it."""
+"""All share sessions of one member: one per broker that leads some of its partitions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NodeSessions:
     async def by_node(
         self, partitions: Iterable[TopicIdPartition], *, wait_s: float | None = None
     ) -> dict[int, list[TopicIdPartition]]:
-        """Partitions by leader; where a leader is not known the cluster is asked, once."""
+        """Partitions by leader. If a leader is unknown, the cluster is asked once."""
         partitions = list(partitions)
         if any(self.leader(partition) is None for partition in partitions):
             await within(wait_s, self.refresh)
@@ -62,7 +62,7 @@ class NodeSessions:
         return nodes
 
     async def refresh(self) -> None:
-        """Learn who leads what now; a cluster that cannot be reached changes nothing."""
+        """Refresh the leaders. If the cluster cannot be reached, nothing changes."""
         try:
             await self._cluster.refresh()
         except RetriableError as error:

@@ -1,4 +1,4 @@
-"""A record on its way out: what ``send`` was given, checked at the call."""
+"""An outgoing record: the arguments of ``send``, checked at the call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def outgoing_record(
     """The record; text is encoded as UTF-8.
 
     Raises:
-        TypeError: one of them is of a wrong type; the text says which, and what to write.
+        TypeError: an argument has the wrong type; the text says which, and what to write.
         ValueError: the topic's name is empty, or a number is negative or too large.
     """
     if type(topic) is not str or not topic or not topic.isascii():

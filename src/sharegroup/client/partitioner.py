@@ -18,8 +18,8 @@ _MASK: Final = 0xFFFFFFFF
 def murmur2(data: bytes) -> int:
     """Austin Appleby's MurmurHash2 with Kafka's seed, as an unsigned 32-bit number.
 
-    The cache is for streams with few keys; a stream of ever new ones pays its look-up, a tenth of
-    the hash.
+    The cache is for streams with few keys. If every key is new, its look-up costs a tenth of the
+    hash.
     """
     size = len(data)
     h = _SEED ^ size

@@ -1,7 +1,7 @@
-"""The producer's buffer: the line of those that wait for room, topics whose partitions are being
-asked for, and the outbox of each partition.
+"""The producer's buffer: a queue of records that wait for room, topics whose partitions are being
+looked up, and the outbox of each partition.
 
-A record goes through them in this order, and most records through the last one only.
+A record passes them in this order; most records only need the outbox.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from sharegroup.model.ids import TopicPartition
 log = logging.getLogger("sharegroup.client")
 
 UNKNOWN_TOPIC_S: Final = 5.0
-"""How long a topic may be unknown before its records fail: one that is being created, by asking for
-it or by somebody else, is known by then.
+"""How long a topic may be unknown before its records fail. A topic that is being created, by our
+request or by another client, is known by then.
 """
 
 
@@ -66,7 +66,7 @@ class _Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferSettings:
-    """What the producer's arguments of the same names say; times in seconds."""
+    """The producer's arguments of the same names; times in seconds."""
 
     batch_size: int
     codec: int
@@ -81,12 +81,12 @@ class ProduceBuffer:
     """See the module.
 
     Args:
-        connect: called for each topic that is new, before it is asked for.
+        connect: called for each new topic, before its look-up.
 
     Attributes:
         sender: takes batches from the outboxes; set once, by the producer.
-        failures: what failed and nobody has awaited.
-        crowded: a batch is full; whoever sends many lets the event loop run, and unsets it.
+        failures: failed batches with records that nobody has awaited.
+        crowded: a batch is full; a caller that sends many lets the event loop run, and unsets it.
         size: bytes that wait to be sent.
     """
 
@@ -116,7 +116,7 @@ class ProduceBuffer:
         return found + [d for topic in self._topics.values() for _, d in topic.waiting or ()]
 
     async def close(self, error: SharegroupError) -> None:
-        """Refuse what is in no batch yet."""
+        """Fail all records that are in no batch yet."""
         while self._line:
             self._leave_line(self._line[0], error)
         tasks = [topic.learning for topic in self._topics.values() if topic.learning is not None]
@@ -127,8 +127,8 @@ class ProduceBuffer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def hand_over(self, record: OutgoingRecord, *, waits: bool) -> Delivery:
-        """Into its batch; or into the line, when there is no room. ``waits``: whoever calls waits
-        until it has entered, and may have several in line.
+        """Put the record into its batch, or into the queue if there is no room. With ``waits``, the
+        caller waits until the record has entered, and may have several in the queue.
         """
         try:
             now_s = asyncio.get_running_loop().time()
@@ -216,7 +216,7 @@ class ProduceBuffer:
         self.sender.complete(batch, error)
 
     def done(self, batch: Batch, error: SharegroupError | None) -> None:
-        """A batch is through, or has failed for good."""
+        """A batch was delivered, or has failed for good."""
         self.size -= batch.size
         if error is None:
             self.failures.succeeded()
@@ -243,7 +243,7 @@ class ProduceBuffer:
         self.sender.press()
 
     def _leave_line(self, waiting: _Waiting, error: SharegroupError | None = None) -> None:
-        """Out of the line and into the buffer; or refused."""
+        """Move a record from the queue into the buffer, or refuse it."""
         self._line.remove(waiting)
         waiting.timer.cancel()
         self._tasks_in_line.discard(waiting.sender)
@@ -264,7 +264,7 @@ class ProduceBuffer:
                 self._leave_line(waiting, error)
 
     def withdraw(self, delivery: Delivery) -> None:
-        """Whoever waited for room was cancelled."""
+        """The caller that waited for room was cancelled."""
         for waiting in list(self._line):
             if waiting.delivery is delivery:
                 self._line.remove(waiting)
@@ -280,7 +280,7 @@ class ProduceBuffer:
         return topic
 
     async def _learn(self, name: str, topic: _Topic) -> None:
-        """Ask for the topic's partitions, then let in what waits for them."""
+        """Look up the topic's partitions, then enter the records that wait for them."""
         try:
             await self._connect()
             topic.outboxes = [self._new_outbox(name, n) for n in await self._partitions_of(name)]

@@ -31,10 +31,10 @@ class RecordMetadata(NamedTuple):
 
 
 class Delivery:
-    """A record that was handed to the producer. Await it: when that returns, the record is durable,
-    and its :class:`RecordMetadata` says where; an error says why it was not delivered.
+    """A record that was handed to the producer. Await it: it returns :class:`RecordMetadata` when
+    the record is durable, or raises the error why it was not delivered.
 
-    Whoever cancels the waiting does not cancel the record. It may be awaited more than once.
+    Cancelling the await does not cancel the record. It may be awaited more than once.
     """
 
     __slots__ = ("_awaited", "_batch", "_entered", "_index", "timestamp")
@@ -77,7 +77,7 @@ class Delivery:
                 batch.failures.dropped(batch)
 
     def _take_back(self) -> None:
-        """Whoever waited was cancelled, and has not seen the outcome."""
+        """The waiting task was cancelled, and has not seen the outcome."""
         self._awaited = False
         if self._batch is not None:
             self._batch.awaited -= 1
@@ -108,10 +108,10 @@ class Delivery:
 
 
 class Failures:
-    """Batches that failed, for as long as there are records in them that nobody has awaited.
+    """Failed batches, kept while they have records that nobody has awaited.
 
-    Once nobody can await a record that failed, the log has one line; more of the same come with the
-    next :meth:`take`, or after a success.
+    When a failed record can no longer be awaited, one line is logged. The next line comes only
+    after :meth:`take` or a success.
     """
 
     def __init__(self) -> None:

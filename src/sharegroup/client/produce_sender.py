@@ -41,7 +41,7 @@ from sharegroup.wire.messages.produce import (
 log = logging.getLogger("sharegroup.client")
 
 _TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
-"""Without a transactional id nobody looks at it; Java's client says this."""
+"""Ignored without a transactional id; Java's client sends this value."""
 _LOST_PLACE: Final = (OutOfOrderSequenceNumber, UnknownProducerId)
 
 
@@ -49,12 +49,13 @@ class ProduceSender:
     """See the module.
 
     Args:
-        linger_s: how old a batch that is not full must be.
-        on_done: told of each batch that is through or has failed for good, its outcome being set.
+        linger_s: the age, in seconds, at which a batch is sent although it is not full.
+        on_done: called with each batch that was delivered or has failed for good; its outcome is
+            set.
 
     Attributes:
-        flushing: how many wait for all to be through: while they do, nothing lingers.
-        pressed: records wait for room in the buffer: nothing lingers either.
+        flushing: the number of callers that wait for all batches; meanwhile nothing lingers.
+        pressed: records wait for room in the buffer; then nothing lingers either.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class ProduceSender:
         self._task = asyncio.create_task(self._run(), name="producer")
 
     async def stop(self, error: KafkaError) -> None:
-        """End; what is not through fails with this error."""
+        """Stop. Batches not delivered yet fail with this error."""
         tasks = [t for t in (self._task, self._identifying, *self._requests) if t is not None]
         for task in tasks:
             task.cancel()
@@ -109,7 +110,7 @@ class ProduceSender:
         self._woken.set()
 
     async def all_through(self) -> None:
-        """Returns when all that is there now is through or has failed; see ``flushing``."""
+        """Wait until all present batches are delivered or have failed; see ``flushing``."""
         batches = [batch for outbox in self._outboxes for batch in outbox]
         self._woken.set()
         if batches:
@@ -126,7 +127,7 @@ class ProduceSender:
                 timer.cancel()
 
     def _send_due(self, now_s: float) -> float | None:
-        """Send all that is due; when the next will be."""
+        """Send all due batches. Returns when the next one is due."""
         self._cluster.refresh_when_old()
         linger_s = 0.0 if self.flushing or self.pressed else self._linger_s
         requests: dict[int, list[tuple[Outbox, Batch]]] = {}
@@ -161,7 +162,7 @@ class ProduceSender:
         return min(later, default=None)
 
     def _ready_node(self, outbox: Outbox) -> int | None:
-        """The leader, if a request can go there now; else whatever is missing is begun."""
+        """The leader, if a request can be sent there now; otherwise, start what is missing."""
         if outbox.needs_identity:
             self._identify(outbox)
             if outbox.needs_identity:
@@ -262,7 +263,7 @@ class ProduceSender:
         self._on_done(batch, error)
 
     def _pause(self, outbox: Outbox, error: KafkaError) -> None:
-        """It goes on after a while. The first of many has a line in the log."""
+        """Pause the outbox after an error. The first of several pauses is logged."""
         if not self._backoffs:
             log.warning("records for %s wait, and are sent again: %s", outbox.where, error)
         if outbox not in self._backoffs:

@@ -1,12 +1,12 @@
-"""The producer: records in, batches out, in order and once (KIP-98), however often the connection
-breaks.
+"""The producer: sends records in batches, in order and exactly once (KIP-98), even when connections
+break.
 
 ::
 
     async with Producer("127.0.0.1:9092") as producer:
-        where = await producer.send("flights", value=flight, key=carrier)  # it is durable
+        where = await producer.send("flights", value=flight, key=carrier)  # durable
         for flight in flights:
-            await producer.enqueue("flights", value=flight)  # it is in the buffer
+            await producer.enqueue("flights", value=flight)  # in the buffer
         await producer.flush()  # all are durable
 """
 
@@ -46,19 +46,19 @@ class Producer:
     Args:
         bootstrap_servers: ``host:port,…`` or a list.
         enable_idempotence: no duplicates and no reordering when requests are sent again.
-        acks: ``"all"`` or 1; what the broker has done before it answers.
+        acks: ``"all"`` or 1; which replicas have the records before the broker answers.
         compression: ``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``, per batch.
         batch_size: a batch is closed when it has this many bytes. A share group takes batches
-            whole: with large ones, one consumer gets many records at once, and others none.
-        linger_ms: how long a batch may wait for more records. With 0 those go together that are
-            sent before the event loop runs again, or while the broker is busy.
+            whole: with large batches, one consumer gets many records and others none.
+        linger_ms: how long a batch may wait for more records. With 0, a batch holds the records
+            sent before the event loop runs again, or while a request is under way.
         buffer_memory: bytes that may wait to be sent.
-        max_block_ms: how long a record waits for room in the buffer, or for its topic's leaders
-            to be known. A topic that does not exist is an error after 5 s.
-        max_request_size: bytes of one request; also of one record.
-        delivery_timeout_ms: a record that is not through after this time fails.
+        max_block_ms: how long a record waits for room in the buffer, or for the leaders of its
+            topic. A topic that does not exist is an error after 5 s.
+        max_request_size: the most bytes of one request, and of one record.
+        delivery_timeout_ms: a record that is not confirmed within this time fails.
         clock_ms: the wall clock, for records without a timestamp.
-        cluster: connections to share with others; it is not closed then.
+        cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class Producer:
         self._sender.start()
 
     async def close(self, timeout_s: float = CLOSE_S) -> None:
-        """Flush, then disconnect. Nothing happens the second time.
+        """Flush, then disconnect. A second call does nothing.
 
-        It takes at most ``timeout_s``; records that are not through by then fail with
-        RequestTimedOut. Whoever cancels it ends it at once: the same happens, and nothing is left
-        behind.
+        The close takes at most ``timeout_s``; records not confirmed by then fail with
+        RequestTimedOut. Cancelling the close ends it at once, in the same way. No task and no
+        connection is left behind.
 
         Raises:
             SharegroupError: as :meth:`flush`.
@@ -165,7 +165,7 @@ class Producer:
                 try:
                     await asyncio.wait([closing])
                 except asyncio.CancelledError:
-                    continue  # it is on its way, and takes no more than a few turns of the loop
+                    continue  # already under way; it takes a few turns of the event loop
             if not closing.cancelled() and (error := closing.exception()) is not None:
                 log.error("records were not delivered: %s", error)
             raise
@@ -240,18 +240,18 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Delivery:
-        """Send one record. Await what is returned, and when that returns the record is durable::
+        """Send one record. Await the returned delivery: the record is then durable::
 
             where = await producer.send("orders", b"...", key=b"customer-7")
             print(where.offset)
 
-        Without ``await`` it returns at once, and the record is under way: keep the delivery and
-        await it later, or call :meth:`flush`. An error that nobody awaits is logged, and
-        :meth:`flush` and :meth:`close` raise it.
+        Without ``await``, the call returns at once and the record is under way: await the delivery
+        later, or call :meth:`flush`. An error that is never awaited is logged, and :meth:`flush`
+        and :meth:`close` raise it.
 
-        Text is encoded as UTF-8. Records with one key go to one partition, the same one that Java's
-        producer takes. In a full buffer each task may have one record waiting for room; a second
-        one is BufferExhausted, so that memory has a bound. :meth:`enqueue` waits.
+        Text is encoded as UTF-8. Records with the same key go to the same partition, as with Java's
+        producer. When the buffer is full, each task may have one record waiting for room; a second
+        one fails with BufferExhausted, which bounds memory. :meth:`enqueue` waits instead.
 
         Raises:
             TypeError, ValueError: not a record; the text says what to write.
@@ -301,11 +301,11 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Delivery:
-        """Put one record into the buffer, and return when there was room for it: the way to send
-        many. It is **not** delivered then; await the delivery, or :meth:`flush`, to know.
+        """Put one record into the buffer, waiting while it is full: the way to send many records.
+        The record is **not** durable when this returns: await the delivery, or :meth:`flush`.
 
-        Whoever cancels it does not know whether the record was taken. Raises as :meth:`send` and
-        its delivery, as far as it is known when the record comes into the buffer.
+        After a cancelled call, the record may or may not be in the buffer. Raises as :meth:`send`
+        and its delivery, for errors known when the record enters the buffer.
         """
         record = self._outgoing(topic, value, key, headers, partition, timestamp_ms)
         self._check_open()
@@ -317,11 +317,11 @@ class Producer:
         return delivery
 
     async def flush(self) -> None:
-        """Send all now, and wait until every record handed over so far is through.
+        """Send all records now, and wait until every record so far is durable or has failed.
 
         Raises:
-            SharegroupError: the first error of a record whose delivery nobody awaited; its note
-                says how many there are.
+            SharegroupError: the first error among records whose delivery nobody awaited; its note
+                says how many failed.
         """
         if self._closing is None:
             await self._all_through()
@@ -353,7 +353,7 @@ class Producer:
         partition: int | None,
         timestamp_ms: int | None,
     ) -> OutgoingRecord:
-        """What :meth:`send` was given, checked. Any thread may call it."""
+        """Check the arguments of :meth:`send`. Any thread may call it."""
         record = outgoing_record(topic, value, key, headers, partition, timestamp_ms)
         if record.size > self._record_max:
             raise MessageTooLarge(
@@ -363,7 +363,7 @@ class Producer:
         return record
 
     async def _hand_over(self, record: OutgoingRecord) -> Delivery:
-        """Returns when there was room for it. A record that is refused has a delivery as well."""
+        """Put a record into the buffer, waiting for room. A refused record has a delivery too."""
         self._check_open()
         delivery = self._buffer.hand_over(record, waits=True)
         if self._buffer.crowded or not delivery.has_entered:
@@ -379,7 +379,7 @@ class Producer:
                 raise
         if self._buffer.crowded:
             self._buffer.crowded = False
-            await asyncio.sleep(0)  # a batch is full: let it go, and let others run
+            await asyncio.sleep(0)  # a batch is full: let the sender and other tasks run
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -389,6 +389,6 @@ class Producer:
 
 
 def _seen(task: asyncio.Task[None]) -> None:
-    """Its error is known to whoever waited; if nobody did, the next call tries again."""
+    """Mark the task's error as seen: a waiting caller has it, or the next call tries again."""
     if not task.cancelled():
         task.exception()

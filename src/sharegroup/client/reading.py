@@ -1,8 +1,8 @@
-"""The records of one batch as Python objects, from a broker that nobody vouches for.
+"""The records of one batch as Python objects, from an untrusted broker.
 
-aiokafka's compiled reader makes the objects. It believes a batch: it unpacks without a bound and
-counts as far as the header says. So the batch is unpacked and walked here first, and what the
-reader gets are plain records that are known to be good.
+aiokafka's compiled reader makes the objects. It trusts a batch: it decompresses without a bound and
+believes the record count in the header. So we first decompress and check the batch here; the reader
+gets uncompressed records that are known to be valid.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ _ATTRIBUTES_AT: Final = 22
 def pieces_of(
     data: bytes, check_crcs: bool, wanted: Callable[[int, int], bool]
 ) -> list[Piece[list[Any] | None]] | None:
-    """All batches of a fetch, where nothing is wrong with any and none is compressed, as mostly:
-    the quick way, for the reader may be let loose on all of them. None: look at each by itself.
+    """The fast path: all batches of a fetch, if all are valid and none is compressed, which is the
+    usual case. None: the caller must read each batch by itself.
 
     Args:
-        wanted: whether something between two offsets, both included, is; else a piece is empty.
+        wanted: whether an offset between two offsets, both included, is wanted; if not, the piece
+            is empty.
     """
     if not walk.run_is_plain(data):
         return None
@@ -62,8 +63,7 @@ def pieces_of(
 
 
 def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
-    """All records of one whole batch: a batch that is damaged half-way gives none. None stands for
-    a control batch.
+    """All records of one whole batch, or none if any part is damaged. None: a control batch.
 
     Raises:
         KafkaError: CorruptMessage and others: the batch is damaged.
@@ -89,8 +89,8 @@ def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
 
 
 def _lenient(header: BatchHeader, data: bytes) -> Iterator[PlainFields]:
-    """As aiokafka, which wants header keys to be UTF-8: Java puts replacement characters into one
-    that is not, so that it does not cost the whole batch. ``data`` was walked."""
+    """As aiokafka, but header keys need not be UTF-8: as in Java, invalid ones get replacement
+    characters, so that they do not cost the whole batch. ``data`` was checked before."""
     position, size = HEADER_BYTES, len(data)
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     for _ in range(header.record_count):

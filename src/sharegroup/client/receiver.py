@@ -1,4 +1,4 @@
-"""One poll: what it says of the records before, and where the next ones come from."""
+"""One poll: acknowledges the previous records, and gets the next ones."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Receiver:
-    """See the module. Records or Arrow batches: whoever polls says how to take them.
+    """See the module. The caller says how to take the next records or Arrow batches.
 
     Args:
-        names: learns those of the partitions that something is fetched from.
+        names: is told the names of fetched partitions.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class Receiver:
     async def receive(
         self, take: Callable[[], T], wait_s: float, asking: Iteration | None = None
     ) -> T | None:
-        """What ``take`` gets out of the holdings: at once, or after as many fetches as ``wait_s``
-        allows; None when there is nothing. ``asking`` is the loop that asks; None: a poll does.
+        """The result of ``take`` on the holdings: at once, or after as many fetches as ``wait_s``
+        allows; None when there are no records. ``asking``: the loop that asks; None: a poll asks.
 
         Raises:
             KafkaError, IllegalState, CorruptRecordBatch, RecordDeserializationError: as
@@ -78,7 +78,7 @@ class Receiver:
         return taken
 
     async def give_back(self) -> None:
-        """Release what the application was not given, unless it asks for records meanwhile."""
+        """Release the records not given to the application, unless it asks for some meanwhile."""
         asked = self._asked
         self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
         if asked == self._asked:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
-    # Type checkers have it built in; at run time nobody needs the defaults (PEP 696).
+    # Type checkers know the defaults (PEP 696); at run time they are not needed.
     from typing_extensions import TypeVar
 
     from sharegroup.client.core.delivery import Delivery
@@ -25,7 +25,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 class Fields(Protocol):
-    """What a record batch says of one record."""
+    """The fields of one record in a record batch."""
 
     @property
     def offset(self) -> int: ...
@@ -40,7 +40,7 @@ class Fields(Protocol):
 
 
 class PlainFields(NamedTuple):
-    """Fields that are not read from a batch: deserialized ones."""
+    """Fields that do not come straight from a batch, but were deserialized."""
 
     offset: int
     timestamp: int
@@ -50,12 +50,11 @@ class PlainFields(NamedTuple):
 
 
 class Record(Generic[K, V]):
-    """One delivered record: ``Record[K, V]`` by what the deserializers make of its key and value,
-    bytes where there are none.
+    """One delivered record. In ``Record[K, V]``, K and V are the types that the deserializers
+    return; bytes without deserializers.
 
-    Two pointers, so that making half a million of them a second costs little: to the fields as the
-    decoder made them, and to the delivery, which knows where they come from and what was said of
-    them.
+    It is two pointers, so that half a million records a second are cheap to make: one to the
+    decoder's fields, one to the delivery, which knows their partition and acknowledgements.
     """
 
     __slots__ = ("_delivery", "_fields")

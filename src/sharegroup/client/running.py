@@ -1,4 +1,4 @@
-"""``ShareConsumer.run``: the loop that people write around a queue, written once."""
+"""``ShareConsumer.run``: the usual loop around a queue, written once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Running(ABC, Generic[K, V]):
 
     @abstractmethod
     async def _poll(self, wait_s: float, take: Callable[[], T]) -> T | None:
-        """What ``take`` gets, after as many fetches as ``wait_s`` allows."""
+        """The result of ``take``, after as many fetches as ``wait_s`` allows."""
 
     async def run(
         self,
@@ -78,37 +78,37 @@ class Running(ABC, Generic[K, V]):
         drain_s: float = 30.0,
         signals: Sequence[signal.Signals] = SIGNALS,
     ) -> None:
-        """Call ``handler`` with each record, for up to ``concurrency`` of them at once, until
-        SIGTERM, SIGINT, :meth:`stop`, or until this is cancelled. The consumer is closed then.
+        """Call ``handler`` with each record, up to ``concurrency`` at once, until SIGTERM, SIGINT,
+        :meth:`stop` or cancellation. Then close the consumer.
 
-        The handler returns: the record is accepted. It raises: the record is released after a
-        pause, and comes again, to anybody. It raises for the last time, or raises
-        :class:`Reject`: the record goes to the dead-letter topic and is rejected. Locks are
-        renewed as long as the handler runs; when one is lost all the same, the handler is
-        cancelled. ``docs/worker.md`` says what happens when.
+        If the handler returns, the record is accepted. If it raises, the record is released after a
+        pause and delivered again, to any member. If it raises in the last attempt, or raises
+        :class:`Reject`, the record goes to the dead-letter topic and is rejected. The lock is
+        renewed while the handler runs; if the lock is lost, the handler is cancelled.
+        ``docs/worker.md`` has all cases.
 
         Args:
             handler: a coroutine function of one :class:`Record`.
             concurrency: how many handlers run at once.
-            prefetch: how many more records may be held, waiting for a slot; None: as many as there
-                are slots.
-            retry: pauses, and after how many failed deliveries a record is given up; None:
-                ``Backoff()``.
-            dead_letter: the topic for records that are given up; None: they are rejected, and the
-                log is all that tells of them.
-            create_dead_letter: make that topic when it is missing.
-            fatal: exceptions after which a record is given up at once, as with :class:`Reject`.
-            timeout_s: a handler that takes longer has failed; None: it may take for ever.
-            drain_s: how long handlers may go on when the worker is stopped.
-            signals: those that stop the worker, when this runs in the main thread. A second one
+            prefetch: how many more records to hold, waiting for a slot; None: as many as there are
+                slots.
+            retry: the pauses, and the number of failed deliveries after which the worker gives up
+                on a record; None: ``Backoff()``.
+            dead_letter: the topic for records that the worker gives up on; None: they are only
+                rejected and logged.
+            create_dead_letter: create that topic if it is missing.
+            fatal: exceptions that end the attempts at once, as :class:`Reject` does.
+            timeout_s: a handler that takes longer has failed; None: no limit.
+            drain_s: how long handlers may continue after the worker is stopped.
+            signals: signals that stop the worker, if this runs in the main thread. A second signal
                 ends it at once.
 
         Raises:
-            ConfigError: an argument cannot be; there is no dead-letter topic; or the handler is no
-                coroutine function.
-            IllegalState: the consumer is closed, or something was polled before.
-            BootstrapError, KafkaError: no broker could be reached, or the group or the topic is
-                refused for good.
+            ConfigError: an argument is invalid, the dead-letter topic does not exist, or the
+                handler is not a coroutine function.
+            IllegalState: the consumer is closed, or has polled before.
+            BootstrapError, KafkaError: no broker could be reached, or the group or the topic was
+                refused with a permanent error.
         """
         settings = WorkerSettings(
             concurrency=concurrency,
@@ -124,11 +124,12 @@ class Running(ABC, Generic[K, V]):
         await self._new_worker(handler, settings).run()
 
     def stop(self) -> None:
-        """End :meth:`run`: handlers that run may go on for ``drain_s``, all other records are
-        released. From the loop's thread only; the synchronous consumer's may be called from any.
+        """End :meth:`run`: running handlers may continue for ``drain_s``, all other records are
+        released. Call it only on the event loop's thread; the synchronous consumer's ``stop`` may
+        be called from any thread.
 
         Raises:
-            IllegalState: nothing runs.
+            IllegalState: :meth:`run` is not running.
         """
         if self._worker is None:
             raise IllegalState("there is nothing to stop: run() was not called")
@@ -140,7 +141,7 @@ class Running(ABC, Generic[K, V]):
         settings: WorkerSettings,
         **threads: Any,
     ) -> Worker:
-        """The worker of :meth:`run`; there is one in a consumer's life."""
+        """The worker of :meth:`run`; a consumer has at most one in its life."""
         self._check_usable()
         if self._form is not None:
             raise IllegalState(

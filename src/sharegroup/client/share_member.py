@@ -1,7 +1,7 @@
-"""One member of a share group, without an opinion on what happens to records.
+"""One member of a share group. It does not decide how records are acknowledged.
 
-Joins, keeps itself alive, fetches and acknowledges raw ranges of offsets. ``ShareConsumer`` puts
-records and Kafka's acknowledgement rules on top; the Spark driver uses it as it is.
+It joins, sends heartbeats, fetches and acknowledges raw ranges of offsets. ``ShareConsumer`` adds
+records and Kafka's acknowledgement rules; the Spark driver uses this class directly.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class ShareMember:
     """See the module.
 
     Args:
-        cluster: connections; started and closed by whoever made it.
+        cluster: the connections; the caller starts and closes it.
         group_id: the share group.
-        member_id: None makes one; a member that takes an old one's place gives that one's.
+        member_id: None makes a new one; to replace an old member, pass its id.
         rack_id: where this client is.
-        subscribed_topics: names; they may not exist yet.
-        poll_interval_max_ms: leave the group when :meth:`fetch` is not called for so long; None:
+        subscribed_topics: names of topics, which need not exist yet.
+        poll_interval_max_ms: leave the group when :meth:`fetch` is not called for this long; None:
             never.
         on_acknowledged: called with the outcome of every acknowledgement, however it was sent.
     """
@@ -89,7 +89,7 @@ class ShareMember:
             group_id, self.member_id, rack_id=rack_id, poll_interval_max_ms=poll_interval_max_ms
         )
         self.metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time())
-        """Counted by everything that this member does."""
+        """The metrics of this member."""
         self._heartbeats = Heartbeats(cluster, self._membership, self.metrics)
         self._sessions = NodeSessions(cluster, group_id, self.member_id, self.metrics)
         self._acknowledger = Acknowledger(
@@ -109,7 +109,7 @@ class ShareMember:
 
     @property
     def state(self) -> MemberState:
-        """Where the member is in its life."""
+        """The member's state."""
         return self._membership.state
 
     @property
@@ -143,7 +143,7 @@ class ShareMember:
         later, and :meth:`fetch` waits for it.
 
         Raises:
-            KafkaError: the group refused (authorisation, group full, another kind of group …).
+            KafkaError: the group refused (authorisation, group full, another group type …).
             RequestTimedOut: no coordinator answered within the request time-out.
         """
         await self._cluster.start()
@@ -160,8 +160,8 @@ class ShareMember:
             raise RequestTimedOut(f"the group {self.group_id!r} was not joined in {timeout_ms} ms")
 
     def polled(self) -> None:
-        """The application is alive: ``poll_interval_max_ms`` begins anew. :meth:`fetch` says so
-        too.
+        """Note that the application is alive: restart ``poll_interval_max_ms``. :meth:`fetch` does
+        so too.
         """
         self._membership.polled(now_ms())
         self._heartbeats.wake()
@@ -181,12 +181,11 @@ class ShareMember:
         self._heartbeats.wake()
 
     async def close(self, release: bool = True, *, timeout_ms: int = 30_000) -> None:
-        """Send what is queued, end the sessions (the broker releases what is still acquired), leave
-        the group.
+        """Send queued acknowledgements, end the sessions (the broker releases all acquired
+        records), leave the group.
 
-        With ``release=False`` nothing is sent at all: the group and the locks stay as they are, as
-        far as the broker keeps them when the connection goes. A successor takes over with the same
-        member id.
+        With ``release=False`` nothing is sent: membership and locks stay, as far as the broker
+        keeps them after the connection ends. A successor takes over with the same member id.
         """
         if release:
             await self.leave(timeout_ms=timeout_ms)
@@ -195,8 +194,8 @@ class ShareMember:
         await ended(self.cut())
 
     def cut(self) -> list[asyncio.Task[Any]]:
-        """End at once, without a word to the group; the tasks that end now. The locks end when the
-        connection does.
+        """Abort without telling the group. Returns the tasks that end now. The locks end with the
+        connection.
         """
         self._forget_check()
         rounds = list(self._rounds.values())
@@ -207,8 +206,8 @@ class ShareMember:
         return tasks
 
     async def leave(self, *, timeout_ms: int = 30_000) -> None:
-        """Send what is queued, end the sessions, which releases all that is acquired, and leave the
-        group; :meth:`subscribe` comes back.
+        """Send queued acknowledgements, end the sessions (the broker releases all acquired
+        records), and leave the group. :meth:`subscribe` joins again.
         """
         await self._end_rounds()
         limit_ms = min(timeout_ms, self._cluster.request_timeout_ms)
@@ -259,19 +258,20 @@ class ShareMember:
     ) -> list[FetchedPartition]:
         """Acquire records from all assigned partitions; queued acknowledgements ride along.
 
-        Returns as soon as one broker gave something; what the others give comes with the next call,
-        and so does what a cancelled call would have returned. Empty when nothing came in
-        ``max_wait_ms``. A lost connection or session is not an error: it is built up again here.
+        Returns as soon as one broker returned something. The next call returns what the other
+        brokers send, and also the result of a cancelled call. Empty when nothing came within
+        ``max_wait_ms``. A lost connection or session is not an error: it is opened again.
 
         Args:
-            max_records: about as many; ``strict``: never more (needs Apache Kafka 4.2 or ours).
+            max_records: the approximate number of records; with ``strict`` (needs Apache Kafka 4.2
+                or our broker), the maximum.
             batch_size: the broker may cut acquired ranges at this many records; None:
                 ``max_records``.
-            without_records: acquire only, no bytes; does nothing where the broker cannot
+            without_records: acquire only, no bytes; ignored if the broker does not offer it
                 (:attr:`can_acquire_without_records`).
 
         Raises:
-            KafkaError: the group has thrown this member out for good, or ``strict`` is not served.
+            KafkaError: the group has removed this member for good, or ``strict`` is not served.
         """
         self.polled()
         loop = asyncio.get_running_loop()
@@ -294,7 +294,7 @@ class ShareMember:
                 return fetched
 
     async def last_fetched(self, wait_s: float) -> list[FetchedPartition]:
-        """What fetches under way bring within ``wait_s``; none is begun."""
+        """The results of fetches under way, within ``wait_s``. Starts no new fetch."""
         if self._rounds:
             await asyncio.wait(self._rounds.values(), timeout=wait_s)
         done = [node_id for node_id, task in self._rounds.items() if task.done()]
@@ -315,7 +315,7 @@ class ShareMember:
     def _one_node(
         self, wanted: dict[int, list[TopicIdPartition]]
     ) -> dict[int, list[TopicIdPartition]]:
-        """Strict limits hold for one request; so one node is asked at a time, each in its turn."""
+        """Fetch from one node at a time, in turn: a strict limit holds for a single request."""
         if not wanted or self._rounds:
             return {}
         nodes = sorted(wanted)
@@ -342,7 +342,7 @@ class ShareMember:
     async def _round(
         self, node_id: int, wanted: Sequence[TopicIdPartition], limits: FetchLimits
     ) -> list[FetchedPartition]:
-        """One node's part of a fetch. Passing errors end in a pause and an empty list."""
+        """One node's part of a fetch. After a transient error: a pause and an empty list."""
         session = self._sessions[node_id]
         acknowledgements = self._acknowledger.take(node_id) if session.open else {}
         riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
@@ -386,7 +386,7 @@ class ShareMember:
         return fetched
 
     async def _recover(self, node_id: int) -> None:
-        """After a passing error: learn who leads what now, and let some time go by."""
+        """After a transient error: refresh the leaders, and pause."""
         pause = self._pauses.setdefault(node_id, self._cluster.backoff())
         await asyncio.sleep(pause.next_ms() / 1000)
         await self._sessions.refresh()
@@ -396,8 +396,8 @@ class ShareMember:
     def acknowledge(
         self, partition: TopicIdPartition, first: int, last: int, types: bytes | bytearray
     ) -> None:
-        """Queue what is to be said of the offsets ``first`` … ``last``: it rides on the next fetch
-        or goes with :meth:`commit`. Of one offset the last word counts.
+        """Queue acknowledgements of the offsets ``first`` … ``last``: the next fetch or
+        :meth:`commit` carries them. For each offset, the last acknowledgement wins.
 
         Args:
             types: ``AckType`` values, one byte for all offsets or one per offset.
@@ -410,26 +410,26 @@ class ShareMember:
     def acknowledge_ranges(
         self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]
     ) -> None:
-        """As :meth:`acknowledge`, for ranges that are ready-made."""
+        """As :meth:`acknowledge`, for several ranges."""
         self._acknowledger.extend(partition, ranges)
 
     def has_moved(self, partition: TopicIdPartition, node_id: int) -> bool:
-        """Another node leads the partition now: the locks that this one gave are gone."""
+        """Whether another node leads the partition now: the locks from ``node_id`` are gone."""
         leader = self._sessions.leader(partition)
         return leader is not None and leader != node_id
 
     async def commit(self, wait_s: float | None = None) -> AckOutcomes:
-        """Send what is queued and await all outcomes, also of what is just under way; None is
-        success, RequestTimedOut is what took longer than ``wait_s``. Nothing is lost when the
-        caller is cancelled.
+        """Send queued acknowledgements and await all outcomes, including those of requests under
+        way. None is success, RequestTimedOut is an outcome that takes longer than ``wait_s``.
+        Nothing is lost when the caller is cancelled.
 
-        Acknowledgements whose session is lost come back with NotLeaderOrFollower or the network's
-        error: their locks are gone, and the records are delivered again.
+        If a session is lost, its acknowledgements fail with NotLeaderOrFollower or a network error:
+        their locks are gone, and the records are delivered again.
         """
         return await self._acknowledger.commit(wait_s)
 
     async def renew(self, ranges: OffsetsByPartition) -> AckOutcomes:
-        """Begin the acquisition locks of these offsets anew.
+        """Renew the acquisition locks of these offsets.
 
         Raises:
             UnsupportedVersion: the broker is older than Apache Kafka 4.2.
@@ -437,7 +437,7 @@ class ShareMember:
         return await self._acknowledger.renew(ranges)
 
     async def release(self, ranges: OffsetsByPartition) -> AckOutcomes:
-        """Give these offsets back at once: others may have them."""
+        """Release these offsets at once, for delivery to other members."""
         for partition, first, last in ranges:
             self.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
         return await self.commit()
@@ -458,6 +458,6 @@ class ShareMember:
 
 
 def _seen(task: asyncio.Task[None]) -> None:
-    """What the check found is raised by the next fetch, if there is one."""
+    """Mark the check's error as seen: the next fetch, if any, raises it."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.info("subscription: %s", error)

@@ -11,7 +11,8 @@ from sharegroup.client.errors import Wakeup
 
 class WakeupCall:
     """:meth:`ring` ends the waits inside :meth:`answering`, or else the next one, with
-    :class:`Wakeup` (Java: KafkaConsumer.wakeup). What is awaited inside must bear being cancelled.
+    :class:`Wakeup` (Java: KafkaConsumer.wakeup). The code awaited inside must tolerate
+    cancellation.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,7 @@ class WakeupCall:
         """A wait that may be ended.
 
         Raises:
-            Wakeup: it was, or should have been before it began.
+            Wakeup: :meth:`ring` was called during the wait or before it.
         """
         if self._rung:
             self._rung = False

@@ -32,7 +32,7 @@ log = logging.getLogger("sharegroup.worker")
 
 _POLL_S: Final = 1.0
 _WAIT_BUSY_MS: Final = 100
-"""While handlers run, a fetch waits no longer than this at the broker: their answers and renewals
+"""While handlers run, a fetch waits at most this long at the broker: acknowledgements and renewals
 wait behind it."""
 _LAST_FETCH_S: Final = 1.0
 _CANCELLED_S: Final = 5.0
@@ -49,7 +49,7 @@ class Worker:
         consumer: with nothing polled yet.
         handler: awaited with each record.
         settings: see there.
-        interruptible: cancelling the handler's task ends the handler; not so in a thread.
+        interruptible: cancelling the handler's task ends the handler; in a thread it does not.
         overdue: how many slots are taken by handlers that nobody awaits any more.
     """
 
@@ -106,9 +106,7 @@ class Worker:
         )
 
     async def run(self) -> None:
-        """Until it is stopped. Whoever cancels this stops the worker; whoever cancels it again
-        ends it at once.
-        """
+        """Run until stopped. A first cancellation stops the worker; a second ends it at once."""
         life = asyncio.create_task(self._live(), name="share-worker")
         cancelled: asyncio.CancelledError | None = None
         with answering_signals(self._settings.signals, self.interrupt):
@@ -251,8 +249,8 @@ class Worker:
     # --- the end ----------------------------------------------------------------------------------
 
     async def _take_last(self, slots: Slots) -> None:
-        """What a fetch under way still brings is given back like all the rest; it would else stay
-        locked as long as the drain takes.
+        """Release the records of a fetch under way too. Otherwise they would stay locked during the
+        drain.
         """
         slots.start_no_more()
         consumer, now = self._consumer, asyncio.get_running_loop().time
@@ -266,7 +264,7 @@ class Worker:
                 self._metrics.damaged += 1
 
     async def _drain(self, slots: Slots) -> None:
-        """Give back what has not begun; let what runs end, but not for longer than ``drain_s``."""
+        """Release unstarted records, and wait for running handlers for at most ``drain_s``."""
         log.info(
             "draining: %d handlers run, %d records are released",
             slots.busy,

@@ -24,8 +24,8 @@ _GATHER_S: Final = 0.02
 class Answers:
     """One answer for each record.
 
-    Kafka takes all answers of one request for one partition, or none of them. So when one lock is
-    gone, the others are said again, each alone.
+    For each partition, Kafka takes all acknowledgements of a request or none. So when one lock is
+    gone, the other acknowledgements are sent again, each alone.
 
     Args:
         holdings, member, committer: the consumer's.
@@ -47,7 +47,7 @@ class Answers:
         self._again: set[asyncio.Task[None]] = set()
 
     def give(self, record: Record, kind: AckType) -> bool:
-        """Answer; False: the record's lock went with its session, and there is nothing to say."""
+        """Acknowledge. False: the record's lock is gone with its session; nothing is sent."""
         if record._delivery.lease.lost:
             return False
         record._delivery.decide(record.offset, kind)
@@ -56,7 +56,7 @@ class Answers:
         return True
 
     def forget(self, record: Record) -> None:
-        """Nothing is to be said of it any more."""
+        """Drop the record: it gets no acknowledgement."""
         record._delivery.mark(record.offset, record.offset, SENT)
 
     def _send(self) -> None:
@@ -83,7 +83,7 @@ class Answers:
             await self._member.commit()
 
     async def finish(self) -> None:
-        """Send all that is decided, and wait until nothing has to be said again."""
+        """Send all decided answers, and wait until none has to be sent again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

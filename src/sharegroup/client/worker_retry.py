@@ -18,26 +18,26 @@ _EXPONENT_MAX: Final = 60  # beyond it every pause is the longest one, and float
 
 
 class Reject(Exception):
-    """A handler raises it to say that its record can never be done: the worker gives the record up
-    without trying it again.
+    """A handler raises this if its record can never be processed: the worker makes no further
+    attempt.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How a worker tries again. After its n-th delivery failed, a record is held for
-    ``first_s * factor ** (n - 1)`` seconds, and then released: delivered again, to anybody.
+    """How a worker retries. After its n-th delivery failed, a record is held for
+    ``first_s * factor ** (n - 1)`` seconds and then released, for delivery to any member.
 
     Args:
         first_s: the first pause, in seconds.
         factor: how much longer each pause is than the one before.
-        max_s: no pause is longer, jitter apart.
-        jitter: a pause is made longer or shorter by up to this part of it.
-        attempts: how many deliveries may fail before the record is given up; None: as many as the
-            group's delivery limit allows.
+        max_s: the longest pause, before jitter.
+        jitter: each pause is made longer or shorter by up to this fraction.
+        attempts: how many deliveries may fail before the worker gives up on the record; None: as
+            many as the group's delivery limit allows.
 
     Raises:
-        ConfigError: one of them cannot be.
+        ConfigError: an argument is invalid.
     """
 
     first_s: float = 1.0
@@ -80,10 +80,11 @@ class Deliveries(NamedTuple):
 async def deliveries_of(
     cluster: Cluster, group_id: str, retry: Backoff, *, dead_letters: bool
 ) -> Deliveries:
-    """Ask the group's settings.
+    """Read the group's settings.
 
-    With dead letters one delivery is kept back: the broker archives a record in silence when the
-    last one ends without an answer, and a worker that is killed gives none.
+    With dead letters, one delivery is reserved: if the last delivery ends without an
+    acknowledgement, for instance because the worker is killed, the broker archives the record
+    silently.
     """
     limit, renewable = await _group_settings(Admin(cluster=cluster), group_id)
     usable = max(1, limit - 1) if dead_letters else limit

@@ -33,11 +33,11 @@ from sharegroup.model.errors import ConfigError, SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 
 RESTING_MAX: Final = 500
-"""So many records may rest before nothing more is fetched: when all fail, more would fail too."""
+"""With this many records resting, fetching stops: when all fail, more would fail too."""
 NAMES_MAX: Final = 5
-"""Of records, in one line of the log."""
+"""How many records one log line names."""
 _BEFORE_LOCK_ENDS_S: Final = 1.0
-"""Where locks cannot be renewed, a record rests until so long before its lock ends."""
+"""If locks cannot be renewed, a record's rest ends this many seconds before its lock expires."""
 
 
 class PlainHandler(ConfigError):
@@ -47,8 +47,8 @@ class PlainHandler(ConfigError):
 
 
 class DeliveriesUsedUp(Exception):
-    """Why a record is given up untried: all deliveries before the last one ended without an
-    answer, for instance because the process died.
+    """Why the worker gives up on a record without trying: all deliveries before the last ended
+    without an acknowledgement, for instance because the process died.
     """
 
 
@@ -153,8 +153,8 @@ class Slots:
         return len(self._resting)
 
     def room(self) -> int:
-        """How many records to fetch now. Nothing until half of those that wait have a slot, so
-        that a fetch brings more than one.
+        """How many records to fetch now. 0 until half of the waiting records have a slot, so that
+        a fetch brings several records.
         """
         settings = self._settings
         if len(self._resting) >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
@@ -213,8 +213,8 @@ class Slots:
             await self._failed(work, failure)
 
     def _is_last(self, work: Work) -> bool:
-        """With dead letters the last delivery is kept for the dead letter: a process that dies
-        with the record must not be its end.
+        """Whether this delivery is the one reserved for the dead letter. One is reserved, so that a
+        record is not lost when its process dies.
         """
         limit = self._deliveries.limit
         return self._letters is not None and work.record.delivery_count >= limit > 1
@@ -280,7 +280,7 @@ class Slots:
         self._answer(work, AckType.REJECT)
 
     def _not_buried(self, work: Work, error: Exception, refusal: SharegroupError) -> None:
-        """Nothing is rejected whose dead letter is not durable."""
+        """The dead letter could not be produced: the record must not be rejected."""
         self._metrics.dead_letters_failed += 1
         if self._letters_work and self._letters is not None:
             self._letters_work = False
@@ -360,7 +360,7 @@ class Slots:
             self._failures.note(f"the lock of {work.name} was lost: the record comes again")
 
     def _lose(self, work: Work) -> None:
-        """Somebody else has the record, or will have it: the handler is cancelled."""
+        """Cancel the handler: another member has the record, or will get it."""
         if work.lost:
             return
         work.lost = True
@@ -384,7 +384,7 @@ class Slots:
         self._held_back = True
 
     def drain(self) -> None:
-        """Give back all that waits or rests. Who has no delivery left stays, to be done."""
+        """Release all waiting and resting records. Those on their last delivery stay."""
         self._draining = True
         self._held_back = False
         staying = deque[Work]()
@@ -411,7 +411,7 @@ class Slots:
         return not (self._running or self._waiting or self._resting)
 
     def cancel(self) -> list[asyncio.Task[None]]:
-        """Cancel what runs, and start nothing more; the tasks."""
+        """Cancel the running handlers, and start no more. Returns their tasks."""
         self._closed = True
         self._waiting.clear()
         tasks = []

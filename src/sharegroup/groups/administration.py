@@ -1,9 +1,9 @@
-"""What an administrator does to an empty group: delete it, delete its offsets, set them.
+"""Administration of an empty group: delete it, delete its offsets, set them.
 
-Kafka classes GroupMetadataManager and GroupCoordinatorShard. Delivery state is held by somebody
-else (the persister), so each of these has two halves, and the records of the first half must be
-durable before that somebody is asked: a crash in between leaves a group that says what is to be
-done again (``initializing``, ``deleting``).
+Kafka classes GroupMetadataManager and GroupCoordinatorShard. Delivery state is kept elsewhere (by
+the persister), so each operation has two halves. The records of the first half must be durable
+before the persister is called: after a crash in between, the group still says what must be done
+again (``initializing``, ``deleting``).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def check_empty(group: ShareGroup) -> None:
 
 
 def deletion(group: ShareGroup, topics: TopicsImage) -> ToDelete:
-    """Move every topic of the group to ``deleting``; what an earlier attempt left there is tried
-    again.
+    """Move every topic of the group to ``deleting``. Topics that an earlier attempt left there are
+    deleted again.
     """
     wanted = joined(group.initialized, group.initializing.values())
     wanted = joined(wanted, _left_deleting(group, group.deleting, topics))
@@ -98,8 +98,8 @@ def initializing(
 def initialized(
     group: ShareGroup, topics: Iterable[TopicPartitions]
 ) -> tuple[CoordinatorRecord, ...]:
-    """Delivery state of these partitions is there. Those that are no longer ``initializing``
-    (their topic was deleted meanwhile) are passed over.
+    """Delivery state of these partitions exists now. Partitions that are no longer
+    ``initializing`` (their topic was deleted meanwhile) are skipped.
     """
     done = []
     for topic in topics:
@@ -118,7 +118,7 @@ def initialized(
 def not_initialized(
     group: ShareGroup, topics: Iterable[TopicPartitions]
 ) -> tuple[CoordinatorRecord, ...]:
-    """Delivery state of these partitions could not be made; the next heartbeat tries again."""
+    """Initialising these partitions has failed; the next heartbeat tries again."""
     transition = Transition(group)
     transition.set_state_partitions(initializing=without(group.initializing, topics))
     return transition.records
@@ -139,8 +139,8 @@ def topics_gone(group: ShareGroup, topic_ids: Iterable[UUID]) -> tuple[Coordinat
 def _left_deleting(
     group: ShareGroup, topic_ids: Iterable[UUID], topics: TopicsImage
 ) -> list[TopicPartitions]:
-    """Topics whose deletion has begun and not ended, with all their partitions; those that no
-    longer exist are passed over.
+    """Topics whose deletion has begun and not ended, with all their partitions. Topics that no
+    longer exist are skipped.
     """
     found = []
     for topic_id in topic_ids:

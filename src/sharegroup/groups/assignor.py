@@ -5,9 +5,9 @@ With M members and P partitions each partition is held by S = ceil(M / P) member
 holds S·P / M partitions, rounded down or up. Members may hold the same partition: record locks
 keep their records apart.
 
-Two departures from Kafka, neither seen by a client except as fewer moves: who is rounded up is
-decided by who holds more already (Kafka: by position), and where Kafka tolerates a shortfall a
-partition is traded, so that every partition always has its S holders. The order of everything is
+Two differences from Kafka, which a client notices only as fewer moves. Members that already hold
+most are rounded up (Kafka: by position). And where Kafka leaves a partition with fewer than S
+holders, members trade partitions here, so that every partition always has S. Everything is ordered
 by id, so equal input gives equal output.
 """
 
@@ -32,10 +32,10 @@ def assign(
 ) -> dict[str, Assignment]:
     """The target assignment of every member in ``subscriptions``.
 
-    ``assignable`` holds the initialised partitions; subscribed topics without any are passed over.
-    ``current`` is the target assignment so far. When all members subscribe to the same topics
-    these are shared out as one; else each topic is shared out among its subscribers, and a member
-    of two topics may hold more than a member of one.
+    ``assignable`` holds the initialised partitions; subscribed topics without any are ignored.
+    ``current`` is the target assignment so far. When all members subscribe to the same topics, the
+    partitions of all topics are distributed together. Otherwise each topic is distributed among its
+    subscribers, and a member of two topics may hold more than a member of one.
     """
     kinds = {frozenset(wanted) for wanted in subscriptions.values()}
     topics = sorted({topic for wanted in kinds for topic in wanted if topic in assignable})
@@ -61,14 +61,14 @@ def assign(
 
 
 def _as_it_was(before: Assignment, numbers: _Numbering, share: _Numbers) -> Assignment:
-    """The assignment that a member keeps: itself, unless something in it is no more."""
+    """``before`` itself, unless some of its partitions no longer exist."""
     if sum(map(len, before.values())) == len(share):
         return before
     return numbers.assignment(share)
 
 
 class _Numbering:
-    """Partitions as running numbers, by topic and partition: a table of them is quick."""
+    """Partitions as consecutive integers, ordered by topic and partition, for speed."""
 
     def __init__(self, topics: Sequence[UUID], assignable: Mapping[UUID, Sequence[int]]) -> None:
         self._named = [(topic, p) for topic in topics for p in sorted(assignable[topic])]
@@ -80,7 +80,7 @@ class _Numbering:
         return self._numbers[topic].values()
 
     def of(self, assignment: Assignment) -> _Numbers:
-        """Those that are known."""
+        """The numbers of the partitions in ``assignment``; unknown ones are left out."""
         found: _Numbers = set()
         for topic, partitions in assignment.items():
             numbers = self._numbers.get(topic)
@@ -121,7 +121,7 @@ def _wanted(members: Sequence[str], total: int, share: Mapping[str, _Numbers]) -
 
 
 class _Table:
-    """Members against partitions; ``share`` and ``holders`` are the two views of one relation."""
+    """Which member holds which partition: ``share`` by member, ``holders`` by partition."""
 
     def __init__(
         self,
@@ -187,12 +187,12 @@ class _Table:
         return False
 
     def _trade(self, partition: int, member: str) -> None:
-        """``member`` wants more but holds all short partitions: it takes another from one that can
-        have ``partition``.
+        """``member`` wants more but holds all short partitions already. So it takes another
+        partition from a member that can take ``partition`` instead.
 
-        There is one: a partition r that ``member`` lacks is not short, so it has S holders;
-        ``partition`` has fewer than S, ``member`` among them; so one of r's holders does not hold
-        ``partition``.
+        Such a member exists. A partition r that ``member`` lacks is not short, so it has S holders.
+        ``partition`` has fewer than S holders, and ``member`` is one of them. So one of r's holders
+        does not hold ``partition``.
         """
         for other, others_holders in self.holders.items():
             if member not in others_holders:

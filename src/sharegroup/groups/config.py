@@ -1,12 +1,11 @@
-"""Settings of a share group (KIP-932, KIP-1240): what a user may set per group, within bounds that
-the broker sets.
+"""Settings of a share group (KIP-932, KIP-1240), which users set within the broker's bounds.
 
-The effective value is the group's, else the broker's. A value out of the broker's bounds is
-refused when it is set; when the bounds shrink afterwards it is clamped as it is used (Kafka class
+The effective value is the group's, else the broker's. A value outside the broker's bounds is
+refused when it is set. If the bounds shrink later, the value is clamped on use (Kafka class
 GroupConfig).
 
-Kafka's ``consumer.*``, ``streams.*`` and dead-letter settings of groups are not known here: they
-would do nothing.
+Kafka's ``consumer.*``, ``streams.*`` and dead-letter settings of groups are unknown here: they
+would have no effect.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from sharegroup.model.errors import InvalidConfig
 
 
 class Bounded(NamedTuple):
-    """A broker's value for groups that set none, and the range within which they may set one (both
-    ends included).
+    """A broker's default for groups, and the range of values that a group may set (both ends
+    included).
     """
 
     value: int
@@ -46,9 +45,7 @@ class Bounded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerGroupDefaults:
-    """What the broker's ``group.share.*`` settings say about groups; defaults and bounds are
-    Kafka's.
-    """
+    """The broker's ``group.share.*`` settings for groups. Defaults and bounds are Kafka's."""
 
     session_timeout_ms: Bounded = field(default=Bounded(45_000, 45_000, 60_000))
     heartbeat_interval_ms: Bounded = field(default=Bounded(5_000, 5_000, 15_000))
@@ -60,7 +57,7 @@ class BrokerGroupDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Everything about one group, resolved."""
+    """The effective settings of one group."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -184,8 +181,7 @@ def field_name(name: str) -> str:
 
 
 def check_group_configs(overrides: Mapping[str, str], broker: BrokerGroupDefaults) -> None:
-    """Refuse what a group may not be set to; ``overrides`` are all settings of the group as they
-    would be.
+    """Check ``overrides``: all settings of a group, as they would be after a change.
 
     Raises:
         InvalidConfig: an unknown name, an unreadable value, one out of the broker's bounds, or a
@@ -207,11 +203,11 @@ def check_group_configs(overrides: Mapping[str, str], broker: BrokerGroupDefault
 
 
 def effective(overrides: Mapping[str, str], broker: BrokerGroupDefaults) -> GroupSettings:
-    """What applies to a group with these settings of its own, under this broker.
+    """The effective settings of a group with these ``overrides``, on this broker.
 
     Raises:
-        InvalidConfig: a value cannot be read; cannot happen to what :func:`check_group_configs`
-            has let pass.
+        InvalidConfig: a value cannot be read. Cannot happen to settings that
+            :func:`check_group_configs` has accepted.
     """
     resolved: dict[str, int] = {}
     for name in _BOUNDED_NAMES:
@@ -235,14 +231,14 @@ def describe_group_configs(
     broker: BrokerGroupDefaults,
     broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
 ) -> list[ConfigEntry]:
-    """DescribeConfigs of a group, whether it exists or not; ``broker_synonyms`` says of each broker
-    setting where its value comes from, the place that wins first.
+    """DescribeConfigs of a group, whether it exists or not. ``broker_synonyms`` gives the sources
+    of each broker setting's value, the effective one first.
     """
     return [_entry(GROUP_CONFIGS[n], overrides, broker, broker_synonyms) for n in GROUP_CONFIGS]
 
 
 def today(overrides: Mapping[str, str]) -> dict[str, str]:
-    """The same settings with the names of KIP drafts replaced by today's."""
+    """The same settings, with names from KIP drafts replaced by the current ones."""
     return {GROUP_CONFIGS.today(name) or name: text for name, text in overrides.items()}
 
 

@@ -1,15 +1,15 @@
-"""What is remembered of one share group: the fold of its records.
+"""The state of one share group: the fold of its records.
 
-Only :meth:`ShareGroup.apply` changes it, so that what is rebuilt from the log is what was there,
-and :meth:`ShareGroup.records` says all of it anew. Epochs (KIP-848):
+Only :meth:`ShareGroup.apply` changes it, so a replay of the log rebuilds exactly this state.
+:meth:`ShareGroup.records` returns records that rebuild all of it. Epochs (KIP-848):
 
 * ``epoch``: bumped when something changes that the target assignment depends on; 1 at first;
 * ``assignment_epoch``: the epoch for which the target assignment was computed; 0 before the first;
 * a member's ``epoch``: the assignment epoch up to which the member has been told its partitions.
 
 Invariants (:meth:`ShareGroup.check_invariants`): previous < member epoch ≤ assignment epoch ≤
-group epoch; targets only for members; an empty group has no assignment pending; a partition list
-is rising and not empty; the subscriptions counted are the members'.
+group epoch; targets exist only for members; an empty group has no assignment pending; partition
+lists ascend and are not empty; the subscription counts agree with the members.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FIRST_EPOCH: Final = 1
 
 
 class GroupState(StrEnum):
-    """Share groups are one or the other; a group that does not exist is Kafka's "Dead"."""
+    """A share group is either empty or stable. Kafka calls a group that does not exist "Dead"."""
 
     EMPTY = "Empty"
     STABLE = "Stable"
@@ -63,7 +63,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A frozen picture of a group, for ShareGroupDescribe, the console and tests."""
+    """A snapshot of a group, for ShareGroupDescribe, the console and tests."""
 
     group_id: str
     state: GroupState
@@ -75,9 +75,7 @@ class GroupDescription:
 
 
 class ShareGroup:
-    """One group; see the module. ``revision`` counts the changes that an assignment could depend
-    on.
-    """
+    """One group; see the module. ``revision`` counts the changes that may affect an assignment."""
 
     __slots__ = (
         "_subscribers",
@@ -136,7 +134,7 @@ class ShareGroup:
         )
 
     def records(self) -> Iterator[CoordinatorRecord]:
-        """All that there is to say of the group: what a new log of it would hold."""
+        """Records that rebuild the whole group: the content of a rewritten log."""
         group_id = self.group_id
         for member in self.members.values():
             yield MemberMetadata(
@@ -163,7 +161,7 @@ class ShareGroup:
             yield self.state_partitions()
 
     def state_partitions(self) -> StatePartitionMetadata:
-        """What is known of delivery state, as its record."""
+        """The record of which partitions have delivery state."""
         return StatePartitionMetadata(
             group_id=self.group_id,
             initialized=tuple(sorted(self.initialized.values())),
@@ -172,7 +170,7 @@ class ShareGroup:
         )
 
     def apply(self, record: CoordinatorRecord) -> None:
-        """Make the state what it is after ``record``."""
+        """Apply ``record`` to the state."""
         match record:
             case MemberMetadata():
                 self._subscribe(record)

@@ -1,6 +1,6 @@
-"""A heartbeat of a share group member: what it asks, what it is told, and when it is refused.
+"""The heartbeat of a share group member: request, result, and checks.
 
-The words of refusals are Kafka's (classes GroupCoordinatorService and GroupMetadataManager).
+Error messages are Kafka's (classes GroupCoordinatorService and GroupMetadataManager).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ShareHeartbeat:
 class HeartbeatResult:
     """The answer to a heartbeat; ``assignment`` is None when the member knows it already.
 
-    ``heartbeat_interval_ms`` is the group's setting, or less while an assignment waits for the
-    assignment interval: the member is to come again as soon as it can have it.
+    ``heartbeat_interval_ms`` is the group's setting. It is less while an assignment waits for the
+    assignment interval, so that the member's next heartbeat comes when the assignment is due.
     """
 
     member_id: str
@@ -72,7 +72,7 @@ def check_member_id(member_id: str) -> None:
 
 
 def check_heartbeat(request: ShareHeartbeat) -> None:
-    """Refuse what no state could make right, with Kafka's words.
+    """Check what does not depend on the group's state, with Kafka's messages.
 
     Raises:
         InvalidRequest: an id is missing or too long, the epoch is below -1, or a join names no
@@ -90,8 +90,8 @@ def check_heartbeat(request: ShareHeartbeat) -> None:
 
 
 def check_member_epoch(received: int, current: int, previous: int) -> None:
-    """Accept the member's epoch, or its previous one: the answer that carried the new one may have
-    been lost.
+    """Accept the member's epoch or its previous one: the response with the new epoch may have been
+    lost.
 
     Raises:
         FencedMemberEpoch: it is neither.

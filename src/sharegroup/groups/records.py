@@ -1,9 +1,8 @@
-"""What a group coordinator writes to ``__consumer_offsets`` for share groups: Kafka's coordinator
-key types 10 to 15.
+"""The records of share groups in ``__consumer_offsets``: Kafka's coordinator key types 10 to 15.
 
 Each class mirrors one of Kafka's ``ShareGroup*Key``/``ShareGroup*Value`` pairs, key fields first;
-the shell encodes them. A :class:`Tombstone` is a key without a value. Together they are a log
-whose fold is the state (``group.py``).
+the shell encodes them. A :class:`Tombstone` is a key without a value. The state of a group is the
+fold of these records (``group.py``).
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class TargetAssignmentMetadata:
     """The group epoch for which the target assignment was computed.
 
     ``timestamp_ms`` is 0 (Kafka's default, "long ago"): coordinator time does not survive a
-    restart, so that the first assignment after one never waits for the assignment interval.
+    restart, so the first assignment after a restart never waits for the assignment interval.
     """
 
     key_type: ClassVar[int] = 12
@@ -112,9 +111,7 @@ class StatePartitionMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """The record with that key is no more. ``member_id`` is None for key types that have no
-    member.
-    """
+    """Deletes the record with that key. ``member_id`` is None for key types without a member."""
 
     key_type: int
     group_id: str

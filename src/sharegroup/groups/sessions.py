@@ -1,7 +1,7 @@
-"""Deadlines of member sessions: restarted by each heartbeat, asked for by the timer of the shell.
+"""Deadlines of member sessions: each heartbeat restarts one, and the shell's timer reads the first.
 
-One entry in a heap per member. A later deadline does not move the entry: it is moved when it comes
-to the top, which makes a heartbeat a dictionary write.
+Each member has one entry in a heap. A later deadline does not move the entry until it reaches the
+top, so a heartbeat costs only a dictionary write.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The membership side of a share group coordinator: heartbeats, sessions, assignment (KIP-932;
 Kafka class GroupMetadataManager, its share half).
 
-**Decide, apply, persist, answer.** A request is checked whole, then applied at once; the records
-that say what has changed are returned and the caller must make them durable, in order, before it
-answers. When that fails the caller must throw this object away and replay the log.
+**Decide, apply, persist, answer.** A request is checked completely, then applied at once. The
+records of the change are returned, and the caller must make them durable, in order, before it
+answers. If that fails, the caller must throw this object away and replay the log.
 
-**The first heartbeat already carries the assignment.** A partition may only be assigned once its
-delivery state is initialised, which somebody else does durably. So a heartbeat is a few calls,
+**The first heartbeat already returns the assignment.** A partition may be assigned only once its
+delivery state is initialised durably, which is not done here. So a heartbeat takes a few calls,
 which the caller must not interleave with other calls *for the same group* (one lock per group)::
 
     missing = groups.uninitialized(request, topics)        # checks the request; usually empty
@@ -18,13 +18,13 @@ which the caller must not interleave with other calls *for the same group* (one 
 Kafka initialises after the first heartbeat and assigns in the second, five seconds later.
 
 **The assignment interval** (``share.assignment.interval.ms``, KIP-1263): the first member of a
-group is assigned at once; after that, whatever happens within the interval shares one computation
-at its end. A member that asks meanwhile is told to come again just then, by the heartbeat interval
-in its answer (Kafka's members wait for their usual interval). Other members hear of their new
-partitions in their own next heartbeat, as in Kafka.
+group is assigned at once. After that, all changes within the interval share one computation at its
+end. A member that sends a heartbeat meanwhile gets a shorter heartbeat interval, so that it comes
+back just then (Kafka's members wait for their usual interval). Other members get their new
+partitions with their own next heartbeat, as in Kafka.
 
-**A heartbeat at rest costs the same whatever the size of the group**: what was found settled is
-remembered with the topics and the group's revision for which it was found.
+**A heartbeat without changes costs the same for any size of group**: once a group has nothing left
+to initialise or assign, this is remembered for its revision and the topics.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ShareGroups:
     def heartbeat(
         self, request: ShareHeartbeat, topics: TopicsImage, now_ms: int
     ) -> HeartbeatResult:
-        """Take in a heartbeat. The caller must make ``records`` durable before it answers.
+        """Apply a heartbeat. The caller must make ``records`` durable before it answers.
 
         Raises, in this order, before anything has changed:
             InvalidRequest: an id is missing or too long, the epoch is below -1, or a join names no
@@ -163,8 +163,8 @@ class ShareGroups:
     def initializing(
         self, group_id: str, missing: Sequence[ToInitialize]
     ) -> tuple[CoordinatorRecord, ...]:
-        """Their delivery state is about to be made. A group that a join, or an administrator, is
-        about to create is created.
+        """Delivery state of ``missing`` is about to be initialised. Creates the group if it does
+        not exist yet: a join or an administrator is about to create it.
         """
         if not missing:
             return ()
@@ -174,7 +174,8 @@ class ShareGroups:
     def initialized(
         self, group_id: str, missing: Sequence[ToInitialize]
     ) -> tuple[CoordinatorRecord, ...]:
-        """Their delivery state is durable: they may be assigned from now on."""
+        """Delivery state of ``missing`` is durable: these partitions may be assigned from now
+        on."""
         group = self._groups.get(group_id)
         if group is None or not missing:
             return ()
@@ -183,7 +184,7 @@ class ShareGroups:
     def not_initialized(
         self, group_id: str, missing: Sequence[ToInitialize]
     ) -> tuple[CoordinatorRecord, ...]:
-        """Their delivery state could not be made; the next heartbeat finds them missing again."""
+        """Initialising ``missing`` has failed; the next heartbeat finds them missing again."""
         group = self._groups.get(group_id)
         if group is None or not missing:
             return ()
@@ -199,7 +200,7 @@ class ShareGroups:
         return group.describe().initialized if group is not None else ()
 
     def holds(self, topic_id: UUID) -> list[tuple[str, TopicPartitions]]:
-        """(group, partitions) of every group that has delivery state of a topic, or is making
+        """(group, partitions) of every group that has delivery state of a topic, or is initialising
         it.
         """
         return [
@@ -210,7 +211,7 @@ class ShareGroups:
         ]
 
     def topic_ids(self) -> set[UUID]:
-        """Topics that some group has, makes or deletes delivery state of."""
+        """Topics of which some group has delivery state, or is initialising or deleting it."""
         return {
             topic_id
             for group in self._groups.values()
@@ -296,7 +297,7 @@ class ShareGroups:
     # Reading ---------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> GroupDescription:
-        """A picture of one group.
+        """A snapshot of one group.
 
         Raises:
             GroupIdNotFound: there is no such group.
@@ -319,7 +320,7 @@ class ShareGroups:
         )
 
     def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
-        """All there is to say of a group, as a new log of it would; nothing of one that does not
+        """Records that rebuild a group, for a rewritten log; none for a group that does not
         exist.
         """
         group = self._groups.get(group_id)
@@ -336,7 +337,7 @@ class ShareGroups:
     # Replay ----------------------------------------------------------------------------------
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Take in a record from the log. :meth:`sessions_restarted` must follow the last one."""
+        """Apply a record from the log. :meth:`sessions_restarted` must follow the last one."""
         group_id = record.group_id
         if not isinstance(record, Tombstone):
             self._groups.setdefault(group_id, ShareGroup(group_id)).apply(record)
@@ -346,14 +347,14 @@ class ShareGroups:
             self._groups[group_id].apply(record)
 
     def sessions_restarted(self, now_ms: int) -> None:
-        """After a replay: every member has a whole session to be heard of."""
+        """After a replay: give every member a full session timeout for its next heartbeat."""
         for group in self._groups.values():
             timeout_ms = self._settings_of(group.group_id).session_timeout_ms
             for member_id in group.members:
                 self._sessions.restart(MemberKey(group.group_id, member_id), now_ms + timeout_ms)
 
     def check_invariants(self) -> None:
-        """Every group's own; and there is a session for each member, and for nobody else."""
+        """Assert each group's invariants, and that exactly the members have sessions."""
         for group in self._groups.values():
             group.check_invariants()
             for member_id in group.members:
@@ -369,8 +370,8 @@ class ShareGroups:
         return group
 
     def _admit(self, request: ShareHeartbeat) -> ShareGroup:
-        """The group of a request that may go on; a group that does not exist yet is made, but not
-        remembered.
+        """Check a request; returns its group. For a join to a group that does not exist yet, this
+        is a new group that is not stored yet.
         """
         check_heartbeat(request)
         joins = request.member_epoch == JOIN_EPOCH
@@ -400,7 +401,7 @@ class ShareGroups:
         now_ms: int,
         settings: GroupSettings,
     ) -> int:
-        """Everything that a heartbeat moves; the heartbeat interval to answer with."""
+        """Apply all changes of a heartbeat; returns the heartbeat interval to answer with."""
         group = transition.group
         changed = transition.subscribe(
             Identity(
@@ -435,7 +436,7 @@ class ShareGroups:
         return max(0, last_ms + settings.assignment_interval_ms - now_ms)
 
     def _is_settled(self, group: ShareGroup, topics: TopicsImage) -> bool:
-        """Whether a heartbeat that says nothing new would find nothing to do."""
+        """Whether a heartbeat without changes would have nothing to do."""
         found = self._settled.get(group.group_id)
         return found is not None and found[0] == group.revision and found[1] is topics
 
@@ -462,8 +463,8 @@ def _is_initialized(group: ShareGroup, topics: TopicsImage) -> bool:
 
 
 def _missing(group: ShareGroup, name: str, topics: TopicsImage) -> ToInitialize:
-    """The partitions of a topic that have no delivery state in the group; those whose making was
-    cut short are among them.
+    """The partitions of a topic that have no delivery state in the group, including those whose
+    initialisation was interrupted.
     """
     info = topics.get(name)
     if info is None:

@@ -1,4 +1,4 @@
-"""What membership knows of topics: a view that the caller takes of its catalog."""
+"""The topics as membership sees them: an image that the caller takes of its catalog."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
     """A signed 64-bit digest of the topics that a group subscribes to: it changes when one of them
     does.
 
-    Covers name, id and partition count, not racks: a partition of ours has one replica. The
-    function is not Kafka's (a Kafka broker that takes over the records computes its own, differs,
-    and bumps the group epoch once).
+    Covers name, id and partition count, not racks: a partition of ours has one replica. The hash
+    function is not Kafka's. A Kafka broker that takes over the records computes another digest and
+    so bumps the group epoch once.
     """
     digest = hashlib.blake2b(digest_size=8)
     for name in sorted(set(names)):

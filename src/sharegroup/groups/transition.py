@@ -1,7 +1,6 @@
-"""The steps of which a heartbeat, a leave or a deletion is made. Each emits records and applies
-them at once.
+"""The steps of a heartbeat, a leave or a deletion. Each emits records and applies them at once.
 
-Nothing here refuses anything: requests are checked whole before the first step (``share.py``,
+Nothing is checked here: requests are checked completely before the first step (``share.py``,
 ``administration.py``).
 """
 
@@ -30,7 +29,7 @@ from sharegroup.groups.topics import TopicsImage, metadata_hash
 
 
 class Identity(NamedTuple):
-    """What a member says of itself in a heartbeat; ``subscribed_topics``, sorted, None means "as
+    """A member as its heartbeat describes it. ``subscribed_topics`` is sorted; None means "as
     before".
     """
 
@@ -41,7 +40,7 @@ class Identity(NamedTuple):
     subscribed_topics: tuple[str, ...] | None
 
     def is_known_as(self, member: Member) -> bool:
-        """Whether it says nothing new of ``member``."""
+        """Whether nothing about ``member`` has changed."""
         return (
             self.client_id == member.client_id
             and self.client_host == member.client_host
@@ -51,7 +50,7 @@ class Identity(NamedTuple):
 
 
 class Transition:
-    """A group on its way from one state to the next, and the records that say so."""
+    """The change of a group from one state to the next, and the records of that change."""
 
     def __init__(self, group: ShareGroup) -> None:
         self.group = group
@@ -68,9 +67,7 @@ class Transition:
         self._records.append(record)
 
     def subscribe(self, identity: Identity) -> bool:
-        """Take in a member or what it says anew; True when the group's subscriptions are not what
-        they were.
-        """
+        """Add or update a member; returns whether the group's subscriptions changed."""
         known = self.group.members.get(identity.member_id)
         if known is not None and identity.is_known_as(known):
             return False
@@ -88,7 +85,7 @@ class Transition:
         return known is None or record.subscribed_topics != old
 
     def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> bool:
-        """Begin a new group epoch when there is a reason to assign anew; whether there was."""
+        """Bump the group epoch if a new assignment is needed; returns whether it is."""
         group = self.group
         digest = metadata_hash(group.subscribed_topics(), topics)
         settled = group.assignment_epoch >= group.epoch
@@ -101,9 +98,7 @@ class Transition:
         return True
 
     def retarget(self, topics: TopicsImage) -> None:
-        """Compute the target assignment of the group epoch; only targets that change are
-        written.
-        """
+        """Compute the target assignment for the group epoch. Only changed targets are written."""
         group = self.group
         existing = {
             subscribed: frozenset(topics.ids(subscribed))
@@ -124,8 +119,8 @@ class Transition:
         self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch))
 
     def reconcile(self, member_id: str, topics: TopicsImage, *, changed: bool) -> None:
-        """Move a member straight to its target, cut to its own subscription: there is no
-        revocation handshake.
+        """Give a member its target at once, restricted to its subscription: there is no revocation
+        handshake.
         """
         member, epoch = self.group.members[member_id], self.group.assignment_epoch
         if member.epoch == epoch and not changed:
@@ -148,8 +143,8 @@ class Transition:
         )
 
     def remove(self, member_id: str, topics: TopicsImage) -> None:
-        """A member leaves or its session has ended; the last one leaves no assignment pending
-        (KAFKA-20442).
+        """Remove a member that leaves or whose session has ended. When the last one goes, no
+        assignment stays pending (KAFKA-20442).
         """
         group = self.group
         for kind in (CurrentMemberAssignment, TargetAssignmentMember, MemberMetadata):
@@ -169,8 +164,8 @@ class Transition:
         initializing: Mapping[UUID, TopicPartitions] | None = None,
         deleting: Mapping[UUID, str] | None = None,
     ) -> None:
-        """Say which partitions have delivery state, are to have it, or to lose it; None leaves
-        what is.
+        """Set which partitions have delivery state, are about to have it, or are about to lose it.
+        None leaves a set as it is.
         """
         now = self.group.state_partitions()
         record = StatePartitionMetadata(
@@ -230,7 +225,7 @@ def assignable_partitions(group: ShareGroup, topics: TopicsImage) -> Assignment:
 
 
 def has_unassigned(group: ShareGroup, topics: TopicsImage) -> bool:
-    """Whether a partition could be assigned and is not."""
+    """Whether some assignable partition is not assigned."""
     assigned: Mapping[UUID, set[int]] = group.assigned_partitions()
     return any(
         not assigned.get(topic_id, set()).issuperset(partitions)

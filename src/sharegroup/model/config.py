@@ -1,11 +1,10 @@
-"""Settings as data: a definition per name, and the one way to read, check, show and document it.
+"""Settings as data: one definition per name, used to read, check, show and document it.
 
-A table of :class:`ConfigDef` is all there is to a family of settings (broker, topic, group).
-Reading a value, the sentence that says what is wrong with it, the answer to DescribeConfigs and
-``docs/configuration.md`` come from it.
+A table of :class:`ConfigDef` defines a family of settings (broker, topic, group). Parsing, error
+messages, DescribeConfigs responses and ``docs/configuration.md`` all come from it.
 
-Parsing and the words of errors follow Kafka's class ``ConfigDef``, so that Kafka's tools show what
-they always show.
+Parsing and error messages follow Kafka's class ``ConfigDef``, so that Kafka's tools show their
+usual output.
 """
 
 from __future__ import annotations
@@ -181,8 +180,8 @@ class ConfigTable(Mapping[str, ConfigDef]):
         return len(self._definitions)
 
     def today(self, name: str) -> str | None:
-        """Today's name of the setting that drafts of the KIP called ``name``; None when it is no
-        old name."""
+        """The current name of a setting that drafts of the KIP called ``name``; None when it is no
+        such name."""
         return self._aliases.get(name)
 
 

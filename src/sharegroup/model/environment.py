@@ -20,7 +20,7 @@ from uuid import UUID
 
 _T = TypeVar("_T")
 NO_LIMIT: Final = 2**31 - 1
-"""As many as can be named."""
+"""No limit: the largest 32-bit number."""
 
 
 class Clock(Protocol):
@@ -69,8 +69,8 @@ class Disk(Protocol):
         ...
 
     async def run(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns, which blocks and is done off the event loop's thread; one piece of
-        work at a time, in the order of the calls."""
+        """Run ``work``, which may block, off the event loop's thread; returns its result. One piece
+        of work runs at a time, in the order of the calls."""
         ...
 
     def read_file(self, path: str) -> bytes: ...
@@ -94,8 +94,8 @@ class Disk(Protocol):
         ...
 
     def make_folders(self, paths: Iterable[str]) -> None:
-        """Make folders in folders that are there, as durably as :meth:`make_folder`, but with one
-        sync for all."""
+        """Make folders whose parents exist, as durably as :meth:`make_folder`, but with one sync
+        for all."""
         ...
 
     def rename(self, old: str, new: str) -> None: ...
@@ -118,12 +118,12 @@ class Disk(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What a broker is given to stand on."""
+    """A broker's clock, disk and source of randomness."""
 
     clock: Clock
     disk: Disk
     entropy: Callable[[int], bytes]
-    """So many random bytes (``os.urandom``, or a seeded source)."""
+    """Returns that number of random bytes (``os.urandom``, or a seeded source)."""
     descriptors: Callable[[], int] = lambda: NO_LIMIT
     """How many file descriptors this process may have at this moment."""
 

@@ -590,7 +590,7 @@ NONE = 0
 
 
 def error_from_code(code: int, message: str | None = None) -> KafkaError:
-    """The error that a broker's response says by its code; an unknown code gives UnknownServerError
+    """The error for a code in a broker's response; an unknown code gives UnknownServerError
     that names it.
     """
     kind = ERRORS.get(code)

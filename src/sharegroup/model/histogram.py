@@ -1,4 +1,4 @@
-"""How often values of which size were seen: counters only, cheap to add to."""
+"""A histogram of values: counters only, cheap to update."""
 
 from __future__ import annotations
 

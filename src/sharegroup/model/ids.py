@@ -1,7 +1,7 @@
 """Identities: topics, partitions, share partitions.
 
-A topic has a name, which users know, and an id, which survives nothing but the topic itself: a
-topic that is deleted and created again under its name has another id. State is keyed by the id.
+Users know a topic by its name. Its id belongs to one topic only: a topic that is deleted and
+created again under the same name gets another id. State is keyed by the id.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The limits on what a peer may ask, claim or cost, each with its reason and Kafka's own value
 where it has one.
 
-What an operator may set is in the broker's settings (``socket.request.max.bytes``,
-``queued.max.request.bytes``, ``queued.max.response.bytes``, ``max.connections``…); what is here is
-the same for everybody.
+Limits that an operator may set are broker settings (``socket.request.max.bytes``,
+``queued.max.request.bytes``, ``queued.max.response.bytes``, ``max.connections``…). The limits here
+are fixed.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ A longer one closes the connection.
 """
 
 SMALL_REQUEST_BYTES_MAX: Final = 1 << 20
-"""A request of administration or membership: 1 MiB holds thousands of topics. It is refused by its
-length, before the rest of it is read; what produces records may take FRAME_BYTES_MAX."""
+"""A request of administration or membership: 1 MiB holds thousands of topics. A longer one is
+refused by its length, before the rest is read. Produce requests may take FRAME_BYTES_MAX."""
 
 ACKNOWLEDGING_REQUEST_BYTES_MAX: Final = 16 << 20
-"""A request with acknowledgements, whatever window it is about: one type a record, for the widest
-window there is (ACKNOWLEDGE_TYPES_MAX)."""
+"""A request with acknowledgements: one type for each record of the widest window
+(ACKNOWLEDGE_TYPES_MAX)."""
 
 ACKNOWLEDGING_BYTES_FREE: Final = 16 << 10
-"""A request with acknowledgements up to this length is decoded without asking what it can be about;
-it holds some 850 ranges, which cost some milliseconds."""
+"""A request with acknowledgements up to this length is decoded without comparing it to the records
+in flight. It holds some 850 ranges, which cost some milliseconds."""
 
 ACKNOWLEDGING_BYTES_PER_RECORD: Final = 24
-"""What the acknowledgement of one record takes at most: a range of its own is 19 bytes, and a
-partition of one record 5 more. A request longer than ACKNOWLEDGING_BYTES_FREE and so many bytes for
-each record in flight in its group says more than can be said."""
+"""The most bytes that the acknowledgement of one record takes: a range of its own is 19 bytes, a
+partition of one record 5 more. A request is longer than any valid one if it exceeds
+ACKNOWLEDGING_BYTES_FREE plus this many bytes for each record in flight in its group."""
 
 SESSION_BYTES_PER_PARTITION: Final = 64
-"""What a share fetch says at most of a partition besides acknowledgements: 24 bytes to add it to
-its session, 22 to forget it."""
+"""The most bytes that a share fetch has for a partition besides acknowledgements: 24 bytes to add
+it to its session, 22 to forget it."""
 
 ACKNOWLEDGE_TYPES_MAX: Final = 10_000_000
 """Types in one acknowledgement range: one for each record of the widest window
@@ -43,7 +43,7 @@ ACKNOWLEDGE_TYPES_MAX: Final = 10_000_000
 
 FIRST_REQUEST_BYTES_MAX: Final = 4 << 20
 """The first request of a connection. Clients begin with ApiVersions or Metadata, at worst with a
-produce request of their default size (1 MB); who has not said anything yet gets no more."""
+produce request of their default size (1 MB); an unknown peer gets no more."""
 
 ARRAY_LENGTH_MAX: Final = 1_000_000
 """Elements of an array in a message, as Kafka from 4.4 on; each needs a byte, so the frame
@@ -53,16 +53,16 @@ TAGGED_FIELDS_MAX: Final = 10_000
 """Tagged fields of one struct, as Kafka from 4.4 on."""
 
 OPEN_REQUESTS_MAX: Final = 256
-"""Requests of one connection that are started and not answered; at so many no further one is
+"""Requests of one connection that are started and not answered. At this number no further one is
 started until half of them are answered (Kafka handles one at a time)."""
 
 ANSWERS_AHEAD_BYTES_MAX: Final = 1 << 20
-"""Answers of one connection that are ready and wait for an earlier one. Beyond it no further
-request is started."""
+"""Bytes of one connection's answers that are ready and wait for an earlier one. Beyond this no
+further request is started."""
 
 TURN_REQUESTS: Final = 4
-"""Requests of one connection started in one step of the event loop: a producer that waits for
-nothing is not slowed down by it, and its neighbour waits for no more than these."""
+"""Requests of one connection started in one step of the event loop. A producer that pipelines is
+not slowed down by it, and another connection waits for no more than these."""
 
 STEP_REQUESTS: Final = 32
 """Requests started in one step of the event loop, over all connections; then sockets are read,
@@ -73,18 +73,19 @@ STEP_REQUESTS_ALONE: Final = 128
 round of fsync, which then serves as many."""
 
 TURN_BYTES: Final = 4 << 10
-"""Each so many bytes of a request count as another one in its turn: decoding them takes as long."""
+"""Each this many bytes of a request count as one more request of its turn: decoding them takes as
+long."""
 
 TURN_RECORD_BYTES: Final = 64 << 10
 """The same for requests that carry records, which are not decoded."""
 
 OPEN_BYTES_MAX: Final = 2 << 20
-"""Bytes of the requests of one connection that are started and not answered; at so many no further
-one is started until half of them are answered: a disk that is slow is not handed more."""
+"""Bytes of the requests of one connection that are started and not answered. At this number no
+further one is started until half of them are answered, so that a slow disk gets no more work."""
 
 UNCLAIMED_BYTES: Final = 64 << 10
-"""An unfinished request up to this length is read without a place in queued.max.request.bytes being
-kept for all of it."""
+"""An unfinished request up to this length is read without reserving all of it in
+queued.max.request.bytes."""
 
 ANSWER_BYTES_MIN: Final = 1 << 20
 """Records that a fetch may get, at least, however little of queued.max.response.bytes is left: a
@@ -113,16 +114,16 @@ RECORD_STATES_MAX: Final = 10_000
 nothing else is served."""
 
 ARCHIVED_RANGES_MAX: Final = 200
-"""Ranges of records given up that a share partition remembers with their reason, the last ones:
+"""Ranges of archived records, the most recent, that a share partition remembers with their reason:
 some 20 KB."""
 
 GROUP_LABELS_MAX: Final = 1_000
-"""Pairs of group and topic that have metrics of their own for their records. Clients name groups as
-they like; what is beyond is summed under the group ``other``."""
+"""Pairs of group and topic that have record metrics of their own. Clients name groups as they like;
+further pairs are summed under the group ``other``."""
 
 AUTHORIZER_ANSWERS_MAX: Final = 10_000
-"""Answers of the authorizer kept for one connection; beyond it we ask anew, so that a client that
-names ever new topics costs time and not memory."""
+"""Answers of the authorizer cached for one connection. Beyond this the authorizer is asked again,
+so that a client that names ever new topics costs time, not memory."""
 
 SCRAPE_REQUEST_BYTES_MAX: Final = 16_384
 """A scraper's request for metrics is a few hundred bytes."""
@@ -136,23 +137,24 @@ own, listeners, locks, small files while they are written, and connections that 
 as they are made."""
 
 CONNECTIONS_RESERVED: Final = 16
-"""Connections that there are descriptors for however many partitions there are; a broker that could
-not have as many does not start, and partitions that would take them are not made."""
+"""Connections for which file descriptors are reserved, however many partitions there are. A broker
+that cannot have as many does not start, and partitions that would take them are not created."""
 
 DECOMPRESSED_BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 """What one compressed batch may unpack to, where it is produced and where it is read (Kafka: no
 bound).
 
-Above all that a producer makes by itself. Most fill a batch by plain bytes (librdkafka and franz-go
-1 MB). Java fills it by its estimate of the compressed bytes: its 16 KiB reach 17 MB with gzip,
-whose ratio ends at 1,032, and 196 MB with zstd on records of a megabyte of one letter, at 12,000. A
-frame of 100 MiB of bytes that do not compress fits as well. It is what a bomb costs in memory, for
-as long as one batch is looked at.
+More than any producer makes by itself. Most limit a batch by its plain bytes (librdkafka and
+franz-go 1 MB). Java limits it by an estimate of the compressed bytes: its 16 KiB reach 17 MB with
+gzip, whose ratio ends at 1,032, and 196 MB with zstd on records of a megabyte of one letter, at
+12,000. A frame of 100 MiB of incompressible bytes fits as well. A decompression bomb costs this
+much memory while its batch is processed.
 """
 
 UNPACKED_ON_LOOP_BYTES_MAX: Final = 1024 * 1024
-"""What the compressed batches of one partition in one request may unpack to on the broker's own
-thread, a millisecond or two; more is unpacked in another, so that nobody else waits for it."""
+"""Up to this many bytes, a millisecond or two, the compressed batches of one partition in one
+request are unpacked on the event loop's thread. More is unpacked on another thread, so that no
+other request waits for it."""
 
 COMPRESSED_BLOCKS_MAX: Final = 262_144
 """Blocks in one snappy or lz4 stream, which are stepped over one by one: the bound above in blocks
@@ -161,6 +163,6 @@ of 1 KiB, the smallest that xerial's writer makes (Java's are 32 and 64 KiB)."""
 RECORD_BYTES_MIN: Final = 7
 """The smallest record: its length, attributes, two deltas, key, value and headers, a byte each.
 
-A batch that claims more records than its plain bytes can hold is refused before anything is made
-ready for them.
+A batch that claims more records than its plain bytes can hold is refused before memory is allocated
+for them.
 """

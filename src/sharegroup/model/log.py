@@ -1,7 +1,7 @@
-"""The log as everything above it sees it: append, read, offsets.
+"""The log's interface for everything above it: append, read, offsets.
 
-Two things implement :class:`PartitionLog`: ``storage`` (local segment files) and, later,
-``upstream`` (a Kafka cluster). Record batches pass as bytes; nobody here decodes a record.
+:class:`PartitionLog` is implemented by ``storage`` (local segment files) and, later, by
+``upstream`` (a Kafka cluster). Record batches pass as bytes; no record is decoded here.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ReadBatches(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """A producer's transactional batches from ``first_offset`` on do not count, until its next
-    abort marker."""
+    """A producer's transactional batches from ``first_offset`` up to its next abort marker are
+    aborted."""
 
     producer_id: int
     first_offset: int
@@ -118,7 +118,7 @@ class PartitionLog(Protocol):
         ...
 
     def damages(self) -> list[DamagedOffsets]:
-        """What is known to be damaged between log start and end, ascending. A first read may find
+        """The known damaged ranges between log start and end, ascending. Reading may find
         more."""
         ...
 

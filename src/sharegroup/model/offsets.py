@@ -1,6 +1,6 @@
 """Offsets and ranges of them.
 
-Written once, kept to everywhere: ``first`` and ``last`` are inclusive, ``end`` is exclusive.
+The convention everywhere: ``first`` and ``last`` are inclusive, ``end`` is exclusive.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Text that came from somebody else, made safe to print: a name with a line end in it must not look
-like a line of ours, and nothing may move a terminal's cursor or turn its text around.
+"""Make untrusted text safe to print: a name with a line end in it must not look like a log line of
+ours, and no text may move a terminal's cursor or reverse its direction.
 
-Whatever does not print is written as a backslash escape: control characters and with them ANSI
-sequences, line and paragraph separators, zero-width and bidirectional controls, lone surrogates.
-Backslashes stay as they are, so that escaping twice does nothing more.
+Characters that do not print are written as backslash escapes: control characters (so ANSI sequences
+too), line and paragraph separators, zero-width and bidirectional controls, lone surrogates.
+Backslashes stay as they are, so that escaping twice has no further effect.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _ANY = re.compile(r"[^ -~]")
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """``text`` with all that does not print escaped, but for the characters in ``keep``."""
+    """``text`` with characters that do not print escaped, except those in ``keep``."""
     if text.isprintable():
         return text
     return _ANY.sub(lambda found: _escaped(found[0], keep), text)
 
 
 def printable_json(document: str) -> str:
-    """A JSON document with all that does not print written as JSON writes it: it means the same.
+    """A JSON document with characters that do not print as JSON escapes: the meaning is the same.
 
     Line ends between its lines stay.
     """

@@ -1,4 +1,4 @@
-"""The word that delivery and durable state share: a run of records in one state."""
+"""The type that delivery and durable state share: a run of records in one state."""
 
 from __future__ import annotations
 

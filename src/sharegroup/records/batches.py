@@ -1,4 +1,4 @@
-"""Where the batches of a fetched run lie, without a belief in anything else that they say."""
+"""Find the batches in fetched bytes, without trusting anything else in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Bounds(NamedTuple):
-    """The offsets that one batch says it has, both included, and its bytes."""
+    """The offsets that one batch claims, both included, and its bytes."""
 
     first: int
     last: int
@@ -28,7 +28,7 @@ def bounds_of(data: memoryview) -> Iterator[Bounds]:
     """Each whole batch of a Fetch response, unchecked.
 
     Raises:
-        CorruptMessage: a length no batch has: where the next one begins cannot be known.
+        CorruptMessage: a length that no batch can have; the start of the next one is unknown then.
     """
     position, size = 0, len(data)
     while size - position >= HEADER_BYTES:
@@ -56,24 +56,24 @@ def end_offset(data: memoryview) -> int | None:
 
 @dataclass(slots=True)
 class Piece(Generic[T]):
-    """One batch in its place: what was read from it, or why it could not be."""
+    """One batch in its place: the value read from it, or the error."""
 
     first: int
     last: int
-    """Of a damaged batch: at most up to the next one, for what it says itself may be wrong."""
+    """For a damaged batch it is below the next batch, since its own claim may be wrong."""
     value: T | None
     damage: Exception | None
 
 
 class Placed(NamedTuple, Generic[T]):
-    """The batches of a run, as far as they stand in the order of their offsets."""
+    """The batches of a run that are in offset order, and those that are not."""
 
     pieces: list[Piece[T]]
     """They ascend, and no two have an offset in common."""
     astray: list[Bounds]
-    """Those that do not stand in their order."""
+    """Batches that are out of order."""
     cut: CorruptMessage | None
-    """Why nothing behind the pieces could be told apart."""
+    """Why no batches could be found behind the pieces; None without such an error."""
 
     @property
     def end(self) -> int:
@@ -82,12 +82,12 @@ class Placed(NamedTuple, Generic[T]):
 
 
 def place(data: memoryview, last_wanted: int, read: Callable[[Bounds], T]) -> Placed[T]:
-    """Read the whole batches of a Fetch response that hold offsets up to ``last_wanted``, each by
-    itself: what ``read`` raises is the damage of that one.
+    """Read the whole batches of a Fetch response that hold offsets up to ``last_wanted``. Each is
+    read by itself: an exception of ``read`` is the damage of that batch.
 
-    No checksum covers a batch's base offset. One that goes back, or far ahead although others
-    follow that do not, is astray, and does not take the place of those behind it; nor does a
-    damaged one with the last offset that it claims.
+    No checksum covers a batch's base offset. So a batch is astray if its base offset goes back, or
+    is past ``last_wanted`` although that of a later batch is not. A batch that is astray does not
+    displace the batches behind it, nor does a damaged batch by the last offset that it claims.
     """
     pieces: list[Piece[T]] = []
     astray: list[Bounds] = []

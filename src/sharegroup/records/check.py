@@ -1,5 +1,5 @@
-"""Is a whole batch what its header says? (Kafka classes LogValidator, DefaultRecordBatch and
-DefaultRecord, which ask the same of it.)
+"""Check the records of a whole batch against its header (Kafka classes LogValidator,
+DefaultRecordBatch and DefaultRecord make the same checks).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def check_records(header: BatchHeader, batch: Buffer, *, dense: bool = True) -> 
     """Walk the records of one batch, a control batch as well.
 
     Args:
-        header: of the batch, as it stands there.
-        batch: all of it, with its 61 bytes of header; the CRC is for others to check.
-        dense: as a producer makes batches: as many records as offsets, each record's offset delta
-            its index. Otherwise, as a compacted log keeps them: the deltas ascend within the
-            batch's offsets, and there may be no record at all.
+        header: the batch's own header.
+        batch: the whole batch, with its 61 bytes of header; its CRC is not checked.
+        dense: the batch is as a producer makes it: as many records as offsets, and each record's
+            offset delta is its index. Otherwise it is as a compacted log keeps it: the deltas
+            ascend within the batch's offsets, and there may be no record at all.
 
     Raises:
         InvalidRecord: the records can be read, but they are not those that the header names.
@@ -41,8 +41,8 @@ def walk_records(
     dense: bool = True,
     bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
 ) -> Walked:
-    """As :func:`check_records`, and what the walk found; compressed records may unpack to
-    ``bytes_max``, and their ``position`` is how many bytes they are then."""
+    """As :func:`check_records`; returns what the walk found. Compressed records may unpack to
+    ``bytes_max``; ``position`` is then their unpacked size."""
     check_counts(header, dense=dense)
     if header.attributes & COMPRESSION_MASK:
         return walk_plain(header, plain_records(header, batch, bytes_max), dense=dense)
@@ -87,20 +87,20 @@ def walk_plain(header: BatchHeader, data: Buffer, start: int = 0, *, dense: bool
 
 
 def check_room(header: BatchHeader, size: int) -> None:
-    """Could so many records be in ``size`` plain bytes?
+    """Check that ``size`` plain bytes can hold the header's number of records.
 
     Raises:
-        InvalidRecord: they could not.
+        InvalidRecord: they cannot.
     """
     if header.record_count * RECORD_BYTES_MIN > size:
         raise InvalidRecord(f"{header.record_count} records are claimed to be in {size} bytes")
 
 
 def check_counts(header: BatchHeader, *, dense: bool) -> None:
-    """Can there be so many records in a batch of so many offsets?
+    """Check the header's number of records against its number of offsets.
 
     Raises:
-        InvalidRecord: there cannot.
+        InvalidRecord: a batch of so many offsets cannot have so many records.
     """
     count, offsets = header.record_count, header.last_offset_delta + 1
     if dense and count != offsets:

@@ -19,7 +19,7 @@ log = logging.getLogger("sharegroup.records")
 LIBRARY: Final = Path(__file__).with_name("libwalk.so")
 """Where the build puts it, on every system."""
 PURE_VARIABLE: Final = "SHAREGROUP_PURE"
-"""Set to 1, this environment variable leaves the library alone."""
+"""If this environment variable is 1, the library is not used."""
 
 _INT64: Final = ctypes.c_int64
 _POINTER: Final = ctypes.c_void_p
@@ -29,8 +29,8 @@ _WALK_ARGUMENTS: Final[list[Any]] = [
 ]  # fmt: skip
 _VERDICTS: Final = tuple(Verdict)
 HELD_BYTES_MAX: Final = 64 * 1024
-"""Up to so many bytes, some ten microseconds, the walk keeps Python's lock: to give it up and get
-it back beside a thread that ends an fsync costs more.
+"""Up to this many bytes, some ten microseconds, the walk keeps the GIL: to release it and get it
+back while another thread finishes an fsync costs more.
 """
 
 Buffer = bytes | bytearray | memoryview
@@ -39,7 +39,7 @@ Buffer = bytes | bytearray | memoryview
 def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     """The library; None when it is not wanted, not there, or not this version's.
 
-    One that is there and does not load is said, once: something is wrong with the installation.
+    A library that is there but does not load is logged once: the installation is broken.
     """
     if os.environ.get(PURE_VARIABLE) == "1" or not path.exists():
         return None
@@ -90,8 +90,8 @@ def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
 
 
 def _address(data: Buffer) -> Any:
-    """What ctypes takes for a pointer to the first byte. A view of bytes that nobody may write is
-    copied: ctypes has no pointer to it."""
+    """A pointer to the first byte, as ctypes takes it. A read-only view is copied, because ctypes
+    cannot point to it."""
     if isinstance(data, bytes):
         return data
     if not len(data) or (isinstance(data, memoryview) and data.readonly):

@@ -9,12 +9,12 @@ from typing import Final
 from sharegroup.records.verdict import TIMELESS, Verdict, Walked
 
 VERSION: Final = 2
-"""Of the walk; ``walk.c`` has the same."""
+"""Version of the walk; ``walk.c`` has the same."""
 
 INT: Final = 5
 """Bytes of a number of 32 bits at most."""
 LONG: Final = 10
-"""Of one of 64."""
+"""Bytes of a number of 64 bits at most."""
 _LAST_BYTE: Final = {INT: 0x0F, LONG: 0x01}
 _WRAP: Final = 2**64
 _HALF: Final = 2**63
@@ -72,17 +72,17 @@ def walk(
 
 
 def _times(times: tuple[int, int], timestamp: int) -> tuple[int, int]:
-    """With one more; as in Java, a sum of 64 bits wraps."""
+    """``times`` with one more timestamp; as in Java, 64-bit sums wrap."""
     timestamp = (timestamp + _HALF) % _WRAP - _HALF
     return times if timestamp == -1 else (min(times[0], timestamp), max(times[1], timestamp))
 
 
 def _record(data: bytes, position: int, body_end: int, deltas: Range) -> Seen:
-    """The record at ``position``. Nearly all are as :func:`_usual` wants them, which is quick; the
-    verdict on any other is :func:`_careful`'s.
+    """The record at ``position``. :func:`_usual` is fast and reads nearly all records;
+    :func:`_careful` reads any other and gives the verdict.
 
     Raises:
-        Wrong: the record is.
+        Wrong: the record is malformed.
     """
     try:
         seen = _usual(data, position)
@@ -94,8 +94,8 @@ def _record(data: bytes, position: int, body_end: int, deltas: Range) -> Seen:
 
 
 def _usual(data: bytes, at: int) -> Seen | None:
-    """A record without headers, as nearly all are; None for any other, and for what is broken. Runs
-    for each record: one byte is a number mostly, and nothing is called for it."""
+    """A record without headers, as nearly all are; None for any other, and for a malformed one. It
+    runs for each record, so numbers of one byte, the usual case, are read without a call."""
     byte, room = data[at], len(data)
     size, at = ((byte >> 1) ^ -(byte & 1), at + 1) if byte < 0x80 else number(data, at, room)
     end = at + size

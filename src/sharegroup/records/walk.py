@@ -9,7 +9,7 @@ from sharegroup.records import compiled, pure
 from sharegroup.records.verdict import Walked
 
 LIBRARY: Final = compiled.load()
-"""The compiled walk, for those who fill arrays with it; None: Python's is in use."""
+"""The compiled walk, for code that fills arrays with it; None: Python's is in use."""
 IS_COMPILED: Final = LIBRARY is not None
 NAME: Final = "compiled" if IS_COMPILED else "pure Python"
 """For people: ``sharegroup --version`` says it."""
@@ -19,8 +19,9 @@ walk: Callable[..., Walked] = pure.walk if LIBRARY is None else compiled.walk_wi
 
 
 def run_is_plain(data: bytes) -> bool:
-    """``data`` is a run of good batches without compression, in the order of their offsets, as far
-    as was looked: the compiled walk sees it in one go, without it the answer is no. Checksums are
-    not looked at, and a batch that is cut off at the end is let be.
+    """Whether ``data`` is known to be a run of good, uncompressed batches in offset order.
+
+    The compiled walk checks this in one pass; without it the answer is always False. Checksums are
+    not checked, and a batch that is cut off at the end is ignored.
     """
     return LIBRARY is not None and bool(LIBRARY.sharegroup_run_is_plain(data, len(data)))

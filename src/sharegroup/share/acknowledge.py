@@ -1,8 +1,8 @@
-"""Reading what a consumer says about records: from acknowledgement batches to runs of one verb.
+"""Parse acknowledgements: acknowledgement batches become runs of offsets with one verb.
 
-Checks here need the window's bounds only, not its content (KIP-932 "ShareAcknowledge", Kafka
-classes KafkaApis and SharePartition). Types come one per range or one per offset; a per-offset
-array is cut into runs at C speed, never walked in Python.
+Checks here need only the window's bounds, not its content (KIP-932 "ShareAcknowledge", Kafka
+classes KafkaApis and SharePartition). A batch has one type for its range or one per offset. An
+array of types is split into runs at C speed, not in a Python loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _VERBS = tuple(Verb(kind) for kind in AckType)
 
 
 NEAR_OFFSETS: Final = 16
-"""A hole of at most so many offsets, and so pieces, costs less to pass over than a new start."""
+"""Runs with at most this many offsets between them are handled together: to step over the hole,
+which has no more pieces than offsets, costs less than a second pass."""
 
 
 class AckBatch(NamedTuple):
@@ -34,7 +35,7 @@ class AckBatch(NamedTuple):
 
 
 class AckRun(NamedTuple):
-    """Adjoining offsets that meet the same verb; None: they stay as they are."""
+    """Adjoining offsets to which the same verb applies. Verb None: they stay as they are."""
 
     first: int
     last: int
@@ -46,14 +47,14 @@ def checked_runs(
 ) -> list[AckRun]:
     """Ascending runs of ``batches`` inside the window ``start`` … ``end - 1``.
 
-    What lies below ``start`` is finished already and ignored. ``renew_allowed``: the request may
-    carry RENEW at all (version 2 with IsRenewAck).
+    Offsets below ``start`` are finished already and are ignored. ``renew_allowed``: whether the
+    request may carry RENEW (version 2 with IsRenewAck).
 
     Raises:
-        InvalidRequest: a batch is malformed, overlaps the one before it, or goes past what was
-            acquired. Kafka lets an overlap of exactly one offset through to fail later as
-            InvalidRecordState; here it is malformed like any other.
-        InvalidRecordState: nothing is in flight at all.
+        InvalidRequest: a batch is malformed, overlaps the one before it, or ends past the window.
+            Kafka does not see an overlap of exactly one offset here, and fails later with
+            InvalidRecordState; we refuse it like any other.
+        InvalidRecordState: nothing is in flight.
     """
     texts = [(batch, _checked_types(batch, renew_allowed=renew_allowed)) for batch in batches]
     previous_last = -1
@@ -81,10 +82,10 @@ def checked_runs(
 
 
 def neighbouring(runs: list[AckRun]) -> Iterator[list[AckRun]]:
-    """``runs`` in groups without a hole inside.
+    """Group ``runs`` so that no group has a hole inside.
 
-    A small hole is filled with a run of no verb, so that a window of many pieces, of which every
-    second one is acknowledged, is gone through once and not piece by piece.
+    Small holes are filled with a run without a verb. So a request that acknowledges every second
+    piece of the window costs one pass, not one pass for each piece.
     """
     group: list[AckRun] = []
     expected = 0

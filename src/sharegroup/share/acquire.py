@@ -1,6 +1,6 @@
 """Giving records to a member: redelivery first, then new ones (KIP-932 "Acquiring records").
 
-Offsets that the log has lost and those of aborted transactions are archived on the way; poisoned
+Offsets that the log has lost, and offsets of aborted transactions, are archived on the way. Poison
 records are throttled (:mod:`sharegroup.share.throttle`).
 """
 
@@ -25,7 +25,7 @@ _GONE = TRANSITIONS[RecordState.AVAILABLE, Verb.DISCARD]
 
 @dataclass(frozen=True, slots=True)
 class Acquisition:
-    """Records given to a member: sorted, disjoint. Nothing of it needs to be durable."""
+    """Records given to a member: sorted, disjoint ranges. An acquisition need not be durable."""
 
     ranges: tuple[AcquiredRange, ...] = ()
 
@@ -39,29 +39,29 @@ NOTHING = Acquisition()
 
 
 class Request(NamedTuple):
-    """What a member asks for, and until when it may hold it."""
+    """What a member asks for, and when its acquisition lock expires."""
 
     member_id: str
     records_max: int
     batch_size: int
     strict: bool
-    """record_limit: exactly ``records_max`` at most, no cuts by ``batch_size``."""
+    """record_limit: never more than ``records_max`` records, no cuts by ``batch_size``."""
     deadline_ms: int
 
 
 class _Redelivery(NamedTuple):
-    """Available records of the window to take: every one in ``region``, ``size`` together."""
+    """Available records to redeliver: all of those in ``region``, ``size`` in total."""
 
     region: tuple[int, int] | None
     size: int
     alone: bool = False
-    """A throttled portion came or was left out: nothing may follow."""
+    """A throttled portion is taken or was left out: nothing behind it may be delivered."""
 
 
 def acquired(
     window: Window, fetched: Fetched, request: Request, settings: DeliverySettings
 ) -> Acquisition:
-    """Take what ``request`` asks for out of ``fetched`` records into its member's lock."""
+    """Acquire what ``request`` asks for from the ``fetched`` records, under the member's lock."""
     if fetched.missing:
         discard(window, fetched.missing)
     again = _redelivery(window, fetched, request, settings.delivery_count_limit)
@@ -85,9 +85,9 @@ def acquired(
 
 
 def discard(window: Window, missing: list[tuple[int, int]]) -> None:
-    """Archive available offsets that are not in the log any more, or of aborted transactions.
+    """Archive available offsets that are no longer in the log or are of aborted transactions.
 
-    Not written by itself: after a reload the next read finds the same.
+    The change need not be written: after a reload, the next read finds the same.
     """
     for hole_first, hole_last in missing:
         first, last = max(hole_first, window.start), min(hole_last, window.end - 1)
@@ -103,7 +103,7 @@ def discard(window: Window, missing: list[tuple[int, int]]) -> None:
 
 def lose(window: Window, first: int, last: int) -> None:
     """Archive offsets ``first`` … ``last``, which the log has lost, as if they were never there.
-    What is acquired of them stays so: its holder has read it.
+    Acquired records stay acquired: their holder has read them.
     """
     discard(window, [(first, last)])
     end = window.end
@@ -114,8 +114,9 @@ def lose(window: Window, first: int, last: int) -> None:
 
 
 def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterator[ArchivedRange]:
-    """What of offsets ``first`` … ``last`` nobody has finished, to be archived for ``reason``. What
-    members hold counts only where it is deleted: who holds damaged records has read them.
+    """The unfinished records among offsets ``first`` … ``last``, to be archived for ``reason``.
+
+    Acquired records are included only for DELETED: the holder of damaged records has read them.
     """
     first, inside = max(first, window.start), min(last, window.end - 1)
     for span in window.pieces(first, inside) if first <= inside else ():
@@ -220,7 +221,7 @@ def _new_ranges(
 
 
 def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Span]:
-    """Acquire every available record in ``region``; what was acquired."""
+    """Acquire every available record in ``region``; returns the acquired spans."""
     pieces = window.pieces(*region)
     given = []
     new = tuple.__new__  # what Span(...) does, without a Python call for each
@@ -252,7 +253,10 @@ def _note_batches(
 
 
 def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list[Span]:
-    """Widen the window over ``ranges``; offsets between them do not exist and are archived."""
+    """Extend the window over ``ranges`` and acquire them; returns the acquired spans.
+
+    Offsets between the ranges do not exist and are archived.
+    """
     spans, given = [], []
     end = window.end
     for first, last in ranges:

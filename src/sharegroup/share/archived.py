@@ -1,9 +1,9 @@
-"""What was archived and why: counted, and the last of it remembered.
+"""Which records were archived, and why: counters, and the most recent ranges.
 
-A record that is archived was given up: nobody gets it any more, and nobody has accepted it. The
-durable state knows that it is archived, not why, and forgets it once all before it is finished. So
-whoever looks after the queue asks here. It lives in memory, with the share partition: when that is
-loaded again, or the broker restarted, it is forgotten.
+An archived record was never accepted and is not delivered again. Durable state knows that the
+record is archived, not why, and drops it once all records before it are finished. The reasons are
+kept here, for the operators of the queue. They live in memory with the share partition: they are
+lost when it is loaded again or the broker restarts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Reason(IntEnum):
 
     @property
     def word(self) -> str:
-        """As in labels and tables."""
+        """The reason as metric labels and tables show it."""
         return self.name.lower().replace("_", "-")
 
 
@@ -44,9 +44,9 @@ class ArchivedRange(NamedTuple):
 
 
 class Archived:
-    """Of one share partition.
+    """The archived records of one share partition.
 
-    ``counts`` is added to, by reason; several share partitions may share it.
+    ``counts`` is the number of records by reason; several share partitions may share one list.
     """
 
     __slots__ = ("_ranges", "counts")
@@ -56,7 +56,7 @@ class Archived:
         self._ranges: deque[ArchivedRange] = deque(maxlen=ARCHIVED_RANGES_MAX)
 
     def add(self, ranges: Iterable[ArchivedRange]) -> None:
-        """Count and remember them; the oldest are forgotten when there are too many."""
+        """Count and remember ``ranges``; beyond ARCHIVED_RANGES_MAX the oldest are forgotten."""
         kept = self._ranges
         for one in ranges:
             self.counts[one.reason] += one.last - one.first + 1
@@ -67,5 +67,5 @@ class Archived:
                 kept.append(one)
 
     def ranges(self) -> list[ArchivedRange]:
-        """Those remembered, ascending."""
+        """The ranges remembered, ascending."""
         return sorted(self._ranges)

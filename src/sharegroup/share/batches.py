@@ -1,9 +1,9 @@
-"""Delivery batches: which records came together when they were delivered for the first time.
+"""Delivery batches: which records were delivered together for the first time.
 
-Kafka keeps its in-flight records in these batches. Here the window is spans, which merge and split
-as states change, so the bounds are kept beside it. They matter for one thing only: how many records
-a throttled portion holds (:mod:`sharegroup.share.throttle`). After a load each durable state batch
-is a delivery batch.
+Kafka keeps its in-flight records in these batches. Here the window is made of spans, which merge
+and split as states change, so the bounds are kept beside it. They matter for one thing only: how
+many records a throttled portion holds (:mod:`sharegroup.share.throttle`). After a load each durable
+state batch is a delivery batch.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class DeliveryBatches:
         self._end = start
 
     def add(self, first: int, last: int) -> None:
-        """Note a batch at the end, or what of it goes past the last batch.
+        """Add a batch at the end, or the part of it that is past the last batch.
 
-        Under record_limit a delivery batch reaches to the end of its log batch, past what was
-        acquired; later acquisitions fall into it.
+        Under record_limit a delivery batch extends to the end of its log batch, past the acquired
+        records. Later acquisitions belong to the same delivery batch.
         """
         if last >= self._end:
             self._firsts.append(max(first, self._end))
             self._end = last + 1
 
     def move_start(self, start: int) -> None:
-        """Forget batches wholly below ``start``; the one around it keeps its size."""
+        """Forget batches that end below ``start``; the batch that contains it keeps its size."""
         if start >= self._end:
             self._firsts.clear()
             self._end = start

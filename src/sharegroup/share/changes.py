@@ -1,4 +1,4 @@
-"""Collecting what one call changed, into what must be written for it."""
+"""Collect the changes of one call into the state change that must be written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXHAUSTED = TRANSITIONS[RecordState.ACQUIRED, Verb.EXHAUST]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
-    """What the caller must make durable before it answers, and what it may want to know."""
+    """A change that the caller must make durable before it answers, with counts about it."""
 
     start_offset: int
     """SPSO after the change."""
@@ -43,7 +43,8 @@ class Changes:
         self.expired = 0
 
     def moved(self, piece: Span, verb: Verb) -> Span:
-        """``piece`` after ``verb``, noted as changed. RELEASE at the limit archives."""
+        """Apply ``verb`` to ``piece`` and note the change. RELEASE at the delivery limit
+        archives."""
         if verb is Verb.RELEASE and piece.delivery_count >= self._limit:
             verb = Verb.EXHAUST
         first, last, before, count, _ = piece
@@ -56,9 +57,9 @@ class Changes:
         return Span(first, last, state, 0 if state in TERMINAL else count, None)
 
     def released(self, pieces: list[Span], locks: set[Lock]) -> list[Span]:
-        """``pieces`` after RELEASE of what is held by one of ``locks``; the others as they are.
+        """Release those of ``pieces`` that one of ``locks`` holds; the others stay as they are.
 
-        The same as :meth:`moved` for each, for very many.
+        Does the same as :meth:`moved` for each, but fast enough for very many.
         """
         out = []
         new = tuple.__new__  # what Span(...) does, without a Python call for each
@@ -79,7 +80,7 @@ class Changes:
         return out
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
-        """Advance ``window`` over its finished head; the change, or None when there is none."""
+        """Advance the start of ``window`` over finished offsets; returns the change, if any."""
         window.offer(self._available)
         moved = window.pass_terminal() or moved
         if not moved and not self._batches:

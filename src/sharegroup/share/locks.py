@@ -1,9 +1,9 @@
-"""Acquisition locks: who holds records, until when.
+"""Acquisition locks: which member holds which records, and until when.
 
-One :class:`Lock` stands for everything a member acquired (or renewed) that runs out in the same
-millisecond; spans point to it. The lock remembers the ranges it was given, so that expiry and the
-end of a session touch those ranges and not the whole window. Ranges are hints: parts of them may
-have moved on, and only a span that still points to the lock is held by it.
+One :class:`Lock` covers everything that a member acquired or renewed and that expires in the same
+millisecond. Spans point to their lock. The lock remembers the ranges it was given, so that expiry
+and the end of a session visit only those ranges, not the whole window. The ranges are hints: parts
+of them may have changed state since. A lock holds exactly the spans that still point to it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class LockTable:
     def __init__(self) -> None:
         self._by_member: dict[str, dict[int, Lock]] = {}
         self._live = 0
-        # (deadline, member), with entries of dropped locks left in until they surface.
+        # (deadline, member). Entries of dropped locks stay until they reach the top.
         self._heap: list[tuple[int, str]] = []
 
     def __iter__(self) -> Iterator[Lock]:
         return (lock for locks in self._by_member.values() for lock in locks.values())
 
     def take(self, member_id: str, deadline_ms: int) -> Lock:
-        """The lock of ``member_id`` that ends at ``deadline_ms``, made if there is none.
+        """The lock of ``member_id`` that ends at ``deadline_ms``, created if there is none.
 
         The caller must point a span to it.
         """
@@ -68,8 +68,11 @@ class LockTable:
         self._live -= 1
 
     def end_at(self, lock: Lock, deadline_ms: int) -> None:
-        """Let a live lock end at ``deadline_ms``, or a little before; :meth:`expired` may have
-        returned it already and does so again."""
+        """Move the deadline of a live lock to ``deadline_ms``, or slightly before it if the member
+        has a lock with that deadline.
+
+        :meth:`expired` returns the lock again, even if it has returned it before.
+        """
         locks = self._by_member[lock.member_id]
         del locks[lock.deadline_ms]
         while deadline_ms in locks:
@@ -107,7 +110,7 @@ class LockTable:
         return len(self._by_member)
 
     def _forget_stale(self) -> None:
-        # A lock that lives long keeps the entries of shorter-lived ones from surfacing.
+        # While the lock with the earliest deadline lives, entries of dropped locks stay behind it.
         if len(self._heap) > 2 * self._live + _STALE_MIN:
             self._heap = [(lock.deadline_ms, lock.member_id) for lock in self]
             heapify(self._heap)

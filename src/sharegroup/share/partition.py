@@ -2,25 +2,26 @@
 
 Kafka's counterpart is class SharePartition. What differs, and why:
 
-* **Applied at once.** A change is checked whole, applied, and returned as a :class:`StateChange`.
-  The caller must make it durable before it answers. When that write fails the caller must throw
-  the object away and load it again from durable state (architecture, decision 3); nothing here
-  rolls back. A released record may thus go to another member before its release is durable; a crash
-  then delivers it with the count it had before, which at-least-once allows.
-* **The start offset in a change is the one after it**, and what lies below is left out.
-* **Redelivery is not counted against the window limit**, since it does not widen the window; only
-  new records are. Kafka lets a nearly full window hold redelivery back.
-* **Redelivery that has reached MaxRecords** takes the rest of its log batch, as far as it came
-  together at first (:mod:`sharegroup.share.batches`). Kafka takes the rest of what came together.
+* **Applied at once.** A request is checked completely, then applied, and the change is returned as
+  a :class:`StateChange`. The caller must make it durable before it answers. If that write fails,
+  the caller must throw the object away and load it again from durable state (architecture,
+  decision 3); nothing here rolls back. So a released record may go to another member before its
+  release is durable. After a crash it is delivered with its earlier count, which at-least-once
+  allows.
+* **A change carries the start offset after the change**; batches below it are left out.
+* **Redelivery does not count against the window limit**, since it does not widen the window; only
+  new records count. In Kafka a nearly full window can hold back redelivery.
+* **Redelivery that reaches MaxRecords** also takes the rest of the log batch, up to the end of the
+  delivery batch (:mod:`sharegroup.share.batches`). Kafka takes the rest of the delivery batch.
 * **Offsets missing between log batches** are archived at once. Kafka acquires them and waits for
-  the client to report them as gaps. An acknowledgement may name them, and says nothing by it.
-* **Under record_limit the window ends at what was given.** Kafka's reaches to the end of the log
-  batch, and counts that against the window limit.
-* **Moving the log start** forgets what is below, acquired or not. Kafka keeps acquired records
-  there until their locks end; a late acknowledgement is ignored with success either way.
+  the client to report them as gaps. Here an acknowledgement may include them, without effect.
+* **Under record_limit the window ends at the last acquired record.** Kafka's window extends to the
+  end of the log batch, and all of it counts against the window limit.
+* **Moving the log start** forgets all records below it, acquired or not. Kafka keeps acquired ones
+  until their locks expire. In both, a late acknowledgement succeeds and is ignored.
 
-A lock ends when :meth:`SharePartition.tick` says so: until then an acknowledgement by its holder
-counts, even after the deadline, since nobody else can have got the record.
+A lock expires in :meth:`SharePartition.tick`, not at its deadline. Until then its holder may still
+acknowledge: no other member can have acquired the record.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Statistics:
     acknowledged: int
     archived: int
     spans: int
-    """Pieces the window is in: its memory and cost."""
+    """Number of spans in the window, on which its memory and cost depend."""
     members: int
     """Members that hold records."""
 
@@ -71,10 +72,10 @@ class Statistics:
 class SharePartition:
     """One share partition at its leader.
 
-    ``archived`` takes what is given up from now on, and why.
+    ``archived`` collects the records archived from now on, with the reason.
 
     Raises:
-        ValueError: ``batches`` are no valid durable state (see :meth:`Window.restored`).
+        ValueError: ``batches`` are not a valid durable state (see :meth:`Window.restored`).
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class SharePartition:
         return self._window.end if available is None else available
 
     def can_acquire(self, settings: DeliverySettings) -> bool:
-        """Whether a read would be of use: something is available, or the window may grow."""
+        """Whether to read the log: records are available, or the window may grow."""
         return (
             self._window.counts[RecordState.AVAILABLE] > 0
             or self.in_flight_count < settings.record_locks_max
@@ -145,16 +146,20 @@ class SharePartition:
         """Give ``member_id`` up to ``records_max`` of the records read from the log.
 
         ``batches`` are (base offset, last offset) of every whole log batch that a read from
-        ``fetch_offset``, a former :meth:`next_fetch_offset`, returned; what it passed over is
-        archived as compacted away. ``strict`` (record_limit, KIP-1206) gives at most
-        ``records_max`` and makes no cuts; otherwise (batch_optimized) the last log batch is taken
-        whole, and ranges are cut at log batch bases once they have ``batch_size`` offsets.
-        ``aborted`` (``share.isolation.level`` read_committed) are ascending offset ranges of data
-        batches of aborted transactions among ``batches``: they are finished, as Archived, and given
-        to nobody. Control batches are given like others; the client reports them as gaps. A call
-        may thus give nothing and yet move :meth:`next_fetch_offset`: read on from there.
-        A read from past the window's end, begun before this object was loaded, gives nothing:
-        what lies between was not read.
+        ``fetch_offset`` returned; ``fetch_offset`` is an earlier :meth:`next_fetch_offset`. Offsets
+        that the read passed over are archived as compacted away.
+
+        ``strict`` (record_limit, KIP-1206) gives at most ``records_max`` records and makes no cuts.
+        Otherwise (batch_optimized) the last log batch is taken whole, and ranges are cut at log
+        batch bases once they have ``batch_size`` offsets.
+
+        ``aborted`` (``share.isolation.level`` read_committed) are ascending offset ranges: the data
+        batches of aborted transactions among ``batches``. They are archived and given to nobody.
+        Control batches are given like others; the client reports them as gaps.
+
+        A call may give nothing and still move :meth:`next_fetch_offset`: read on from there. If
+        ``fetch_offset`` is past the window's end, the read began before this object was loaded. It
+        gives nothing, because the offsets in between were not read.
 
         Raises:
             ValueError: ``batches`` are out of order.
@@ -179,17 +184,17 @@ class SharePartition:
         settings: DeliverySettings,
         renew_allowed: bool = True,
     ) -> StateChange | None:
-        """Apply what ``member_id`` says about records: all of it, or nothing and an error.
+        """Apply the acknowledgements of ``member_id``: all of them, or none and raise an error.
 
-        Offsets below the start are ignored, and so are those that were never there. RENEW starts
-        the lock anew and changes nothing durable. None: there is nothing to write.
+        Offsets below the start are ignored, and so are offsets that are not in the log. RENEW
+        restarts the lock and changes nothing durable. None: there is nothing to write.
 
         Raises:
             InvalidRequest: a batch is malformed or goes past the window (see
                 :func:`~sharegroup.share.acknowledge.checked_runs`), or carries RENEW without
                 ``renew_allowed`` (request version 2 with IsRenewAck).
-            InvalidRecordState: a record is not acquired, or by another member; or RENEW is
-                switched off for the group.
+            InvalidRecordState: a record is not acquired, or is acquired by another member, or RENEW
+                is switched off for the group.
         """
         window = self._window
         runs = checked_runs(
@@ -230,7 +235,7 @@ class SharePartition:
         deadline_ms: int,
         changes: Changes,
     ) -> None:
-        """Apply the adjoining runs of ``group`` to the pieces that each has ``met``."""
+        """Apply the adjoining runs of ``group``; ``met`` pairs each piece with its verb."""
         window = self._window
         new = []
         for piece, verb in met:
@@ -251,19 +256,19 @@ class SharePartition:
         now_ms: int,
         settings: DeliverySettings,
     ) -> StateChange | None:
-        """Take back all that ``member_id`` holds: its session ended. Delivery counts stay.
+        """Release all records of ``member_id``, whose session ended. Delivery counts stay.
 
-        Of very many pieces a part is left to :meth:`tick`, due at once: the caller must look at
-        :meth:`next_deadline_ms` again.
+        With very many pieces, a part is left to :meth:`tick`, which is due at once: the caller must
+        check :meth:`next_deadline_ms` again.
         """
         return self._release(self._window.locks.of_member(member_id), now_ms, settings)
 
     def tick(self, now_ms: int, settings: DeliverySettings) -> StateChange | None:
-        """Take back what is held by locks that ended at or before ``now_ms``.
+        """Release the records of locks whose deadline is at or before ``now_ms``.
 
-        ``expired`` of the result says how many records that were. It stands even if the write
-        fails; loading again gives the same or an earlier state of these records. Of very many
-        pieces a part is left to the next call (:mod:`sharegroup.share.release`), due at once.
+        ``expired`` of the result is their number. It is right even if the write fails: loading
+        again gives the same or an earlier state of these records. With very many pieces, a part is
+        left to the next call, which is due at once (:mod:`sharegroup.share.release`).
         """
         return self._release(self._window.locks.expired(now_ms), now_ms, settings)
 
@@ -277,9 +282,10 @@ class SharePartition:
         return changes.settled(self._window)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
-        """Forget what retention or DeleteRecords took from the log; None when it is not news.
+        """Forget records below ``log_start``, which retention or DeleteRecords removed.
 
-        The start offset follows at once, past records that are acquired too.
+        The start offset moves at once, past acquired records as well. None when it is at or past
+        ``log_start`` already.
         """
         window = self._window
         if log_start <= window.start:
@@ -289,9 +295,10 @@ class SharePartition:
         return Changes(0).settled(self._window, moved=True)
 
     def damaged(self, first: int, last: int) -> StateChange | None:
-        """Finish offsets ``first`` … ``last``, which the log has lost to damage, as Archived. They
-        are at or after the start and adjoin the window. None when the start does not move: then
-        nothing need be durable, since a later read finds the same damage.
+        """Archive offsets ``first`` … ``last``, which the log has lost to damage.
+
+        They begin inside the window or right at its end. None when the start offset does not move:
+        nothing need be durable then, because a later read finds the same damage.
         """
         before = self._window.start
         self.archived.add(unfinished(self._window, first, last, Reason.DAMAGED))
@@ -315,8 +322,8 @@ class SharePartition:
         )
 
     def spans(self, first: int = 0) -> Iterator[Span]:
-        """The window's content from the span that holds ``first`` on, for a console or a checker;
-        read it before anything changes.
+        """The spans of the window from the one that holds ``first`` on, for a console or a checker.
+        Consume them before the window changes.
         """
         window = self._window
         if first <= window.start:
@@ -324,12 +331,15 @@ class SharePartition:
         return window.iterate_from(first) if first < window.end else iter(())
 
     def check_invariants(self) -> None:
-        """Assert what module :mod:`sharegroup.share.window` lists."""
+        """Assert the invariants that :mod:`sharegroup.share.window` lists."""
         self._window.check_invariants()
 
 
 def _met(pieces: list[Span], runs: list[AckRun]) -> list[_Meeting]:
-    """Cut ``pieces`` and ``runs``, which tile the same offsets, against each other."""
+    """Pair pieces with the verbs of ``runs``; pieces are cut at the bounds of runs.
+
+    Both tile the same offsets.
+    """
     met: list[_Meeting] = []
     following = iter(pieces)
     piece = next(following)

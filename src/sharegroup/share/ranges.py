@@ -20,11 +20,10 @@ class AcquiredRange(NamedTuple):
 
 
 class Fetched:
-    """What a read of the log from ``fetch_offset`` on returned: whole batches, in order.
+    """The result of a log read from ``fetch_offset`` on: whole batches, in order.
 
-    Offsets that the read passed over and that lie in no batch do not exist: they were compacted
-    away. Those of ``aborted`` batches are as good as not there. The first batch may begin before
-    ``fetch_offset``.
+    Offsets that the read passed over and that are in no batch were compacted away. Offsets of
+    ``aborted`` batches are treated the same. The first batch may begin before ``fetch_offset``.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Fetched:
                 adjoining = False
                 del self.bases[at], self.lasts[at]
         self.missing = [] if adjoining else self._holes(fetch_offset)
-        """Offsets read that nobody may get: ascending ranges, not adjoining."""
+        """Offsets read that must not be delivered: ascending ranges that do not adjoin."""
         if adjoining and fetch_offset < self.bases[0]:
             self.missing.append((fetch_offset, self.bases[0] - 1))
 
@@ -76,10 +75,10 @@ class Fetched:
         return None if index == len(self.lasts) else max(self.bases[index], offset)
 
     def cut(self, first: int, size: int, *, exact: bool) -> int:
-        """Where a range of about ``size`` offsets from ``first`` on ends.
+        """The last offset of a range of about ``size`` offsets from ``first`` on.
 
-        Exact, or at the end of the log batch that holds its last offset: a batch goes over the
-        wire whole, so cutting it would send it twice.
+        If ``exact``, the range has at most ``size`` offsets. Otherwise it extends to the end of the
+        log batch that holds its last offset: a batch is sent whole, so a cut would send it twice.
         """
         last = first + size - 1
         batch_last = self.lasts[bisect_right(self.bases, last) - 1]

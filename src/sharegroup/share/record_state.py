@@ -1,7 +1,7 @@
-"""The states of one record in delivery, and the one table of how they change.
+"""The delivery states of a record, and the table of their transitions.
 
-Numbers are Kafka's (classes RecordState and AcknowledgeType); they stand in the durable state and
-on the wire. A state with no row in the table is terminal; a missing key is a refused verb.
+Numbers are Kafka's (classes RecordState and AcknowledgeType); they are used in durable state and on
+the wire. A state without a row in the table is terminal; a verb without a row is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 
 class RecordState(IntEnum):
-    """Where one record stands for one share group."""
+    """The delivery state of one record in one share group."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -39,7 +39,7 @@ class Verb(IntEnum):
     RENEW = 4
     ACQUIRE = 5
     EXHAUST = 6
-    """Released, timed out or left by its member, with no delivery left."""
+    """Released, lock expired or session ended, at the delivery limit."""
     DISCARD = 7
     """Gone from the log: compacted away."""
 

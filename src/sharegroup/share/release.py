@@ -1,8 +1,8 @@
-"""Taking back what members hold: a lock ended, or a session did.
+"""Release of acquired records, when their lock expires or their member's session ends.
 
-A lock remembers where it was given records. When that is much of a window in very many pieces, one
-call takes back a part only and puts off the rest, so that nothing else waits for long: the lock
-stays, with a deadline that has passed.
+A lock remembers the ranges that it was given. When these are very many pieces, one call releases
+only a part and puts off the rest, so that other work does not wait long. The lock then stays, with
+a deadline that has passed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sharegroup.share.locks import Lock
 from sharegroup.share.window import Window
 
 SPANS_MAX = 4_096
-"""How many spans one call looks at, about: some milliseconds."""
+"""About how many spans one call visits, which takes some milliseconds."""
 
 _PASS_PER_REPLACE = 8
-"""How many spans one pass takes in the time of one replacement, about."""
+"""About how many spans one pass visits in the time of one replacement."""
 
 
 def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) -> None:
-    """Release what ``locks`` hold, all of it or a part; those with something left are due again."""
+    """Release what ``locks`` hold, or a part of it; locks that still hold records are due again."""
     held = sum(lock.held for lock in locks)
     ended = set(locks)
     looked_at = 0

@@ -1,11 +1,11 @@
-"""Share sessions: what a member fetches from this broker, and that its requests come in order.
+"""Share sessions: the partitions a member fetches from this broker, and the order of its requests.
 
 KIP-932 "Share sessions"; Kafka classes ShareSessionCache and SharePartitionManager. ShareFetch and
 ShareAcknowledge share one sequence of epochs: 0 opens, then 1, 2, … (after 2³¹ − 1 comes 1), and
 −1 closes. There is no eviction: at the limit a new session is refused.
 
-The machine only keeps books. When a session ends the caller must release what its member holds
-(:meth:`SharePartition.release_member`) on every partition of that group here.
+This module only keeps track of sessions. When a session ends, the caller must release what its
+member holds (:meth:`SharePartition.release_member`) on every partition of that group here.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class ShareSession:
     def rotated(self) -> list[TopicIdPartition]:
         """The partitions, rotated by the epoch, so that each request begins with another one.
 
-        Kafka also moves a partition to the end when it was served; together with the rotation that
-        serves some partitions twice in a row, so it is left out.
+        Kafka also moves a partition to the end when it was served. Together with the rotation, that
+        would serve some partitions twice in a row, so it is not done here.
         """
         partitions = list(self.partitions)
         if not partitions:
@@ -73,10 +73,10 @@ class ShareSession:
         return partitions[by:] + partitions[:by]
 
     def must_list(self, partition: TopicIdPartition, *, has_error: bool = False) -> bool:
-        """Whether a response must list ``partition`` though it has no records or ack results.
+        """Whether a response must list ``partition`` even without records or ack results.
 
-        True once after it was added, while it has an error, and once after that. Call it exactly
-        once per listed candidate and response.
+        True once after the partition was added, as long as it has an error, and once after the
+        error is gone. Call it exactly once for each candidate of a response.
         """
         if has_error:
             if partition in self.partitions:
@@ -90,14 +90,14 @@ class ShareSession:
         return False
 
     def unlisted(self) -> list[TopicIdPartition]:
-        """The partitions that :meth:`must_list` answers for even without an error."""
+        """The partitions for which :meth:`must_list` is True even without an error."""
         if not self._unlisted:
             return []
         return [partition for partition in self.partitions if partition in self._unlisted]
 
     def knows_error(self, partition: TopicIdPartition) -> bool:
-        """Whether the last response that could said that ``partition`` has an error: saying it once
-        more is no reason to end a wait early."""
+        """Whether the client was told that ``partition`` has an error. To tell it again is no
+        reason to end a wait early."""
         return partition in self._in_error
 
     def _change(self, add: Iterable[TopicIdPartition], forget: Iterable[TopicIdPartition]) -> None:
@@ -143,7 +143,7 @@ class ShareSessions:
         *,
         has_acknowledgements: bool = False,
     ) -> ShareSession:
-        """A new session (ShareFetch, epoch 0). It replaces an old one; its locks stay.
+        """Open a session (ShareFetch, epoch 0). It replaces an old one, whose locks stay.
 
         Raises:
             InvalidRequest: acknowledgements are invalid in the request that opens a session.
@@ -173,8 +173,8 @@ class ShareSessions:
 
         Raises:
             ShareSessionNotFound: there is no session.
-            InvalidShareSessionEpoch: ``epoch`` is not the next one; 0, with which a
-                ShareAcknowledge cannot open a session, is refused whether there is one or not.
+            InvalidShareSessionEpoch: ``epoch`` is not the next one. Epoch 0 is refused whether
+                there is a session or not: a ShareAcknowledge cannot open one.
         """
         if epoch == INITIAL_EPOCH:
             raise InvalidShareSessionEpoch
@@ -204,7 +204,7 @@ class ShareSessions:
         return closed
 
     def check_invariants(self) -> None:
-        """Assert: within the limit of the day, and indexed by connection exactly."""
+        """Assert that the index by connection agrees with the sessions."""
         indexed = {
             (key, connection) for connection, keys in self._by_connection.items() for key in keys
         }

@@ -17,7 +17,7 @@ class DeliverySettings:
     delivery_count_limit: int
     """Deliveries before a record is archived: ``share.delivery.count.limit``."""
     record_locks_max: int
-    """Width of the in-flight window in offsets, soft by one log batch:
+    """Maximum width of the in-flight window in offsets, which one log batch may exceed:
     ``share.partition.max.record.locks``."""
     renew_enabled: bool = True
     """``share.renew.acknowledge.enable``."""

@@ -18,12 +18,12 @@ _CHUNK = 256
 _FIRST = itemgetter(0)
 
 ABSENT = -1
-"""Delivery count of an ARCHIVED span whose offsets no read found: an acknowledgement may name them
-along with records, and says nothing by it."""
+"""Delivery count of an ARCHIVED span whose offsets no read found. An acknowledgement may include
+these offsets along with records; it has no effect on them."""
 
 
 class Span(NamedTuple):
-    """Offsets ``first`` … ``last`` (both included) that share everything.
+    """Offsets ``first`` … ``last`` (both included) with the same state, delivery count and lock.
 
     ``lock`` is set exactly while ACQUIRED. A terminal span keeps no delivery count (it is 0, or
     ABSENT), so that finished neighbours merge whatever their history was.
@@ -49,7 +49,7 @@ def clipped(span: Span, first: int, last: int) -> Span:
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """Adjoining spans with adjoining equals joined."""
+    """Adjoining ``spans``, with neighbours joined that differ only in their offsets."""
     out: list[Span] = []
     last_rest: tuple[RecordState, int, Lock | None] | None = None
     for span in spans:

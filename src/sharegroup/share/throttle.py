@@ -1,13 +1,14 @@
-"""Keeping a poison record from taking its neighbours with it (KAFKA-17541).
+"""Throttle poison records, so that they do not take their neighbours with them (KAFKA-17541).
 
-Records delivered often without success come in ever smaller portions of the *delivery batch* they
-came in at first (:mod:`sharegroup.share.batches`): half of it, a quarter, and so on, and for the
-last delivery one record alone. Of 500 records under limit 10: 250, 125, 62, 31, 1. Records of one
-delivery batch with different counts come in order of offset, the front ones are isolated first.
+Records that were delivered often without success are redelivered in ever smaller portions of their
+*delivery batch*, the records first delivered together (:mod:`sharegroup.share.batches`): half of
+it, a quarter, and so on. For its last delivery a record is alone. Of 500 records under limit 10:
+250, 125, 62, 31, 1. Records of one delivery batch with different counts are delivered in the order
+of offsets, so the first ones are isolated first.
 
-The arithmetic is Kafka's (class SharePartition, acquireSubsetBatchRecords), but for two things. A
-portion keeps within MaxRecords. Where less often delivered records go ahead in the same portion
-and are more than the portion's size, Kafka then delivers all that follows; here it ends there.
+The arithmetic is Kafka's (class SharePartition, acquireSubsetBatchRecords), with two differences. A
+portion never exceeds MaxRecords. And where records with lower counts come first in a portion and
+are more than its size, the portion ends there; Kafka then delivers all that follows.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from sharegroup.share.spans import Span
 
 
 class Portion(NamedTuple):
-    """What of a throttled delivery batch goes out: its available records up to ``last``."""
+    """The part of a throttled delivery batch to deliver: its available records up to ``last``."""
 
     last: int
     size: int
 
 
 def threshold(limit: int) -> int:
-    """The delivery count from which on records are throttled, under a delivery count limit."""
+    """The delivery count at which throttling begins, for a delivery count limit."""
     return max(2, (limit + 1) // 2)
 
 

@@ -3,7 +3,7 @@
 One flat structure holds all of it (architecture, decision 2). Invariants, asserted by
 :meth:`Window.check_invariants`:
 
-* spans adjoin and tile ``start`` … ``end - 1`` exactly; no two neighbours are equal in all else;
+* spans adjoin and tile ``start`` … ``end - 1`` exactly; neighbours differ in state, count or lock;
 * the first span is not terminal (finished offsets leave the window at its head);
 * a span has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to it;
 * every offset held by a lock lies in a range that the lock remembers;
@@ -38,7 +38,7 @@ class Window:
         self.locks = LockTable()
         self.batches = DeliveryBatches(start)
         self.deliveries_max = 0
-        """No record in the window was delivered more often; 0 again when the window is empty."""
+        """Upper bound of the delivery counts in the window; 0 again when the window is empty."""
         self._spans = SpanList()
         # Heap of ranges that became available; parts of them may have been acquired since.
         self._free: list[tuple[int, int]] = []
@@ -47,7 +47,7 @@ class Window:
     def restored(cls, start: int, batches: Iterable[StateBatch]) -> Window:
         """The window that durable ``batches`` describe (Kafka class SharePartition, load).
 
-        Holes between batches were delivered to nobody who answered: they are AVAILABLE, count 0.
+        No member has acknowledged offsets between batches: they become AVAILABLE with count 0.
 
         Raises:
             ValueError: a batch is below ``start``, empty, out of order, or in no durable state.
@@ -100,7 +100,7 @@ class Window:
         low, high = max(first - 1, self.start), min(last + 1, self.end - 1)
         spans = self._spans.covering(low, high)
         left, right = spans[0], spans[-1]
-        # A neighbour on either side is in `spans`, whole, because it may equal what comes.
+        # `spans` includes the whole neighbour on either side: a new span may merge with it.
         gone = list(spans)
         if left.last < first:
             del gone[0]
@@ -120,9 +120,9 @@ class Window:
         self._spans.splice(low, high, merged(around))
 
     def extend(self, new: list[Span]) -> None:
-        """Move the end over ``new`` spans, the first of which must begin there.
+        """Append ``new`` spans; the first must begin at the window's end.
 
-        Each is a delivery batch, unless ``batches`` knows more.
+        Each becomes a delivery batch, unless ``batches`` covers its offsets already.
         """
         self._count(new)
         for span in new:
@@ -152,7 +152,7 @@ class Window:
             self.deliveries_max = 0
 
     def pass_terminal(self) -> bool:
-        """Move the start over finished offsets at the head; whether it moved."""
+        """Move the start over finished offsets at the head; returns whether it moved."""
         head = self._spans.head()
         if head is None or head.state not in TERMINAL:
             return False
@@ -165,7 +165,7 @@ class Window:
         return True
 
     def offer(self, ranges: list[tuple[int, int]]) -> None:
-        """Remember that ``ranges`` became AVAILABLE; after the spans say so."""
+        """Remember that ``ranges`` became AVAILABLE. Call it after the spans have changed."""
         free = self._free
         if len(free) + len(ranges) > _FREE_MIN + 2 * (self.end - self.start):
             free[:] = [(s.first, s.last) for s in self if s.state is RecordState.AVAILABLE]

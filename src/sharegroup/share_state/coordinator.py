@@ -1,9 +1,9 @@
 """The share coordinator's memory: durable state of share partitions (KIP-932, "Share coordinator").
 
 Kafka's counterpart is class ShareCoordinatorShard. One object holds the keys of one partition of
-the state topic. A request is checked, **applied at once**, and the records that stand for it are
-returned; the caller must append them, in the order of the calls, answer when they are durable, and
-then tell :meth:`ShareCoordinator.appended`. When an append fails the caller must throw the object
+the state topic. A request is checked, **applied at once**, and the records of its change are
+returned. The caller must append them in the order of the calls, answer when they are durable, and
+then call :meth:`ShareCoordinator.appended`. If an append fails, the caller must throw the object
 away and replay the log into a new one.
 """
 
@@ -37,7 +37,7 @@ class ReadResult(NamedTuple):
 
 
 class StateSummary(NamedTuple):
-    """What administration wants to know of a share partition."""
+    """The state of a share partition as administration requests need it."""
 
     state_epoch: int
     leader_epoch: int
@@ -68,10 +68,10 @@ class ShareCoordinator:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
     ) -> list[KeyedRecord]:
-        """Begin, or begin anew, at ``start_offset`` (-1: the leader chooses).
+        """Initialise, or initialise again, at ``start_offset`` (-1: the leader chooses).
 
-        Saying again what is so already returns no record (KAFKA-20972): a retry must not throw
-        progress away.
+        A repeated request that would change nothing returns no record (KAFKA-20972): a retry must
+        not throw progress away.
 
         Raises:
             FencedStateEpoch: the stored state epoch is higher.
@@ -128,16 +128,16 @@ class ShareCoordinator:
         batches: tuple[StateBatch, ...],
         now_ms: int,
     ) -> KeyedRecord:
-        """Take in what a leader changed; the record to append.
+        """Apply a leader's change; returns the record to append.
 
-        ``start_offset`` and ``delivery_complete_count`` -1 leave the stored ones, epochs of -1 are
-        not checked. The stored leader epoch is not raised.
+        -1 as ``start_offset`` or ``delivery_complete_count`` leaves the stored value; epochs of -1
+        are not checked. The stored leader epoch is not raised.
 
         Raises:
-            InvalidRequest: the key was never initialised, or a batch is no range in a durable
-                state.
+            InvalidRequest: the key was never initialised, or a batch is not a valid range in a
+                durable state.
             FencedLeaderEpoch: a later leader has read the state.
-            FencedStateEpoch: the state was initialised anew since.
+            FencedStateEpoch: the state was initialised again since.
         """
         state = self._existing(key, "Write")
         self._check_leader_epoch(state, leader_epoch)
@@ -154,17 +154,17 @@ class ShareCoordinator:
         return self._recorded(key, state, batches, now_ms)
 
     def delete(self, key: SharePartitionKey) -> list[KeyedRecord]:
-        """Forget a share partition; a key that is not known is no error."""
+        """Forget a share partition; an unknown key is no error."""
         return [] if self._states.pop(key, None) is None else [KeyedRecord(key, None)]
 
     def offsets_seen(self) -> dict[TopicIdPartition, int]:
-        """Up to where leaders have seen the offsets of each partition (exclusive): records with
-        lower ones were delivered or passed over.
+        """For each partition, the end (exclusive) of the offsets that leaders have seen: records
+        below it were delivered or passed over.
         """
         seen: dict[TopicIdPartition, int] = {}
         for key, state in self._states.items():
             if state.leader_epoch == NO_EPOCH:
-                continue  # no leader has loaded it: its start offset is a wish
+                continue  # no leader has loaded it: its start offset may lie anywhere
             state.merge()
             end = state.batches[-1].last + 1 if state.batches else 0
             where = TopicIdPartition(key.topic_id, key.partition)
@@ -195,9 +195,9 @@ class ShareCoordinator:
     def replay(
         self, key: SharePartitionKey, record: StateRecord | None, record_offset: int
     ) -> None:
-        """Take in a record read from the log, in log order for each key.
+        """Apply a record read from the log. The records of a key must come in log order.
 
-        An update without its snapshot is left out: pruning took the snapshot, so a newer one
+        An update without its snapshot is ignored: pruning removed the snapshot, so a newer one
         follows.
         """
         if record is None:
@@ -216,16 +216,16 @@ class ShareCoordinator:
     def appended(
         self, key: SharePartitionKey, record: StateRecord | None, record_offset: int
     ) -> None:
-        """Say that ``record`` is **durable** at ``record_offset``, for :meth:`lowest_needed`."""
+        """Note that ``record`` is **durable** at ``record_offset``, for :meth:`lowest_needed`."""
         state = self._states.get(key)
         if state is not None and isinstance(record, ShareSnapshot):
             state.snapshot_offset = max(record_offset, state.snapshot_offset or 0)
 
     def lowest_needed(self, end_offset: int) -> int | None:
-        """The offset of the oldest snapshot in use: what lies below it in the log may go.
+        """The offset of the oldest snapshot in use: the log below it may be deleted.
 
-        ``end_offset``, where the log ends, when there is no key; None while that is not known,
-        since a key's first snapshot is not durable yet.
+        Without keys it is ``end_offset``, the end of the log. None: the first snapshot of some key
+        is not durable yet, so the offset is not known.
         """
         offsets = [state.snapshot_offset for state in self._states.values()]
         known = [offset for offset in offsets if offset is not None]
@@ -260,16 +260,16 @@ class ShareCoordinator:
         batches: tuple[StateBatch, ...],
         now_ms: int,
     ) -> KeyedRecord:
-        """What the change just made to ``state`` is written as: an update, or at times a
-        snapshot."""
+        """The record for the change just made to ``state``: an update, or a snapshot after more
+        than ``updates_per_snapshot`` updates."""
         if state.updates > self.updates_per_snapshot:
             return self._snapshotted(key, state.snapshot(now_ms))
         return KeyedRecord(key, state.update(batches))
 
     def _snapshotted(self, key: SharePartitionKey, snapshot: ShareSnapshot) -> KeyedRecord:
-        """Let ``snapshot`` be the state of ``key``; its record.
+        """Make ``snapshot`` the state of ``key``; returns its record.
 
-        The former snapshot stays the one that is needed until :meth:`appended` is told of this.
+        The previous snapshot is needed until :meth:`appended` is called for this one.
         """
         before = self._states.get(key)
         state = self._states[key] = DurableState(snapshot)

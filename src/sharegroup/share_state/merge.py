@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sharegroup.model.share_state import StateBatch
 
 _Covered: TypeAlias = tuple[int, int, int]
-"""(-delivery count, -state, last) of a batch that goes on behind a better one: best first."""
+"""(-delivery count, -state, last) of a batch that continues behind a better one. Best first."""
 
 
 def merged(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
@@ -55,7 +55,10 @@ def _from(batch: StateBatch, start_offset: int) -> StateBatch:
 def _overlapped(
     ruling: StateBatch, batch: StateBatch, covered: list[_Covered], out: list[StateBatch]
 ) -> StateBatch:
-    """What rules from where ``batch`` begins, inside ``ruling``; the loser may go on behind it."""
+    """The winner of ``ruling`` and ``batch``, which begins inside it.
+
+    A loser that continues behind the winner goes into ``covered``.
+    """
     at, until, ruling_state, ruling_count = ruling
     first, last, state, count = batch
     if (count, state) > (ruling_count, ruling_state):
@@ -72,8 +75,8 @@ def _overlapped(
 def _passed(
     ruling: StateBatch, before: int, covered: list[_Covered], out: list[StateBatch]
 ) -> StateBatch:
-    """What rules just below ``before``; what ends before that while a covered batch goes on is put
-    into ``out``."""
+    """The batch that rules just below ``before``. Batches that stopped ruling earlier, because a
+    covered batch continues behind them, go into ``out``."""
     while covered and ruling.last < before:
         count, state, last = heappop(covered)
         if last > ruling.last:

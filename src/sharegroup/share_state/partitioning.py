@@ -7,7 +7,7 @@ from functools import lru_cache
 from sharegroup.model.ids import SharePartitionKey
 
 _KEYS_CACHED = 4096
-"""Share partitions of one broker whose answer is kept; computing one takes some microseconds."""
+"""Share partitions whose result is cached; computing one takes some microseconds."""
 
 
 @lru_cache(maxsize=_KEYS_CACHED)

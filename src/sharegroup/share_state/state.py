@@ -1,8 +1,9 @@
 """One share partition's durable state in memory (Kafka class ShareGroupOffset).
 
-Merging is deferred: a write adds its batches to a pile, which is merged when it has outgrown what
-it is added to, or when the whole is wanted. So a write costs its own batches, amortised. Merging
-is order-free (:mod:`sharegroup.share_state.merge`), so nothing is lost by waiting.
+Merging is deferred: a write adds its batches to a pile. The pile is merged when it outgrows the
+merged batches, or when the whole state is needed. So the amortised cost of a write depends on its
+own batches only. The order of merging does not matter (:mod:`sharegroup.share_state.merge`), so
+nothing is lost by waiting.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from sharegroup.share_state.merge import merged
 from sharegroup.share_state.records import ShareSnapshot, ShareUpdate
 
 NO_EPOCH: Final = -1
-"""Leader or state epoch in a request: do not check; leader epoch stored: nobody has read yet."""
+"""Leader or state epoch in a request: do not check. Stored leader epoch: no leader has read the
+state yet."""
 UNINITIALIZED_OFFSET: Final = -1
-"""Start offset: the leader is to choose it by ``share.auto.offset.reset``."""
+"""Start offset: the leader chooses it by ``share.auto.offset.reset``."""
 UNKNOWN_COUNT: Final = -1
 _PILE_MIN: Final = 256
 
 
 class DurableState:
-    """What a snapshot and the updates since make."""
+    """The state after a snapshot and the updates since."""
 
     __slots__ = (
         "batches",
@@ -54,16 +56,16 @@ class DurableState:
 
     @property
     def cold(self) -> bool:
-        """Whether the last snapshot was made for its age, not for writes."""
+        """Whether the last snapshot was made because of age, not because of writes."""
         return self.create_ms != self.write_ms
 
     def add(self, start_offset: int, complete: int, batches: tuple[StateBatch, ...]) -> None:
-        """Take in a write; -1 leaves start offset or count. :meth:`merge_when_due` is to follow,
-        at once or after many.
+        """Apply a write; -1 leaves start offset or count. :meth:`merge_when_due` must follow, after
+        each write or after many.
 
-        Neither moves back (KAFKA-20694). A count is of the window at its start: one that comes with
-        a start behind the stored one is late news, and a new start without a count makes it
-        unknown.
+        Neither moves back (KAFKA-20694). A count belongs to the window at its start offset: with a
+        start below the stored one it is outdated and ignored, and a new start without a count makes
+        the count unknown.
         """
         if start_offset > self.start_offset:
             self.start_offset = start_offset
@@ -74,18 +76,18 @@ class DurableState:
         self.updates += 1
 
     def merge_when_due(self) -> None:
-        """:meth:`merge` when the pile has outgrown what it is added to."""
+        """:meth:`merge` when the pile has outgrown the merged batches."""
         if len(self.pile) > len(self.batches) + _PILE_MIN:
             self.merge()
 
     def merge(self) -> None:
-        """Work the pile in, and drop what lies below the start."""
+        """Merge the pile into the batches, and drop offsets below the start."""
         if self.pile or (self.batches and self.batches[0].first < self.start_offset):
             self.batches = merged(self.batches + self.pile, self.start_offset)
             self.pile = []
 
     def snapshot(self, now_ms: int, *, cold: bool = False) -> ShareSnapshot:
-        """The whole state as the next snapshot; a cold one keeps the time of the one before."""
+        """The whole state as the next snapshot; a cold one keeps the create time of the last."""
         self.merge()
         return ShareSnapshot(
             snapshot_epoch=self.snapshot_epoch + 1,

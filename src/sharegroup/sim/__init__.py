@@ -1,7 +1,7 @@
 """Whole-system simulation: the production shell on virtual time, an in-memory network and disk.
 
-Nothing of the broker or the client is replaced: they run on :class:`SimulatedLoop` instead of
-asyncio's loop, and are given a :class:`MemoryDisk` instead of files.
+Broker and client run unchanged, on :class:`SimulatedLoop` instead of asyncio's loop and on a
+:class:`MemoryDisk` instead of files.
 """
 
 from sharegroup.sim.disk import MemoryDisk

@@ -1,4 +1,4 @@
-"""A disk in memory that knows what is durable: a crash takes everything that was not synced."""
+"""A disk in memory that tracks durability: a crash loses everything that was not synced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 class _Content:
     data: bytearray = field(default_factory=bytearray)
     durable: int = 0
-    """Bytes that a crash leaves; the file itself is durable once it has any, or is small."""
+    """Bytes that survive a crash; the file itself is durable once it has any, or is small."""
 
 
 class MemoryFile:
@@ -46,10 +46,10 @@ class MemoryFile:
         self._content.durable = min(self._content.durable, size)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def sync(self) -> None:
-        """All of it survives a crash from now on."""
+        """Make the current content survive a crash."""
         self._content.durable = len(self._content.data)
 
 
@@ -62,13 +62,13 @@ class MemoryDisk:
         self._locks: set[str] = set()
 
     def crash(self) -> None:
-        """Lose what was not synced, and every lock: the machine lost power."""
+        """Simulate a power loss: lose unsynced data and every lock."""
         for content in self._files.values():
             del content.data[content.durable :]
         self._locks.clear()
 
     def open(self, path: str) -> MemoryFile:
-        """Open for reading and appending; made when missing."""
+        """Open a file for reading and appending; creates it if missing."""
         return MemoryFile(path, self._files.setdefault(path, _Content()))
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
@@ -78,7 +78,7 @@ class MemoryDisk:
                 file.sync()
 
     async def run(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns; others have a turn first, as while a thread works."""
+        """Call ``work`` and return its result; other tasks run first, as while a thread works."""
         await asyncio.sleep(0)
         return work()
 
@@ -93,11 +93,11 @@ class MemoryDisk:
         self._files[path] = _Content(bytearray(data), len(data))
 
     def reserve(self, path: str, size: int) -> None:
-        """Memory is not reserved; the file is there."""
+        """Create the file; memory is not reserved."""
         self._files.setdefault(path, _Content())
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether a file or folder exists."""
         return path in self._files or path in self._folders or bool(self.list(path))
 
     def list(self, path: str) -> list[str]:
@@ -145,5 +145,5 @@ class MemoryDisk:
         self._locks.add(path)
 
     def unlock(self, path: str) -> None:
-        """Let go of it."""
+        """Release the lock file."""
         self._locks.discard(path)

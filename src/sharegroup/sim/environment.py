@@ -1,4 +1,4 @@
-"""What a simulated broker stands on."""
+"""The environment of a simulated broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SimulatedClock:
 
 
 def simulated_environment(disk: MemoryDisk, seed: int = 0) -> Environment:
-    """Virtual clock, ``disk``, and randomness that depends on ``seed`` only."""
+    """An environment with a virtual clock, ``disk``, and randomness determined by ``seed``."""
     return Environment(
         clock=SimulatedClock(),
         disk=disk,

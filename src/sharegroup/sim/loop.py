@@ -1,8 +1,8 @@
 """An asyncio event loop whose time is virtual and whose network is in memory.
 
 When every task waits, time jumps to the next timer: thirty seconds pass in no time. When nothing
-is left that could ever wake a task, the simulation is stalled, and says so instead of hanging.
-What would run in a thread runs at once, on the loop's thread: one thread, one order of events.
+can wake a task any more, the simulation raises :class:`SimulationStalled` instead of hanging. Work
+for threads runs at once on the loop's thread, so there is one thread and one order of events.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class SimulationStalled(RuntimeError):
-    """Every task waits for something that nothing will bring about."""
+    """Every task waits, and nothing can wake one."""
 
 
 class _TimeSelector(selectors.BaseSelector):
@@ -31,11 +31,11 @@ class _TimeSelector(selectors.BaseSelector):
         self.now_s = 0.0
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Take notice of nothing."""
+        """Ignore the registration."""
         return selectors.SelectorKey(fileobj, 0, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        """Forget nothing."""
+        """Do nothing."""
         return selectors.SelectorKey(fileobj, 0, 0, None)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -65,11 +65,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Call ``func`` at once; its outcome arrives with the next turn of the loop."""
+        """Call ``func`` at once; its result arrives in the next step of the loop."""
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001  handed on, as a thread pool does
+        except Exception as error:  # noqa: BLE001  passed on, as a thread pool does
             future.set_exception(error)
         return future
 
@@ -90,5 +90,5 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         port: int = 0,
         **_: Any,
     ) -> tuple[SimulatedTransport, asyncio.Protocol]:
-        """Connect in the simulated network; ConnectionRefusedError when nobody listens there."""
+        """Connect in the simulated network; ConnectionRefusedError if no server listens there."""
         return self.network.connect(protocol_factory, host or "127.0.0.1", port)

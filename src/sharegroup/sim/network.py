@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 LATENCY_S = 0.0001
-"""One way, about that of a loopback."""
+"""One-way latency, about that of a loopback interface."""
 
 FIRST_FREE_PORT = 49_152
 
@@ -42,7 +42,7 @@ class SimulatedTransport(asyncio.Transport):
         return self._closing
 
     def close(self) -> None:
-        """End the connection after what was written; both protocols hear of it."""
+        """Close the connection after the written data; both protocols are notified."""
         if self._closing:
             return
         self._closing = True
@@ -59,7 +59,7 @@ class SimulatedTransport(asyncio.Transport):
         self._reading = False
 
     def resume_reading(self) -> None:
-        """Hand out what was held back, and go on."""
+        """Deliver the data that was held back, and resume."""
         self._reading = True
         self._loop.call_soon(self._hand_out)
 
@@ -75,8 +75,8 @@ class SimulatedTransport(asyncio.Transport):
         """There is no write buffer."""
 
     def send(self, data: bytes | None) -> None:
-        """Put on its way here what the other side sent; None is its end. Order is kept by the
-        line: timers of one moment go off in any order.
+        """Schedule the delivery of data from the other side; None is the end of the stream. A queue
+        keeps the order, because timers of the same moment fire in any order.
         """
         self._travelling.append(data)
         self._loop.call_later(LATENCY_S, self._arrive)
@@ -95,7 +95,7 @@ class SimulatedTransport(asyncio.Transport):
 
 
 class _Address:
-    """What a server's socket would say of itself."""
+    """Stands in for a server's socket: its address."""
 
     def __init__(self, host: str, port: int) -> None:
         self._name = (host, port)
@@ -126,14 +126,14 @@ class SimulatedServer(asyncio.AbstractServer):
         return self._network.loop
 
     async def start_serving(self) -> None:
-        """It serves from the start."""
+        """Do nothing: it serves from the start."""
 
     async def serve_forever(self) -> None:
         """Wait for cancellation."""
         await self._network.loop.create_future()
 
     async def wait_closed(self) -> None:
-        """It is closed already."""
+        """Return at once: closing takes no time."""
 
 
 class SimulatedNetwork:
@@ -147,7 +147,7 @@ class SimulatedNetwork:
     def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> SimulatedServer:
-        """Accept connections on ``port``; 0 is a free one."""
+        """Accept connections on ``port``; 0 chooses a free one."""
         if port == 0:
             self._next_port += 1
             port = self._next_port
@@ -157,20 +157,20 @@ class SimulatedNetwork:
         return SimulatedServer(self, host, port)
 
     def listens(self, port: int) -> bool:
-        """Whether anybody listens on ``port``."""
+        """Whether a server listens on ``port``."""
         return port in self._listeners
 
     def forget(self, port: int) -> None:
-        """Nobody listens on ``port`` any more."""
+        """Stop listening on ``port``."""
         self._listeners.pop(port, None)
 
     def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[SimulatedTransport, Any]:
-        """A connection to whoever listens on ``port``.
+        """Connect to the server that listens on ``port``.
 
         Raises:
-            ConnectionRefusedError: nobody does.
+            ConnectionRefusedError: no server listens there.
         """
         accept = self._listeners.get(port)
         if accept is None:

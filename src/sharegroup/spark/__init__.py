@@ -1,5 +1,5 @@
-"""The Spark source and sink: the driver acquires ranges, executors read exactly those, and every
-record gets its answer."""
+"""The Spark source and sink. The driver acquires ranges, executors read exactly these ranges, and
+every record gets an answer."""
 
 from sharegroup.spark.sink.foreach_batch import acknowledge
 

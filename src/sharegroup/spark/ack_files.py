@@ -1,22 +1,23 @@
-"""How a sink's decisions reach the source: files in a folder that both know (``ackLocation``).
+"""Passes a sink's decisions to the source, as files in a shared folder (``ackLocation``).
 
 The two run in different processes, and either may be killed. The sink writes a file before Spark
-commits its batch; the source reads it when it settles that batch, in whatever process it lives by
-then. The folder holds::
+commits its batch. The source reads it when it settles that batch, perhaps in another process after
+a restart. The folder holds::
 
     reader-<topic>.lock              a source reads the answers about this topic: see folder_lock
     reader-<topic>.query             whose sink answers
     decisions-<number>-<id>.json     {"v": 1, "topic": name, "commit": path or null, "partitions":
                                       {partition: [[first, last, type, delay_ms], …]}}
 
-``commit`` is the file of the query's checkpoint that is there as soon as Spark has committed the
-batch; null where that is not known.
+``commit`` is the file that Spark writes into the query's checkpoint when it commits the batch; null
+if that file is not known.
 
-A decision belongs to a batch by its content, not by a number: batch ids of Spark shift against the
-source's, and a batch that runs again writes again. Of one record the file with the highest number
-counts. A file goes when a *later* batch is settled: until then a restart settles its batch anew,
-and must find the same decisions. Files about topics that another source reads are left alone; those
-that nobody reads, or that cannot be read, go by the same rule, and a warning names them.
+The offsets in a decision say which batch it belongs to. A batch number would not do: Spark's batch
+ids shift against the source's, and a batch that runs again writes again. If several files decide
+about one record, the file with the highest number wins. A file is deleted when a *later* batch is
+settled: until then a restart settles its batch again, and must find the same decisions. Files about
+topics that another source reads are left alone. Files that no source reads, or that are unreadable,
+are deleted by the same rule, and a warning names them.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def folder(name: str, text: str) -> str:
 
 
 def commit_file(checkpoint: str | None, batch_id: int | None) -> str | None:
-    """What Spark writes into a query's checkpoint when a batch is committed; None where it cannot
-    be seen from here."""
+    """The file that Spark writes into a query's checkpoint when it commits a batch; None if this
+    host cannot see it."""
     if checkpoint is None or batch_id is None:
         return None
     try:
@@ -85,7 +86,7 @@ def commit_file(checkpoint: str | None, batch_id: int | None) -> str | None:
 
 
 class Outbox:
-    """The sink's end: where it puts decisions."""
+    """The sink's end: it writes decisions here."""
 
     def __init__(self, location: str) -> None:
         self._folder = Path(location)
@@ -97,11 +98,11 @@ class Outbox:
 
         Args:
             commit: the file that Spark writes when the batch is committed.
-            writer: the query; None: it is not known here.
+            writer: the query; None: not known.
 
         Raises:
-            ConfigError: no source reads one of the topics through this folder, so that nobody would
-                ever follow the decisions about it.
+            ConfigError: no source reads one of the topics through this folder, so decisions about
+                it would never take effect.
             FolderTaken: another query answers for these records.
         """
         topics: dict[str, dict[str, Any]] = {}
@@ -141,7 +142,7 @@ class Inbox:
     Args:
         location: the folder; made when it is missing.
         group_id: the source's share group.
-        default: what becomes of records that nothing is decided about (``defaultAck``).
+        default: the acknowledgement type of records without a decision (``defaultAck``).
     """
 
     def __init__(self, location: str, group_id: str, default: AckType) -> None:
@@ -153,11 +154,11 @@ class Inbox:
         self._commits: dict[Path, tuple[str, Path | None]] = {}
 
     async def open(self, topics: Collection[str]) -> None:
-        """Read the answers about these topics from now on; a second call looks for new topics, and
-        whether the folder is still ours.
+        """Read the answers about these topics from now on. A second call adds new topics, and
+        checks that the folder is still ours.
 
         Raises:
-            FolderTaken: another query reads one of them here.
+            FolderTaken: another query reads one of the topics here.
             ConfigError: the folder cannot be made or written.
         """
         self._lock.check()
@@ -177,25 +178,25 @@ class Inbox:
             self._opened = True
 
     def close(self) -> None:
-        """Read no more; another query may have the folder."""
+        """Stop reading; another query may use the folder."""
         self._lock.release()
 
     def begin(self) -> None:
-        """A batch begins: what lies here now is of earlier ones, see :meth:`committed`."""
+        """A batch begins: the files here now belong to earlier batches, see :meth:`committed`."""
         self._commits = dict.fromkeys(_files(self._folder), ("", None))
 
     def discard(self, topics: Iterable[str]) -> None:
-        """A query begins from nothing: what lies here of an earlier one is void."""
+        """A query begins without a checkpoint: delete the files of an earlier query."""
         contents = {path: _content(path) for path in _files(self._folder)}
         for path, content in _about(set(topics), contents).items():
             log.info("%s is of an earlier query: %s", path, content["topic"])
             path.unlink(missing_ok=True)
 
     def take(self, topics: Mapping[UUID, str]) -> dict[TopicIdPartition, list[Decision]]:
-        """What was decided since the batch before; its files are dropped now.
+        """The decisions since the previous batch; deletes the files of that batch.
 
         Args:
-            topics: id and name of those that the source reads.
+            topics: id and name of the topics that the source reads.
         """
         for path in self._settled:
             path.unlink(missing_ok=True)
@@ -215,13 +216,13 @@ class Inbox:
         return found
 
     def committed(self, topics: Collection[str]) -> bool:
-        """Whether Spark has committed the batch that decisions came for since :meth:`begin` and the
-        last :meth:`take`; False where that cannot be known."""
+        """Whether Spark has committed the batch whose decisions came since :meth:`begin` and the
+        last :meth:`take`; False if that cannot be known."""
         try:
             self._lock.check()
-        except FolderTaken:  # Spark's next call tells
+        except FolderTaken:  # Spark's next call reports it
             return False
-        known = self._commits  # :meth:`begin` may give the next batch another one meanwhile
+        known = self._commits  # :meth:`begin` may replace it for the next batch meanwhile
         for path in _files(self._folder):
             if path not in known:
                 content = _content(path) or {"topic": "", "commit": None}
@@ -231,7 +232,7 @@ class Inbox:
         return bool(found) and all(commit is not None and commit.exists() for commit in found)
 
     def _strays(self, topics: set[str], contents: Mapping[Path, Any]) -> list[Path]:
-        """Files that no source will ever follow; a warning names them."""
+        """Files that no source will ever read; a warning names them."""
         read = topics_read(self._folder) | topics
         strays = []
         for path, content in contents.items():
@@ -277,7 +278,7 @@ def _content(path: Path) -> Any:
 
 
 def _write(path: Path, content: Any) -> None:
-    """Whole or not at all, and still there after a power cut."""
+    """Write the file atomically, and sync it so that it survives a power cut."""
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with scratch.open("w") as file:
         json.dump(content, file, separators=(",", ":"))

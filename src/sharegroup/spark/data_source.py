@@ -56,11 +56,11 @@ class KafkaShareDataSource(DataSource):
         return "kafka-share"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """It travels with the tasks, to executors that may lack the package."""
+        """Spark ships this object with the tasks, to executors that may lack the package."""
         return shipped(type(self), self.options)
 
     def schema(self) -> str:
-        """The columns; all options are checked here, so that a mistake fails at ``load()``.
+        """The columns. Checks all options, so that a mistake fails at ``load()``.
 
         Raises:
             ConfigError: an option is missing, unknown or wrong.
@@ -73,7 +73,7 @@ class KafkaShareDataSource(DataSource):
         return ddl(options.include_headers, options.include_timestamp_type)
 
     def streamReader(self, schema: StructType) -> ShareStreamReader:
-        """The reader. It checks the options on its first call, where Spark shows errors whole."""
+        """The reader. It checks the options on its first call, where Spark shows the full error."""
         return ShareStreamReader(dict(self.options), _fields(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> ShareStreamWriter:
@@ -93,11 +93,11 @@ class KafkaShareDataSource(DataSource):
         return ShareBatchWriter(dict(self.options), _fields(schema))
 
     def reader(self, schema: StructType) -> PeekReader:
-        """The reader that looks at the queue; Spark would not tell it whether the query succeeded,
-        so it takes nothing.
+        """The reader that looks at the queue. Spark would not tell it whether the query succeeded,
+        so it acquires nothing.
 
         Raises:
-            ConfigError: the options do not ask for a look.
+            ConfigError: the options are not those of a look.
         """
         if not is_peek(self.options):
             raise ConfigError(
@@ -111,7 +111,7 @@ class KafkaShareDataSource(DataSource):
 
 
 class ShareTask(InputPartition):
-    """What one Spark task reads. A pickle of it travels to an executor."""
+    """What one Spark task reads. Spark pickles it to an executor."""
 
     def __init__(
         self, slices: tuple[Slice, ...], leaders: Mapping[TopicIdPartition, Address]
@@ -136,13 +136,13 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._parsed: ShareOptions | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Only what was asked for travels to other processes."""
+        """Pickle only what made this reader; other processes need nothing else."""
         return shipped(ShareStreamReader, self._raw_options, self._fields)
 
     # --- on the driver, in the source process -----------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        """Before the first batch; constant, because Spark asks more than once."""
+        """The offset before the first batch; constant, because Spark asks more than once."""
         return to_json(INITIAL)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -151,11 +151,11 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What the log holds now is all that this run reads."""
+        """Limit this run to the records that are in the log now."""
         self._run("set_targets")
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Settle what is finished and acquire the next batch; ``start`` when there is none."""
+        """Settle the finished batch and acquire the next one; ``start`` when there is none."""
         before = from_json(start)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         after = self._run("latest_offset", before, rows)
@@ -166,7 +166,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._driver is None else self._driver.statistics()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The tasks of the batch ``end``, from its JSON alone; Spark may ask twice."""
+        """The tasks of the batch ``end``, from its JSON alone; Spark may call this twice."""
         if start == end:
             return []
         options = self._options
@@ -180,14 +180,14 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [ShareTask(slices, driver.leaders(_partitions(slices))) for slices in tasks]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Batch ``end`` is committed. Never raises: the batch is done, whatever the broker says."""
+        """Batch ``end`` is committed. Never raises: it is done even if the broker refuses."""
         try:
             self._run("settle", from_json(end))
         except Exception:
             log.exception("settling failed; it is tried again with the next batch")
 
     def stop(self) -> None:
-        """The query ends; what Spark never saw goes back to the group."""
+        """The query ends: release the records that Spark was never given."""
         with source_stopping(self):
             driver, self._driver = self._driver, None
             if driver is None or self._loop is None:
@@ -232,7 +232,7 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._loop.run(getattr(driver, method)(*arguments))
 
     def _started(self) -> ShareDriver:
-        """The driver, made on first use: constructors run in processes that never use it."""
+        """The driver, created on first use: constructors run in processes that never use it."""
         if self._driver is None:
             from sharegroup.spark.source.driver import ShareDriver
             from sharegroup.spark.source.loop_thread import LoopThread

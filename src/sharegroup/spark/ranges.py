@@ -1,4 +1,4 @@
-"""Arithmetic on ascending, disjoint ranges of offsets; both ends included, as everywhere."""
+"""Arithmetic on ascending, disjoint ranges of offsets; both ends are inclusive, as everywhere."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[OffsetRange]:
 
 
 def without(ranges: Sequence[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
-    """What is left of ``ranges`` without the offsets of ``cut``; the other values go with every
-    piece."""
+    """``ranges`` without the offsets of ``cut``; each piece keeps the other values of its
+    range."""
     cuts = merged((one[0], one[1]) for one in cut) if ranges else []
     if not cuts:
         return list(ranges)
@@ -46,8 +46,7 @@ def without(ranges: Sequence[R], cut: Iterable[tuple[int, ...]]) -> list[R]:
 
 
 def common(ranges: Sequence[R], other: Iterable[tuple[int, ...]]) -> list[R]:
-    """The offsets of ``ranges`` that ``other`` has as well; the other values are those of
-    ``ranges``."""
+    """The offsets that ``ranges`` and ``other`` share, with the other values of ``ranges``."""
     others = merged((one[0], one[1]) for one in other) if ranges else []
     found: list[R] = []
     at, count = 0, len(others)
@@ -63,7 +62,7 @@ def common(ranges: Sequence[R], other: Iterable[tuple[int, ...]]) -> list[R]:
 
 
 def pairs(ranges: Sequence[R], other: Sequence[S]) -> Iterator[tuple[int, int, R, S]]:
-    """Where a range and one of ``other`` have offsets in common: from, to, and the two."""
+    """Each overlap of a range with one of ``other``: first, last, and the two ranges."""
     i = j = 0
     while i < len(ranges) and j < len(other):
         one, two = ranges[i], other[j]

@@ -1,4 +1,4 @@
-"""Read a segment file batch by batch, each one checked; find the next valid one after a damage."""
+"""Reads and checks a segment file batch by batch; finds the next valid batch after damage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNK_BYTES: Final = 4 * 1024 * 1024
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 UNREADABLE: Final = (CorruptMessage, InvalidRecord, UnsupportedCompressionType)
-"""What is wrong with a batch that is no valid one."""
+"""The errors of an invalid batch."""
 
 _MAGIC_POSITION: Final = 16
 _MAGIC: Final = bytes((MAGIC,))
@@ -49,8 +49,7 @@ class Offsets:
         """Check a whole batch: its CRC, then the records in it.
 
         Raises:
-            CorruptMessage, InvalidRecord, UnsupportedCompressionType: it cannot be read as what it
-                claims to be.
+            CorruptMessage, InvalidRecord, UnsupportedCompressionType: the batch is invalid.
         """
         check_crc(batch)
         check_records(header, batch, dense=header.base_offset >= self.sparse_below)

@@ -1,10 +1,10 @@
 """The durable facts of a data folder that are not records: one JSON file, replaced atomically.
 
-Every change is written first and believed after: when the write fails, memory still says what the
-disk says. (What is taken back is believed at once, and written with the next change if it cannot be
-at once.)
+Every change is written to disk before it is applied in memory, so that both agree when the write
+fails. (Changes taken back are the exception: memory changes at once, and if the write fails, the
+next change writes them.)
 
-A checksum over all that comes before it ends the file. A catalog without one was written by an
+The file ends with a checksum over everything before it. A catalog without one was written by an
 earlier version.
 """
 
@@ -64,7 +64,7 @@ class Facts:
 
 
 class _Line(NamedTuple):
-    """A topic as it stands in the file; most of them are the same the next time."""
+    """A topic as encoded in the file, kept because most topics do not change between writes."""
 
     topic: TopicFacts
     text: str
@@ -80,7 +80,7 @@ class Catalog:
         self.facts = facts
         self._counted = Facts(cluster_id=""), 0
         self.stale = False
-        """The file says something else than :attr:`facts`."""
+        """The file differs from :attr:`facts`."""
         self.size = 0
         """Bytes of the file."""
 
@@ -118,14 +118,14 @@ class Catalog:
         self._write(self._without(name, 0))
 
     def take_back(self, name: str, partitions: int) -> None:
-        """Let a topic have only so many partitions, 0 for none of it, as before a change that
-        failed. That holds at once, and is written with the next change.
+        """After a failed change, set a topic back to this many partitions; 0 removes it. Takes
+        effect at once, and is written with the next change.
         """
         self.facts = self._without(name, partitions)
         self.stale = True
 
     def write_if_stale(self) -> None:
-        """Write what was not written when it was taken back or forgotten."""
+        """Write the catalog if changes taken back, or deletions, are not in the file yet."""
         if self.stale:
             self._write(self.facts)
 
@@ -239,7 +239,7 @@ def _parse(data: bytes, path: str) -> Facts:
 
 
 def _checked(data: bytes) -> bytes:
-    """The catalog without its checksum, which is right where there is one."""
+    """The catalog without its checksum, after checking it if there is one."""
     found = _CHECKSUM.search(data)
     if found is None:
         return data

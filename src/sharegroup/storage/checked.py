@@ -1,7 +1,7 @@
 """Which byte ranges of a segment have been checked since this process opened it.
 
-Nothing on disk is trusted because it is old: the first read of a batch checks its CRC, its place
-among the offsets and its records. Later reads do not.
+Old data on disk is not trusted: the first read of a batch checks its CRC, its offsets and its
+records. Later reads do not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CheckedRanges:
         return len(self._starts)
 
     def reach(self, position: int) -> Reach | None:
-        """Where the range ends that holds ``position`` or ends there; None when there is none."""
+        """The end of the range that holds ``position`` or ends there; None if there is none."""
         at = bisect_right(self._starts, position) - 1
         if at < 0 or self._reaches[at].end < position:
             return None

@@ -62,8 +62,8 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Replace a checkpoint file durably.
 
-    Kafka's format has no checksum. Ours stands in a file beside it, which is written first and
-    holds that of the content before as well: whatever a crash leaves fits.
+    Kafka's format has no checksum. We keep it in a file beside it, which is written first and also
+    holds the checksum of the previous content: after a crash, one of the two matches.
     """
     rows = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
     content = "\n".join(["0", str(len(rows)), *rows, ""]).encode()
@@ -74,7 +74,7 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) 
 
 
 def _checksums(disk: Disk, path: str) -> list[int]:
-    """Those that the content may have; none when nobody has written them down readably."""
+    """The checksums that the content may have; none if their file is missing or unreadable."""
     try:
         lines = disk.read_file(path + CHECKSUMS).split()
         return [int(line, 16) for line in lines if len(line) == CHECKSUM_CHARACTERS]

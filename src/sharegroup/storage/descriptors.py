@@ -3,8 +3,9 @@
 A partition keeps all its segments open as objects; a topic of a thousand segments must not keep a
 thousand descriptors. A file whose data is synced gives its descriptor back when others need one,
 and gets another when it is used again. A file with unsynced data keeps its own, because the kernel
-tells of a failed write-back to the descriptor that wrote. Only when the system has none left such a
-file is synced first, and then gives it back; what that sync says is said by the file's next one.
+reports a failed write-back to the descriptor that wrote. Only when the system has no descriptor
+left, such a file is synced first and then gives it back; an error of that sync is raised by the
+file's next sync.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ LOOKS_MAX: Final = 16
 """Files looked at for one that can give its descriptor back."""
 
 SPARED_MAX: Final = 2
-"""Descriptors given back for one that is wanted: who has less than before gains nothing by giving
-up all the others.
+"""The most descriptors given back for one that is wanted. If these do not help, giving back all
+others would not help either.
 """
 
 _T = TypeVar("_T")
@@ -57,8 +58,8 @@ class Descriptors:
         return len(self._held)
 
     def with_spare(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns; when it finds no descriptor, a file gives one back and it is
-        called again.
+        """The result of ``work``. If no descriptor is left for it, a file gives one back and
+        ``work`` is called again.
 
         Raises:
             OSError: as ``work``.

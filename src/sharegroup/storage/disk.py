@@ -3,8 +3,8 @@
 A sync runs off the loop's thread, several files in parallel, and also syncs the folder of a file
 that this process has created, once for all files of a folder.
 
-A folder that is locked is held by its descriptor, and everything in it is found from there: who
-renames it, or makes another one of its name, changes nothing for whoever holds it.
+A locked folder is held by its descriptor, and all paths in it are resolved from there. Renaming the
+folder, or creating another one with its name, does not affect the process that holds it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _A = TypeVar("_A")
 
 
 class SyncFailed(OSError):
-    """Some files could not be synced: what was written to them since the last sync may be lost, for
-    ever, unless the error of a file is a :class:`SyncNotStarted`.
+    """Some files could not be synced: data written to them since the last sync may be lost for
+    ever. If the error of a file is :class:`SyncNotStarted`, nothing of it is lost.
     """
 
     def __init__(self, failures: dict[str, OSError]) -> None:

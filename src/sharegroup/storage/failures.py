@@ -1,12 +1,12 @@
-"""What an error of the disk means, and what is said of it.
+"""Classifies disk errors, and logs them.
 
 * **Full**: there is no room. The request is refused, and may be sent again: somebody makes room.
 * **Transient**: the process or the machine is short of something other than room (descriptors,
   memory, threads). The request is refused and may be sent again.
 * **Broken**: the disk or its contents cannot be trusted. The partition is out of service.
 
-A write that is refused for want of something leaves its partition in service and nothing half-made
-behind; each kind is said once per episode, and counted.
+A write refused because of a lack leaves its partition in service and leaves nothing half-written.
+Each kind of lack is logged once per episode, and counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Lack(StrEnum):
-    """What there is too little of."""
+    """The resource that is lacking."""
 
     ROOM = "room"
     DESCRIPTORS = "descriptors"
@@ -48,7 +48,7 @@ _LACKS: Final = {
 }
 
 EPISODE_MS: Final = 60_000
-"""A lack that did not show for so long is news when it does again."""
+"""A lack that returns after this time without it is logged again."""
 
 
 def lack_of(error: OSError) -> Lack | None:
@@ -86,8 +86,8 @@ class Failures:
         """Operations that failed for want of something, and may be tried again."""
 
     def refusal(self, what: str, error: OSError) -> KafkaStorageError | None:
-        """The error for whoever asked for ``what``, when it may be asked for again; None when the
-        disk has failed.
+        """The error for the caller that asked for ``what``, if a retry may help; None if the disk
+        has failed.
         """
         lack = lack_of(error)
         if lack is None:

@@ -6,8 +6,8 @@ starts at once when something is dirty: what is appended while a round runs is c
 one, so under load one sync pays for many requests.
 
 A failed sync is final (fsyncgate: the kernel forgets the pages it could not write): its log goes
-out of service. A sync that was not even started, for want of a descriptor or a thread, has lost
-nothing: whoever waits goes on waiting, and it is tried again a moment later, until it can be.
+out of service. A sync that could not start, because no descriptor or thread was available, has lost
+nothing: its callers keep waiting, and it is retried until it starts.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Flushable(Protocol):
         ...
 
     def flush_failed(self, error: OSError) -> None:
-        """At least one of them is not, and never will be."""
+        """At least one file is not durable, and never will be."""
         ...
 
     def flush_postponed(self, files: Sequence[DiskFile]) -> None:
-        """The sync of these, which :meth:`begin_flush` gave, has not begun: give them again."""
+        """The sync of these files has not begun: the next :meth:`begin_flush` must return them."""
         ...
 
 
@@ -49,7 +49,7 @@ More would only split what one round does for many.
 
 
 RETRY_S: Final = 0.1
-"""Until a sync that could not begin is tried again."""
+"""How long, in seconds, until a sync that could not begin is retried."""
 PATIENCE_S: Final = 5.0
 """How long :meth:`Flusher.idle` waits for syncs that cannot begin."""
 
@@ -86,8 +86,8 @@ class Flusher:
             timer.cancel()
 
     async def idle(self) -> None:
-        """Return when no round runs and nothing is dirty, but for syncs that cannot begin in all
-        that time.
+        """Return when no round runs and nothing is dirty. Syncs that cannot begin are waited for
+        only :data:`PATIENCE_S`.
         """
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + PATIENCE_S
@@ -96,14 +96,14 @@ class Flusher:
             await (self.round_over() if self._running else asyncio.sleep(RETRY_S))
 
     async def round_over(self) -> None:
-        """Return when the rounds that run now have ended: no file is then being synced that nobody
-        marked since.
+        """Return when the current rounds have ended. After that, only files marked dirty since then
+        are being synced.
         """
         if self._running:
             await asyncio.wait(set(self._running))
 
     def _schedule(self) -> None:
-        """Start a round when there is something for it and no other one is about to take it."""
+        """Start a round if there are dirty logs and no other round is about to take them."""
         if (
             self._scheduled
             or len(self._running) >= ROUNDS_MAX

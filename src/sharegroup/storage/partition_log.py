@@ -95,12 +95,12 @@ class LocalPartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what may be read."""
+        """The end of the readable records."""
         return self._visible.offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a reader of committed records may see."""
+        """The end of the records that a read_committed reader may see."""
         end = self._visible.offset
         unstable = self._producers.transactions.first_unstable(end)
         return end if unstable is None else min(end, max(unstable, self._log_start))
@@ -112,7 +112,7 @@ class LocalPartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        """The end of what is durable for certain."""
+        """The end of the records that are certainly durable."""
         return self._recovery_point
 
     @property
@@ -121,7 +121,7 @@ class LocalPartitionLog:
         return self._failure
 
     def configure(self, settings: LogSettings) -> None:
-        """Take other settings from now on."""
+        """Use these settings from now on."""
         self.settings = settings
         if self._recovery_point < self._end and settings.flush_policy is FlushPolicy.DURABLE:
             self._flusher.request(self)
@@ -409,7 +409,7 @@ class LocalPartitionLog:
         return count > 0
 
     def remove_expired(self) -> int:
-        """Delete the segments below the log start, once that is durable; how many went."""
+        """Delete the segments below the durable log start. Returns how many were deleted."""
         try:
             return 0 if self._failure is not None else self._remove_segments()
         except OSError as error:
@@ -441,7 +441,7 @@ class LocalPartitionLog:
     # Ending ----------------------------------------------------------------------------------
 
     def fail(self, error: KafkaError) -> None:
-        """Take the log out of service: every waiter and every later call gets ``error``."""
+        """Take the log out of service: all waiters and later calls get ``error``."""
         if self._failure is not None:
             return
         self._failure = error

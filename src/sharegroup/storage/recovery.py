@@ -1,4 +1,4 @@
-"""What lies in a partition's folder after a clean end, a crash or a damage (Kafka class LogLoader).
+"""Recovers a partition's folder after a clean end, a crash or damage (Kafka class LogLoader).
 
 * **Clean end**: nothing is scanned; each segment is checked from its last index entry on.
 * **Crash**: segments from the recovery point on are scanned, every CRC is checked, and their
@@ -126,8 +126,8 @@ def open_partition(
 def _find_ends(
     segments: list[Segment], known: LastKnown, recovered: Recovered, *, trusted: bool
 ) -> list[Segment]:
-    """Find out where each segment ends, by a look at its last batches or by a scan; those that were
-    scanned. ``trusted``: no sync has failed before the end.
+    """Find the end of each segment, from its last batches or by a scan. Returns the scanned ones.
+    ``trusted``: no sync failed before the last shutdown.
     """
     for segment in segments:
         segment.end_known = False
@@ -194,8 +194,8 @@ def _resume(segment: Segment) -> bool:
 
 
 def _reaches_its_end(segment: Segment) -> bool:
-    """Whether a sealed segment reaches to the next one: it may have been cut off or emptied, or
-    the one after it deleted. Costs one look at its last index entry.
+    """Whether a sealed segment reaches to the next one. It may have been truncated or emptied, or
+    the segment after it deleted. Costs one look at its last index entry.
     """
     try:
         return _walked_end(segment, segment.indexes.last_boundary(), None) == segment.next_offset

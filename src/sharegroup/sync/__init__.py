@@ -8,11 +8,10 @@
         for record in consumer:
             print(record.value, record.delivery_count)
 
-A thin blocking front over one event loop in one background thread, which lives as long as some
-client is open. It is not a second implementation made by machine (unasync), because a share
-consumer has work to do while the program does its own: heartbeats keep it in the group, locks are
-renewed, the next records are fetched. In a blocking client all of this would stand still for as
-long as the program works on a record.
+A thin blocking front over one event loop in one background thread. The thread lives while any
+client is open. The code is not generated from the asyncio client (unasync), because a share
+consumer must work in the background: send heartbeats, renew locks, fetch the next records. A purely
+blocking client would do none of this while the program processes a record.
 
 Ctrl-C ends the call that is waiting; leaving the ``with`` then releases what was not accepted. An
 object may be used from one thread at a time.

@@ -75,7 +75,7 @@ class Admin(Front):
         replication_factor: int = admin.BROKERS_DEFAULT,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create topics, all alike."""
+        """Create topics, all with the same settings."""
         self._run(
             self._inner.create_topics(
                 *names,
@@ -86,7 +86,7 @@ class Admin(Front):
         )
 
     def delete_topics(self, *names: str) -> None:
-        """Delete topics with all that is in them."""
+        """Delete topics and all their records."""
         self._run(self._inner.delete_topics(*names))
 
     def create_partitions(self, topic: str, count: int) -> None:
@@ -112,7 +112,7 @@ class Admin(Front):
         return self._run(self._inner.list_offsets(partitions, at, committed=committed))
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete the records before an offset; the new start of each partition."""
+        """Delete the records before an offset. Returns each partition's new start."""
         return self._run(self._inner.delete_records(before))
 
     def describe_cluster(self) -> ClusterDescription:
@@ -126,7 +126,7 @@ class Admin(Front):
     def alter_configs(
         self, resource: admin.Resource, name: str, settings: Mapping[str, str | None]
     ) -> None:
-        """Set some settings and leave the others; None takes one back to its default."""
+        """Change these settings only; None resets one to its default."""
         self._run(self._inner.alter_configs(resource, name, settings))
 
     def begin_group_at(self, group: str, offset_reset: str) -> bool:
@@ -144,7 +144,7 @@ class Admin(Front):
     def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where the group is in each partition."""
+        """The group's offsets in each partition."""
         return self._run(self._inner.list_share_group_offsets(group_id, partitions))
 
     def describe_record_states(
@@ -156,17 +156,17 @@ class Admin(Front):
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Move a share group that has no members; each partition with its error."""
+        """Move a share group that has no members. Returns each partition's error."""
         return self._run(self._inner.alter_share_group_offsets(group_id, offsets))
 
     def delete_share_group_offsets(
         self, group_id: str, *topics: str
     ) -> dict[str, KafkaError | None]:
-        """Let a share group that has no members forget topics; each with its error."""
+        """Delete a memberless share group's state of topics. Returns each topic's error."""
         return self._run(self._inner.delete_share_group_offsets(group_id, *topics))
 
     def delete_share_groups(self, *groups: str) -> dict[str, KafkaError | None]:
-        """Delete share groups that have no members; each with its error."""
+        """Delete share groups that have no members. Returns each group's error."""
         return self._run(self._inner.delete_share_groups(*groups))
 
     def delete_groups(self, *groups: str) -> None:

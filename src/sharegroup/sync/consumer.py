@@ -154,11 +154,11 @@ class ShareConsumer(Front, Generic[K, V]):
         return self._run(self._inner.poll(timeout_ms))
 
     def __iter__(self) -> RecordLoop[K, V]:
-        """Records without end, one by one; ends when the consumer is closed."""
+        """An endless loop over records; ends when the consumer is closed."""
         return RecordLoop(self)
 
     def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
-        """What :meth:`poll` returns, without end, and without the empty ones."""
+        """An endless loop over the results of :meth:`poll`, without the empty ones."""
         return BatchLoop(self, timeout_ms / 1000)
 
     def arrow_batches(
@@ -168,7 +168,7 @@ class ShareConsumer(Front, Generic[K, V]):
         include_headers: bool = False,
         idle_timeout_ms: int | None = None,
     ) -> ArrowLoop:
-        """Arrow record batches without end, or until nothing has come for ``idle_timeout_ms``."""
+        """A loop over Arrow record batches: endless, or until none came for ``idle_timeout_ms``."""
         wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
         return ArrowLoop(self, max_records, include_headers, wait_s)
 
@@ -187,13 +187,13 @@ class ShareConsumer(Front, Generic[K, V]):
         signals: Sequence[signal.Signals] = SIGNALS,
     ) -> None:
         """Call ``handler`` with each record, in up to ``concurrency`` threads, until SIGTERM,
-        SIGINT or :meth:`stop`. The consumer is closed then.
+        SIGINT or :meth:`stop`. Then close the consumer.
 
-        Arguments and errors are those of :meth:`sharegroup.client.ShareConsumer.run`, but for this:
-        a thread cannot be interrupted. A handler that took longer than ``timeout_s`` has failed,
-        and keeps its slot until it ends; one that still runs after ``drain_s`` has its record
-        released, and ends with the program. The acknowledgement callback runs on the background
-        thread.
+        Arguments and errors are those of :meth:`sharegroup.client.ShareConsumer.run`, with one
+        difference: a thread cannot be interrupted. A handler that takes longer than ``timeout_s``
+        has failed, but keeps its slot until it ends. If it still runs after ``drain_s``, its record
+        is released, and the thread ends with the program. The acknowledgement callback runs on the
+        background thread.
         """
         settings = WorkerSettings(
             concurrency=concurrency,
@@ -204,7 +204,7 @@ class ShareConsumer(Front, Generic[K, V]):
             fatal=fatal,
             timeout_s=timeout_s,
             drain_s=drain_s,
-            signals=(),  # they are heard here, on the main thread
+            signals=(),  # handled here, on the main thread
         )
         if self._thread is None:
             raise IllegalState("the ShareConsumer is closed")
@@ -225,15 +225,15 @@ class ShareConsumer(Front, Generic[K, V]):
             self.close()
 
     def stop(self) -> None:
-        """End :meth:`run`, from any thread: handlers that run may go on for ``drain_s``, all other
-        records are released.
+        """End :meth:`run`, from any thread: running handlers may continue for ``drain_s``, all
+        other records are released.
         """
         if self._thread is not None:
             self._thread.loop.call_soon_threadsafe(self._inner.stop)
 
     def wakeup(self) -> None:
-        """End the :meth:`poll` or :meth:`commit` that waits, or else the next one, with ``Wakeup``.
-        From any thread.
+        """End the waiting :meth:`poll` or :meth:`commit`, or else the next one, with ``Wakeup``.
+        Any thread may call it.
         """
         if self._thread is not None:
             self._thread.loop.call_soon_threadsafe(self._inner.wakeup)
@@ -251,21 +251,21 @@ class ShareConsumer(Front, Generic[K, V]):
         self._inner.reject(*records)
 
     def renew(self, *records: Record[Any, Any] | ArrowRows) -> None:
-        """Explicit mode: still at work."""
+        """Explicit mode: processing goes on; renew the acquisition locks."""
         self._inner.renew(*records)
 
     def acknowledge(
         self, record: Record[Any, Any] | ArrowRows, kind: AckType | Answers = AckType.ACCEPT
     ) -> None:
-        """Any of the four; of Arrow rows also one for each."""
+        """Accept, release, reject or renew; for Arrow rows also one answer per row."""
         self._inner.acknowledge(record, kind)
 
     def acknowledge_offset(self, topic: str, partition: int, offset: int, kind: AckType) -> None:
-        """Any of the four, by place: for a record that could not be read."""
+        """As :meth:`acknowledge`, by offset: for a record that could not be read."""
         self._inner.acknowledge_offset(topic, partition, offset, kind)
 
     def commit(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, KafkaError | None]:
-        """Send what is acknowledged and wait for the outcome per partition."""
+        """Send pending acknowledgements and wait for the outcome of each partition."""
         self._tell()
         try:
             return self._run(self._inner._commit(timeout_ms, get_ident()))
@@ -273,13 +273,13 @@ class ShareConsumer(Front, Generic[K, V]):
             self._tell()
 
     def commit_async(self) -> None:
-        """Send what is acknowledged; the outcome goes to the callback."""
+        """Send pending acknowledgements without waiting. The callback gets the outcome."""
         self._tell()
         asker = get_ident()
         self._call(lambda: self._inner._commit_async(asker))
 
     def set_acknowledgement_commit_callback(self, callback: AckCallback | None) -> None:
-        """Replace the callback; None: there is none."""
+        """Replace the callback; None removes it."""
         self._call(lambda: self._inner.set_acknowledgement_commit_callback(callback))
 
     def _tell(self) -> None:

@@ -13,11 +13,11 @@ from sharegroup.client.errors import IllegalState
 T = TypeVar("T")
 
 _INTERRUPTED_CLOSE_S: Final = 3.0
-"""How long an interrupt waits for a close. A close that is cancelled takes less."""
+"""How long, in seconds, an interrupt waits for a close. A cancelled close takes less."""
 
 
 class LoopThread:
-    """The one event loop, in its thread. Counted: the last one out stops it."""
+    """The one event loop, in its thread. Users are counted; the last one to leave stops it."""
 
     _lock: ClassVar = threading.Lock()
     _shared: ClassVar[LoopThread | None] = None
@@ -49,9 +49,7 @@ class LoopThread:
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` on the loop and wait; when the waiting is interrupted, the work is
-        cancelled.
-        """
+        """Run ``work`` on the loop and wait. An interrupt of the wait cancels the work."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -60,8 +58,8 @@ class LoopThread:
             raise
 
     def run_to_end(self, work: Coroutine[Any, Any, None]) -> None:
-        """As :meth:`run`, for a close: when the waiting is interrupted, the close is cancelled, and
-        is awaited for the short time that it then takes.
+        """As :meth:`run`, for a close. An interrupt cancels the close; a cancelled close still
+        takes a short time, which is waited for.
         """
         ended = threading.Event()
 
@@ -109,7 +107,7 @@ class Front:
         return self._thread.run(work)
 
     def _call(self, work: Callable[[], T]) -> T:
-        """As :meth:`_run`, for what does not wait."""
+        """As :meth:`_run`, for a function that does not wait."""
 
         async def call() -> T:
             return work()

@@ -41,7 +41,7 @@ class Loop(ABC, Generic[T]):
         return self._inner._may_ask(self._iteration)
 
     def close(self) -> None:
-        """Leave the loop: what it has in work is released."""
+        """Leave the loop: its record or batch in work is released."""
         self._inner._leaving.leave(self._iteration)
 
     def __del__(self) -> None:
@@ -52,8 +52,8 @@ class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
     """Records, one by one."""
 
     def __next__(self) -> Record[K, V]:
-        # A record that is at hand costs no way to the other thread and back; nothing there touches
-        # what the application holds while it is not waiting in a call.
+        # A buffered record is returned without a trip to the loop's thread. That is safe: while the
+        # application is not inside a call, the loop's thread does not touch its records.
         inner, iteration = self._inner, self._iteration
         iteration.done = given = iteration.given
         while True:
@@ -70,7 +70,7 @@ class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
 
 
 class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
-    """What polls return, without the empty ones."""
+    """The results of polls, without the empty ones."""
 
     def __init__(self, consumer: ShareConsumer[Any, Any], wait_s: float) -> None:
         super().__init__(consumer)

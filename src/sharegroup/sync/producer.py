@@ -22,16 +22,15 @@ from sharegroup.sync.front import Front
 log = logging.getLogger("sharegroup.client")
 
 _QUEUE_MAX: Final = 1_000
-"""Records that a blocking producer hands over before it waits for the loop's thread to take
-them.
+"""How many records a blocking producer queues before it waits for the loop's thread to take them.
 """
 _LARGE_BYTES: Final = 16_384
-"""A record of this size is waited for by itself, so that the queue has few bytes."""
+"""A record of at least this size is waited for at once, so that the queue holds few bytes."""
 
 
 class Delivery:
-    """A record that a blocking producer has taken. Call :meth:`result` to know that it is durable,
-    and where.
+    """A record that was handed to a blocking producer. :meth:`result` waits until it is durable,
+    and says where it is.
     """
 
     __slots__ = ("_error", "_inner", "_producer")
@@ -46,11 +45,11 @@ class Delivery:
         return self._error is not None or (self._inner is not None and self._inner.done())
 
     def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Wait until the record is durable; where it is.
+        """Wait until the record is durable. Returns its partition, offset and timestamp.
 
         Raises:
-            SharegroupError: it could not be delivered.
-            TimeoutError: not known yet after ``timeout_s``; the record goes on.
+            SharegroupError: the record could not be delivered.
+            TimeoutError: no outcome within ``timeout_s``; the record stays under way.
         """
         return self._producer._run(self._outcome(timeout_s))
 
@@ -66,9 +65,9 @@ class Delivery:
 
 class Producer(Front):
     """:class:`sharegroup.client.Producer`, blocking; it takes the same arguments. Several threads
-    may use one.
+    may share one producer.
 
-    :meth:`enqueue` does not wait for the other thread: records cross over in bulk.
+    :meth:`enqueue` does not wait for the loop's thread, which takes queued records in bulk.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class Producer(Front):
         send many.
 
         Raises:
-            SharegroupError, TypeError, ValueError: as ``await`` of the asynchronous one.
+            SharegroupError, TypeError, ValueError: as awaiting ``send`` of the asyncio producer.
         """
         record = self._inner._outgoing(topic, value, key, headers, partition, timestamp_ms)
         return self._enqueue(record).result()
@@ -178,12 +177,12 @@ class Producer(Front):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Delivery:
-        """Put one record into the buffer, and return when there was room for it. It is **not**
-        delivered then: ``result()`` of what is returned, or :meth:`flush`, says that it is.
+        """Put one record into the buffer, waiting while it is full. The record is **not** durable
+        when this returns: call ``result()`` of the returned delivery, or :meth:`flush`.
 
         Raises:
-            TypeError, ValueError, MessageTooLarge: at the call. All other errors come with the
-                delivery, or with :meth:`flush` or :meth:`close`.
+            TypeError, ValueError, MessageTooLarge: at once. All other errors are raised by the
+                delivery, or by :meth:`flush` or :meth:`close`.
         """
         record = self._inner._outgoing(topic, value, key, headers, partition, timestamp_ms)
         delivery = self._enqueue(record)
@@ -192,8 +191,8 @@ class Producer(Front):
         return delivery
 
     def flush(self) -> None:
-        """Send all now and wait until it is through; raises the first error of a record whose
-        result nobody asked for.
+        """Send all records now, and wait until each is durable or has failed. Raises the first
+        error among records whose result nobody asked for.
         """
         self._run(self._flush())
 
@@ -227,7 +226,7 @@ class Producer(Front):
                 delivery._error = error
                 raise
             if not self._queue:
-                self._crossing = False  # whoever comes now calls again, or is seen by the loop
+                self._crossing = False  # a later record calls again, or is seen below
 
     async def _handed_over(self) -> None:
         while self._queue or (self._crossing_task is not None and not self._crossing_task.done()):

@@ -1,4 +1,4 @@
-"""Threads that run a worker's handlers, where these are plain functions."""
+"""Threads that run a worker's handlers if these are plain functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HandlerThreads:
 
     def __init__(self, handler: Handler, count: int, loop: asyncio.AbstractEventLoop) -> None:
         self.on_freed: Callable[[], None] = lambda: None
-        """Called on the loop when a handler has ended that nobody awaited any more."""
+        """Called on the event loop when a handler that nobody awaits any more has ended."""
         self._handler = handler
         self._count = count
         self._loop = loop
@@ -40,11 +40,11 @@ class HandlerThreads:
 
     @property
     def overdue(self) -> int:
-        """How many handlers run that nobody awaits any more."""
+        """How many running handlers nobody awaits any more."""
         return self._overdue
 
     async def handle(self, record: Record[Any, Any]) -> None:
-        """Run the handler in a thread; raises what it raises. Cancelling this does not end it."""
+        """Run the handler in a thread, and raise its exceptions. Cancelling does not end it."""
         if self._busy == len(self._threads) < self._count:
             name = f"sharegroup-handler-{len(self._threads) + 1}"
             thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -61,7 +61,7 @@ class HandlerThreads:
             raise
 
     def close(self) -> None:
-        """Threads end when their handler has."""
+        """Let each thread end when its handler ends."""
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -105,8 +105,8 @@ class HandlerThreads:
 
 @contextmanager
 def signals_call(signals: Iterable[signal.Signals], call: Callable[[], object]) -> Iterator[None]:
-    """Each of ``signals`` calls ``call``; what was there before is there again afterwards. Only
-    the main thread hears signals: in another one this does nothing.
+    """Each of ``signals`` calls ``call``; the previous handlers are restored afterwards. Only the
+    main thread receives signals: in another thread, this does nothing.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():

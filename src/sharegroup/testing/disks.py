@@ -1,7 +1,7 @@
-"""Disks of a broker that can be killed: what survives is given to the next one.
+"""Disks of a broker that can be killed: the next broker gets the data that survived.
 
-A killed broker's tasks run a little longer, until they are cancelled. What they still write goes
-nowhere: the next broker has another disk object by then.
+A killed broker's tasks run a little longer, until they are cancelled. Their writes have no
+effect: the next broker has another disk object by then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class MortalDisk(Disk, Protocol):
     """A disk whose broker may die."""
 
     def die(self) -> MortalDisk:
-        """The disk as the next broker finds it. This one changes nothing any more."""
+        """The disk as the next broker finds it. Writes to this object have no effect any more."""
         ...
 
     def close(self) -> None:
@@ -27,10 +27,10 @@ class MortalDisk(Disk, Protocol):
 
 
 class VolatileDisk(MemoryDisk):
-    """A disk in memory; a crash takes what was not synced, as if power was lost."""
+    """A disk in memory; a crash loses unsynced data, like a power failure."""
 
     def die(self) -> VolatileDisk:
-        """A copy of what is durable."""
+        """A copy of the durable data."""
         survivor = VolatileDisk()
         for path, content in self._files.items():
             survivor.write_file(path, bytes(content.data[: content.durable]))
@@ -38,7 +38,7 @@ class VolatileDisk(MemoryDisk):
         return survivor
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: this disk holds no threads, files or locks."""
 
 
 class _MortalFile(LocalFile):
@@ -74,7 +74,7 @@ class FolderDisk(LocalDisk):
         self._locked: set[str] = set()
 
     def die(self) -> FolderDisk:
-        """The same files, for another process so to speak."""
+        """The same files, as if opened by another process."""
         self.dead = True
         for path in self._locked:
             super().unlock(path)
@@ -87,7 +87,7 @@ class FolderDisk(LocalDisk):
         return file
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
-        """As ``LocalDisk.sync``; of a dead broker nothing is synced."""
+        """As ``LocalDisk.sync``; a dead broker syncs nothing."""
         if not self.dead:
             await super().sync(files)
 
@@ -127,7 +127,7 @@ class FolderDisk(LocalDisk):
         self._locked.add(path)
 
     def close(self) -> None:
-        """End the sync threads and close what a broker that was killed left open."""
+        """End the sync threads, and close files that a killed broker left open."""
         super().close()
         for file in self._opened:
             file.close()

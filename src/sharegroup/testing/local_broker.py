@@ -30,7 +30,7 @@ Item = Value | tuple[Value, Value]
 
 HOST: Final = "127.0.0.1"
 CALL_SECONDS: Final = 60.0
-"""A call into the broker that takes longer than this is stuck, and says so."""
+"""A call into the broker that takes longer than this is stuck, and raises an error."""
 
 READ_BYTES: Final = 1 << 20
 
@@ -40,7 +40,7 @@ class BrokerNotRunning(SharegroupError):
 
 
 class WaitedTooLong(SharegroupError, AssertionError):
-    """What a test waited for did not come true in time."""
+    """The condition that a test waited for did not become true in time."""
 
 
 class _Run:
@@ -64,7 +64,7 @@ class _Run:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(CALL_SECONDS)
 
     def end(self, *, orderly: bool) -> None:
-        """Stop, or drop dead; the thread has ended when this returns."""
+        """Stop the broker, or kill it; the thread has ended when this returns."""
         self.loop.call_soon_threadsafe(self._ending, orderly)
         self._thread.join(CALL_SECONDS)
 
@@ -109,7 +109,7 @@ class LocalBroker:
         topics: Mapping[str, int],
         port: int,
     ) -> None:
-        # The clients' own time does not move: none of them has been idle for what `advance` passes.
+        # The clients' own clocks do not move: `advance` must not count as their idle time.
         settings = {"connections.max.idle.ms": -1, **configs}
         self._config = load("", [f"{name}={_text(value)}" for name, value in settings.items()])
         self._folder = "memory" if data is None else os.path.join(data, "sharegroup")
@@ -138,10 +138,10 @@ class LocalBroker:
         return f"{HOST}:{self._port}"
 
     def start(self) -> None:
-        """Start, on the same port and data as before; nothing happens when it runs.
+        """Start, on the same port and data as before. Does nothing if the broker runs.
 
         Raises:
-            OSError: the port or the folder cannot be had.
+            OSError: the port or the folder is not available.
         """
         if self._run is None:
             self._run = _Run(self._open, self._offset)
@@ -149,7 +149,7 @@ class LocalBroker:
                 self._run.call(self._create_topics())
 
     def stop(self) -> None:
-        """Stop in order; everything is durable. Nothing happens when it does not run."""
+        """Stop in order; everything is durable. Does nothing if the broker does not run."""
         run, self._run = self._run, None
         if run is not None:
             run.end(orderly=True)
@@ -160,9 +160,9 @@ class LocalBroker:
         self.start()
 
     def kill(self) -> None:
-        """End as by ``kill -9``: nothing is answered, flushed or released any more.
+        """End as by ``kill -9``: no answers, no flush, no release of records.
 
-        In memory, what was not synced is gone too, as when power is lost. ``start()`` recovers.
+        In memory, unsynced data is lost too, as in a power failure. ``start()`` recovers.
         """
         run, self._run = self._run, None
         if run is not None:
@@ -199,11 +199,11 @@ class LocalBroker:
     # --- time -------------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
-        """Move the broker's clock forward; all that was due until then has happened on return.
+        """Move the broker's clock forward. On return, everything due until then has happened.
 
-        Locks run out, sessions time out, retention deletes, waiting requests end: each at its time,
-        in order. The clients' own clocks stay: a member whose session runs out on the way (45 s by
-        default) is gone, and joins again with its next heartbeat.
+        Locks expire, sessions time out, retention deletes, waiting requests end: each at its time,
+        in order. The clients' clocks do not move: a member whose session times out on the way (45 s
+        by default) is removed, and joins again with its next heartbeat.
         """
         if seconds < 0:
             raise ValueError(f"time goes forward only, not by {seconds} s")
@@ -259,17 +259,17 @@ class LocalBroker:
         return run.call(_values(run.broker, topic))
 
     def group(self, group: str) -> GroupView:
-        """A share group at this moment: members, and what it has of each partition."""
+        """A share group at this moment: its members, and its state in each partition."""
         run = self._alive()
         return run.call(look_at_group(run.broker, group))
 
     def wait_until(self, holds: Callable[[], object], *, timeout_s: float = 10.0) -> None:
-        """Return as soon as ``holds()`` is true; for what clients do on threads of their own::
+        """Return as soon as ``holds()`` is true; for clients that work on their own threads::
 
             kafka.wait_until(lambda: kafka.group("workers").lag == 0)
 
         Raises:
-            WaitedTooLong: it was not within ``timeout_s`` (of real time).
+            WaitedTooLong: it was not true within ``timeout_s`` (real time).
         """
         deadline, pause = time.monotonic() + timeout_s, threading.Event()
         while not holds():
@@ -311,13 +311,13 @@ def broker(
     """A broker for a ``with`` or ``async with`` block.
 
     Args:
-        topics: made at the start: name → number of partitions.
+        topics: topics to create at the start: name → number of partitions.
         configs: broker settings by their names, as in ``sharegroup serve -o NAME=VALUE``.
         data: a folder for its files, such as pytest's ``tmp_path``; in memory when not given.
         port: 0 is a free one.
 
     Raises:
-        ConfigError: a setting that cannot be.
+        ConfigError: a setting is invalid.
     """
     return LocalBroker(configs=configs or {}, data=data, topics=topics or {}, port=port)
 

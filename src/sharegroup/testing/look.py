@@ -13,7 +13,7 @@ from sharegroup.testing.views import GroupView, PartitionView, RangeView
 
 
 async def look_at_group(broker: Broker, group_id: str) -> GroupView:
-    """The group as it is now; one that does not exist is ``Dead`` and has nothing."""
+    """The group as it is now; a group that does not exist is ``Dead`` and empty."""
     try:
         group = broker.groups.groups.describe(group_id)
     except GroupIdNotFound:

@@ -1,9 +1,8 @@
 """An event loop on the real network whose clock can be moved forward.
 
 Time is the machine's own plus an offset. :meth:`MovableLoop.advance` raises the offset from timer
-to timer: it lets every timer on the way fire at its own time, one after another, and everything
-that follows from it finish, before it goes on. Only the loop moves the offset, and only while it
-has nothing else to do.
+to timer. Each timer on the way fires at its own time, one after another; everything that follows
+from it finishes before the next one. Only the loop moves the offset, and only while it is idle.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class _Move:
 class _MovingSelector(selectors.BaseSelector):
     """The system's selector; while time is being moved it does not wait for timers.
 
-    A positive timeout, or none, is how the loop says that it has nothing to do until then.
+    With a positive timeout, or none, the loop says that it is idle until then.
     """
 
     def __init__(self, offset: TimeOffset) -> None:
@@ -61,7 +60,7 @@ class _MovingSelector(selectors.BaseSelector):
         self._offset = offset
         self.moves: list[_Move] = []
         self.working = 0
-        """Calls that threads are at work on: time stands still until they are back."""
+        """Calls running in threads: time is not moved until they have returned."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """As the system's."""
@@ -131,12 +130,12 @@ class MovableLoop(asyncio.SelectorEventLoop):
         return server
 
     def stop_listening(self) -> None:
-        """Close all listeners; for a broker that does not get to do it."""
+        """Close all listeners, in place of a killed broker."""
         for server in self._servers:
             server.close()
 
     async def advance(self, seconds: float) -> None:
-        """Return ``seconds`` later, after everything that was due until then."""
+        """Move time by ``seconds``; return after everything due until then has happened."""
         arrived = self.create_future()
         self._moving.moves.append(_Move(self.time() + seconds, arrived))
         await arrived

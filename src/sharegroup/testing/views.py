@@ -1,5 +1,4 @@
-"""What a share group looks like at one moment: for assertions, and for the message of one that
-fails."""
+"""Views of a share group at one moment: for assertions, and for their failure messages."""
 
 from __future__ import annotations
 
@@ -11,12 +10,12 @@ from sharegroup.model.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeView:
-    """Offsets ``first`` … ``last``, both included, that share everything.
+    """Offsets ``first`` … ``last``, both included, with the same state, count and holder.
 
     Attributes:
         state: ``AVAILABLE``, ``ACQUIRED``, ``ACKNOWLEDGED`` or ``ARCHIVED``.
-        delivery_count: deliveries so far; 0 where the record is finished.
-        member_id: who holds them, while they are ACQUIRED.
+        delivery_count: deliveries so far; 0 if the record is finished.
+        member_id: the member that holds them, while they are ACQUIRED.
     """
 
     first: int
@@ -33,12 +32,12 @@ class PartitionView:
     Attributes:
         start_offset: the first offset that is not finished; None before the group has begun.
         end_offset: the end of the log.
-        lag: what is still to be done: not delivered, delivered and not answered, or put back.
-        in_flight: delivered and not answered, which is ``acquired`` by Kafka's word.
-        available: delivered before, and waiting to be delivered again.
-        acknowledged, archived: finished, but behind a record that is not (archived: rejected, gone,
+        lag: records not done yet: not delivered, delivered and unacknowledged, or released.
+        in_flight: delivered and not acknowledged; Kafka calls these ``acquired``.
+        available: delivered before, and waiting for another delivery.
+        acknowledged, archived: finished, but after a record that is not (archived: rejected, gone,
             or delivered too often).
-        ranges: from the start offset on, all of that record by record, adjoining equals joined.
+        ranges: the state of each record from the start offset on; equal neighbours are joined.
     """
 
     start_offset: int | None
@@ -51,7 +50,7 @@ class PartitionView:
     ranges: tuple[RangeView, ...]
 
     def at(self, offset: int) -> RangeView | None:
-        """The range that holds ``offset``; None below the start and where nothing was delivered."""
+        """The range with ``offset``; None before the start offset and for undelivered records."""
         return next((one for one in self.ranges if one.first <= offset <= one.last), None)
 
 
@@ -62,7 +61,7 @@ class GroupView:
     Attributes:
         state: ``Empty``, ``Stable``, or ``Dead`` when there is no such group.
         members: member id → the partitions assigned to it.
-        partitions: what the group has of each partition.
+        partitions: the group's state in each partition.
     """
 
     group_id: str
@@ -76,10 +75,10 @@ class GroupView:
 
     @property
     def lag(self) -> int:
-        """What is still to be done, over all partitions."""
+        """Records not done yet, over all partitions."""
         return sum(one.lag for one in self.partitions.values())
 
     @property
     def in_flight(self) -> int:
-        """What members hold, over all partitions."""
+        """Records held by members, over all partitions."""
         return sum(one.in_flight for one in self.partitions.values())

@@ -1,9 +1,9 @@
-"""Which transactions of one partition have not ended, and so how far a committed reader may read
-(Kafka class ProducerStateManager, ongoing and unreplicated transactions).
+"""The open transactions of one partition, and the last stable offset that follows from them (Kafka
+class ProducerStateManager, ongoing and unreplicated transactions).
 
-A transaction begins with a producer's first transactional batch and ends with its marker. Its
-outcome is known to readers once the marker itself may be read, that is when the high watermark has
-passed it; until then its first offset holds back the *last stable offset*.
+A transaction begins with a producer's first transactional batch and ends with its marker. Readers
+know its outcome once they may read the marker, that is, once the high watermark has passed it.
+Until then its first offset holds back the *last stable offset*.
 
 Invariants (:meth:`OngoingTransactions.check_invariants`):
 
@@ -27,7 +27,7 @@ class EndedTransaction(NamedTuple):
     last_offset: int
     """That of the marker."""
     last_stable_offset: int
-    """The first offset still undecided right after it ended."""
+    """The first offset that was still undecided right after this transaction ended."""
 
 
 class OngoingTransactions:
@@ -48,11 +48,11 @@ class OngoingTransactions:
         return self._open.get(producer_id)
 
     def appended(self, producer_id: int, first_offset: int) -> None:
-        """A transactional batch stands in the log: it begins a transaction, or continues one."""
+        """A transactional batch is in the log: it begins a transaction or continues one."""
         self._open.setdefault(producer_id, first_offset)
 
     def ended(self, producer_id: int, marker_offset: int) -> EndedTransaction | None:
-        """A marker stands in the log; None when the producer had no open transaction here."""
+        """A marker is in the log. Returns None when the producer had no open transaction here."""
         first_offset = self._open.pop(producer_id, None)
         if first_offset is None:
             return None
@@ -63,7 +63,7 @@ class OngoingTransactions:
     def first_unstable(self, high_watermark: int) -> int | None:
         """The lowest offset whose outcome a reader up to ``high_watermark`` cannot know, or None.
 
-        The high watermark never moves back: what has ended below it is forgotten.
+        The high watermark never moves back, so transactions that ended below it are forgotten.
         """
         unseen = self._unseen
         while unseen and unseen[0][1] < high_watermark:

@@ -1,7 +1,7 @@
-"""Producer ids, handed out from blocks that are durable before their first id is used (Kafka class
+"""Producer ids, allocated from blocks that are durable before their first id is used (Kafka class
 ProducerIdsBlock).
 
-A crash loses the rest of a block, never hands out an id twice.
+After a crash the rest of a block is lost, but no id is allocated twice.
 """
 
 from __future__ import annotations

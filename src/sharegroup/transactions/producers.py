@@ -1,7 +1,7 @@
-"""What one partition knows of its idempotent producers (Kafka classes ProducerStateManager,
+"""The state of idempotent producers in one partition (Kafka classes ProducerStateManager,
 ProducerAppendInfo).
 
-A producer numbers its records per partition; sequences wrap from 2^31-1 to 0. Of each producer id
+A producer numbers its records per partition; sequences wrap from 2^31-1 to 0. For each producer id
 we keep the epoch and the last five batches, as many as Kafka's producers keep in flight.
 
 Invariants (:meth:`ProducerTable.check_invariants`):
@@ -94,7 +94,7 @@ class ProducerTable:
     def check(
         self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
     ) -> Duplicate | None:
-        """Judge a batch before it is appended; changes nothing. None: append it, then call
+        """Check a batch before it is appended; changes nothing. None: append it, then call
         :meth:`applied`.
 
         Raises:
@@ -133,7 +133,7 @@ class ProducerTable:
         *,
         transactional: bool = False,
     ) -> None:
-        """The batch stands in the log at these offsets; also used to replay a log. ``now_ms`` is
+        """The batch is in the log at these offsets; also used to replay a log. ``now_ms`` is
         wall-clock time.
         """
         if transactional:
@@ -152,10 +152,10 @@ class ProducerTable:
     def marked(
         self, producer_id: int, epoch: int, marker_offset: int, coordinator_epoch: int, now_ms: int
     ) -> EndedTransaction | None:
-        """A transaction marker stands in the log; the transaction it ends, if one was open here.
+        """A transaction marker is in the log. Returns the transaction it ends, if one was open.
 
-        A marker has no sequence. One of a newer epoch (KIP-890 raises it with each transaction)
-        lets the producer's sequences begin again.
+        A marker has no sequence. A marker of a newer epoch (KIP-890 raises it with each
+        transaction) restarts the producer's sequences.
         """
         producer = self._producers.get(producer_id)
         if producer is None or producer.epoch != epoch:
@@ -165,8 +165,8 @@ class ProducerTable:
         return self.transactions.ended(producer_id, marker_offset)
 
     def expire(self, before_ms: int) -> int:
-        """Forget producers whose last batch is older than ``before_ms`` (wall clock), unless a
-        transaction of theirs is open; how many there were.
+        """Forget producers whose last batch is older than ``before_ms`` (wall clock) and that have
+        no open transaction; returns how many were forgotten.
 
         Kafka's ``producer.id.expiration.ms``, a day, bounds the table.
         """

@@ -209,8 +209,8 @@ def stamped_prefix(header: BatchHeader, base_offset: int, leader_epoch: int) -> 
 def append_time_header(
     batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int, append_time_ms: int
 ) -> bytes:
-    """The whole 61-byte header under LogAppendTime: type and largest timestamp set, CRC made again
-    (Kafka class LogValidator)."""
+    """The whole 61-byte header under LogAppendTime: type and largest timestamp set, CRC computed
+    again (Kafka class LogValidator)."""
     header = header._replace(
         attributes=header.attributes | LOG_APPEND_TIME, max_timestamp=append_time_ms
     )
@@ -218,13 +218,13 @@ def append_time_header(
 
 
 def states_max_timestamp(header: BatchHeader, batch: Buffer) -> bool:
-    """``batch`` has the largest timestamp that ``header`` has."""
+    """Whether ``batch`` states the same largest timestamp as ``header``."""
     (stated,) = _MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)
     return bool(stated == header.max_timestamp)
 
 
 def remade_header(batch: Buffer, header: BatchHeader, base_offset: int, leader_epoch: int) -> bytes:
-    """The 61 bytes that say what ``header`` says, with the CRC of the records in ``batch``."""
+    """``header`` as 61 bytes, with a new CRC over it and the records in ``batch``."""
     after_crc = _AFTER_CRC.pack(
         header.attributes,
         header.last_offset_delta,

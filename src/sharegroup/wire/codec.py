@@ -6,9 +6,9 @@ one ``struct`` call, strings and arrays are inlined. That makes a ShareFetch req
 microseconds, with nothing compiled. Writers append chunks to a list; record data goes in by
 reference and is never copied.
 
-Rules kept: unknown tagged fields are skipped (KIP-482), a null where the version has none is
-refused, no length may point past the end of the message, nothing but :class:`MalformedMessage`
-comes out of a bad one.
+Rules: unknown tagged fields are skipped (KIP-482), null is refused where the version does not allow
+it, no length may point past the end of the message, and a bad message raises nothing but
+:class:`MalformedMessage`.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _read_elements(
         code, size = FORMATS[element]
         unpack = source.name(struct.unpack_from)
         most = ACKNOWLEDGE_TYPES_MAX if element == "i8" else most
-        # A count before the letter, not letters: `struct` keeps the formats that it has met.
+        # A count and one letter, not many letters: `struct` caches format strings.
         values = f"list({unpack}(f'>{{{n}}}{code}', d, p))"
         if element == "i8":
             values = f"list(memoryview(d)[p : p + {n}].cast('b'))"

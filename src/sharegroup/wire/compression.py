@@ -1,7 +1,7 @@
 """The codecs that a record batch may name in its attributes (Kafka class CompressionType).
 
-Unpacking is bounded by what comes out, whatever the data claims: memory by
-``DECOMPRESSED_BATCH_BYTES_MAX``, and with it the time.
+The output of decompression is bounded, whatever the data claims: ``DECOMPRESSED_BATCH_BYTES_MAX``
+bounds the memory, and so the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROOM_RATIO: Final = 8
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _SNAPPY_RATIO_MAX: Final = 22
-"""A byte of snappy says at most 21.3: a copy of 64 takes three."""
+"""A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_CHECKSUM: Final = 0x10
 _LZ4_CONTENT_SIZE: Final = 0x08
@@ -41,8 +41,8 @@ def decompress(
 ) -> bytes | memoryview:
     """The plain records of a compressed batch.
 
-    Frames one after the other are one stream, as Java reads them; lz4 has one frame only, for that
-    is all that Java reads. Bytes behind the last frame are damage.
+    Consecutive frames are one stream, as Java reads them. lz4 may have one frame only, because Java
+    reads no more. Bytes behind the last frame are damage.
 
     Raises:
         UnsupportedCompressionType: there is no such codec.
@@ -66,8 +66,8 @@ def decompress(
 
 
 def _in_large_room(codec: int, data: Buffer, bytes_max: int) -> memoryview:
-    """The second and last try. Pages that are not written cost nothing, so that a batch which is
-    only damaged takes as little here as before."""
+    """The second and last try. Pages that are never written cost nothing, so a batch that is merely
+    damaged takes no more memory here than in the first try."""
     plain = mmap.mmap(-1, max(bytes_max, 1))
     try:
         size = _CODECS[codec].decompress_into(data, plain)
@@ -108,7 +108,7 @@ def _unsnappy(data: bytes, bytes_max: int) -> bytes:
 
 
 def _snappy_block(data: bytes, bytes_max: int) -> bytes:
-    """One raw block. It claims its size, and is believed only as far as it can be true."""
+    """Unpack one raw block. The size that it claims is refused if it is not possible."""
     try:
         claimed = cramjam.snappy.decompress_raw_len(data)
         if claimed > min(bytes_max, _SNAPPY_RATIO_MAX * len(data)):
@@ -119,7 +119,8 @@ def _snappy_block(data: bytes, bytes_max: int) -> bytes:
 
 
 def _check_lz4_frame(data: Buffer) -> None:
-    """There is one frame and nothing behind it; what is in its blocks is for the codec to judge."""
+    """Check that there is one frame and nothing behind it. The codec checks what is in its
+    blocks."""
     flags = data[4] if len(data) > 4 and data[:4] == _LZ4_MAGIC else None
     if flags is None:
         raise CorruptMessage("the compressed records are no lz4 frame")

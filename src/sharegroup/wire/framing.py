@@ -25,13 +25,13 @@ _CHUNK_BYTES = 65_536
 
 
 class FrameSplitter:
-    """Cuts a byte stream into frames, one at a time, when somebody wants the next one.
+    """Cuts a byte stream into frames, one at a time, on request.
 
     Args:
-        frame_bytes_max: a frame that claims to be longer is refused; it may be set anew between
+        frame_bytes_max: a frame that claims to be longer is refused; it may be changed between
             frames.
         check: called with API key, version and length of a request frame that has begun and is not
-            there yet; it raises MalformedMessage for one that would not be taken when it is whole.
+            complete yet; it raises MalformedMessage to refuse the frame.
     """
 
     def __init__(
@@ -41,22 +41,22 @@ class FrameSplitter:
     ) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._check = check
-        self._data = b""  # what came, and from where on it is not cut yet
+        self._data = b""  # bytes received; those from `_at` on are not cut yet
         self._at = 0
         self.pending = False
         """Whether there may be a frame to cut."""
         self._chunks: list[bytes] = []  # the beginning of a frame
         self.missing = 0
-        """Bytes of the frame that has begun, if it is known that one has, that did not come yet."""
+        """Bytes of a begun frame that have not come yet; 0 while its length is not known."""
 
     @property
     def begun(self) -> bool:
-        """Some bytes came of a frame that is not cut yet."""
+        """Whether there are bytes of a frame that is not cut yet."""
         return bool(self._chunks) or self._at < len(self._data)
 
     @property
     def wanted(self) -> int:
-        """How many bytes complete what has begun, a length or a frame, when no frame can be cut and
+        """How many bytes complete the length or frame that has begun, when no frame can be cut and
         there is no ``check``. A long frame that is added in this way is not copied.
         """
         return self.missing or max(1, _LENGTH.size - (len(self._data) - self._at))
@@ -68,12 +68,12 @@ class FrameSplitter:
             yield frame
 
     def add(self, data: bytes) -> None:
-        """Take what the socket gave."""
+        """Add bytes that the socket received."""
         if self.missing:
             part = data[: self.missing]
             self.missing -= len(part)
             if len(self._chunks[-1]) + len(part) <= _CHUNK_BYTES:
-                self._chunks[-1] += part  # of many small pieces each would cost more than its bytes
+                self._chunks[-1] += part  # a small piece of its own costs more than its bytes
             else:
                 self._chunks.append(part)
             data = data[len(part) :]
@@ -113,7 +113,7 @@ class FrameSplitter:
         return data[at : self._at]
 
     def _begin(self, length: int, left: int) -> None:
-        """A frame has begun that is not whole; ``check`` needs the bytes that say what it is."""
+        """Begin a frame that is not whole. ``check`` waits for its API key and version."""
         start = len(self._data) - left
         if self._check is not None:
             if left < min(length, _KIND.size):

@@ -1,6 +1,5 @@
 """Transaction markers: the one-record control batches that end a transaction in a partition, and
-what they make of the batches before them (KIP-98; Kafka classes ControlRecordType and
-EndTransactionMarker).
+which batches they abort (KIP-98; Kafka classes ControlRecordType and EndTransactionMarker).
 
 Key: version i16, type i16 (0 abort, 1 commit). Value: version i16, coordinator epoch i32.
 """

@@ -1,4 +1,4 @@
-"""How a message class says what its bytes are.
+"""How a message class declares its wire format.
 
 A message is a slotted dataclass whose fields are made by the functions below. Each field carries
 the versions it exists in, the versions in which it may be null, and its tag when it is a tagged

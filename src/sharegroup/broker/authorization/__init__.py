@@ -1,1 +1,1 @@
-"""Who may do what: the one seam that every request passes (Kafka's interface Authorizer)."""
+"""Authorisation: the one check that every request passes (Kafka's interface Authorizer)."""

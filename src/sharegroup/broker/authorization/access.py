@@ -1,4 +1,4 @@
-"""What one client may do: asked by every handler, answered by the broker's authorizer."""
+"""What one client may do: every handler asks, the broker's authorizer answers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ logger = logging.getLogger("sharegroup.authorizer")
 
 
 class Access:
-    """One connection's principal and host before an authorizer.
+    """The access rights of one connection, by its principal and host.
 
-    Answers are kept, so that a request on the hot path pays a dictionary look-up, and nothing at
-    all under :class:`AllowAll`.
+    The authorizer's answers are cached, so that a request on the hot path costs a dictionary
+    look-up, and nothing at all under :class:`AllowAll`.
     """
 
     __slots__ = ("_authorizer", "_free", "_kept", "_now_and_then", "_told", "host", "principal")
@@ -47,7 +47,7 @@ class Access:
 
     @property
     def restricted(self) -> bool:
-        """Whether anything can be refused at all: where not, a loop of questions can be spared."""
+        """Whether anything can be refused at all; if not, callers may skip their checks."""
         return not self._free
 
     def allows(self, operation: Operation, resource: Resource) -> bool:
@@ -69,19 +69,19 @@ class Access:
         )
 
     def require(self, operation: Operation, resource: Resource) -> None:
-        """Return when it may.
+        """Check that this client may do ``operation`` on ``resource``.
 
         Raises:
             TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed,
-            TransactionalIdAuthorizationFailed: it may not; by the resource's type.
+            TransactionalIdAuthorizationFailed: it may not; the error depends on the resource type.
         """
         if not (self._free or self.allows(operation, resource)):
             self._tell(operation, resource)
             raise REFUSALS[resource.type]
 
     def _tell(self, operation: Operation, resource: Resource) -> None:
-        """Log a refusal in the words of Kafka's authorizer: each once for a connection, and of all
-        that are alike one now and then."""
+        """Log a refusal with the message of Kafka's authorizer: each once per connection, and
+        similar ones only now and then."""
         if (operation, resource) in self._told:
             return
         if len(self._told) >= AUTHORIZER_ANSWERS_MAX:
@@ -102,7 +102,7 @@ class Access:
         )
 
     def require_topic(self, operation: Operation, name: str) -> None:
-        """:meth:`require` of a topic; nothing at all where everything is allowed."""
+        """:meth:`require` of a topic; skips the check if everything is allowed."""
         if not self._free:
             self.require(operation, topic(name))
 
@@ -116,7 +116,7 @@ class Access:
             self.require(operation, group(group_id))
 
     def operations(self, resource: Resource) -> int:
-        """AuthorizedOperations of a response: a bit for each operation that it may do."""
+        """AuthorizedOperations of a response: one bit for each operation allowed to the client."""
         return sum(
             1 << operation
             for operation in SUPPORTED[resource.type]

@@ -8,8 +8,8 @@
     ALLOW,User:worker,10.0.0.7,READ,TOPIC,jobs-,PREFIXED
     DENY,User:*,*,ALL,TOPIC,jobs-secret,LITERAL
 
-Lines that begin with ``#`` and empty ones are passed over. Words are read without regard to case,
-names with it.
+Empty lines and lines that begin with ``#`` are ignored. Keywords are case-insensitive, names are
+case-sensitive.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def _acl(cells: list[str]) -> Acl:
 
 
 def _host(text: str) -> str:
-    """As a connection's address is written; Kafka takes any text, and then nothing ever matches."""
+    """The host in the form of a connection's address. Kafka accepts any text, which may then never
+    match."""
     if text == ANY:
         return ANY
     try:
@@ -109,7 +110,7 @@ def _check_sense(acl: Acl) -> None:
 
 
 def check_principal(text: str) -> None:
-    """Raises ValueError when ``text`` is no ``Type:name``."""
+    """Raise ValueError if ``text`` is not ``Type:name``."""
     kind, colon, name = text.partition(":")
     if not (kind and colon and name):
         raise ValueError(f"principal {text!r} is not Type:name, such as User:alice")

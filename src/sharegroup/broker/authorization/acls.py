@@ -1,10 +1,11 @@
 """Access control lists, by Kafka's rules (class StandardAuthorizer).
 
-* A deny wins over every allow; what no list allows is denied. ``allow.everyone.if.no.acl.found``
-  allows what no list of a matching resource speaks of.
-* An allow of READ, WRITE, DELETE or ALTER implies DESCRIBE, one of ALTER_CONFIGS implies
+* A deny wins over every allow. Operations that no ACL allows are denied.
+  ``allow.everyone.if.no.acl.found`` allows every operation on a resource that no ACL covers.
+* An allow of READ, WRITE, DELETE or ALTER implies DESCRIBE; an allow of ALTER_CONFIGS implies
   DESCRIBE_CONFIGS. A deny implies nothing.
-* A literal ``*`` names every resource of its type, a prefixed name all that begin with it.
+* A literal ``*`` covers every resource of its type; a prefixed name covers all names that begin
+  with it.
 * Super users may do everything.
 """
 
@@ -35,7 +36,7 @@ _IMPLIED_BY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acl:
-    """One line: who may, or may not, do what on which resources, from where."""
+    """One line: allows or denies a principal an operation on resources, from a host."""
 
     allow: bool
     principal: str
@@ -45,12 +46,12 @@ class Acl:
     prefixed: bool = False
 
     def covers(self, name: str) -> bool:
-        """Whether it speaks of the resource of that name, of its own type."""
+        """Whether it covers the resource of that name; the type is that of this ACL."""
         own = self.resource.name
         return name.startswith(own) if self.prefixed else own in (ANY, name)
 
     def concerns(self, principal: str, host: str, operation: Operation) -> bool:
-        """Whether it speaks of this client and operation."""
+        """Whether it applies to this client and operation."""
         if self.principal not in (EVERYBODY, principal) or self.host not in (ANY, host):
             return False
         if self.operation in (Operation.ALL, operation):
@@ -85,7 +86,7 @@ class AclAuthorizer:
     def authorize(
         self, principal: str, host: str, operation: Operation, resource: Resource
     ) -> bool:
-        """Whether a list allows it and none denies it."""
+        """Whether an ACL allows it and none denies it; see the module for the other rules."""
         if principal in self._super_users:
             return True
         allowed = spoken_of = False
@@ -100,7 +101,7 @@ class AclAuthorizer:
     def authorize_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether an allow of the type is not wholly under a deny."""
+        """Whether some allow of the resource type is not completely covered by a deny."""
         if principal in self._super_users:
             return True
         acls = self._by_type.get(resource_type, ())

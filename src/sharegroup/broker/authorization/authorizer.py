@@ -1,4 +1,4 @@
-"""What decides, and the embedded default that lets everybody do everything."""
+"""The authorizer protocol, and the default that allows everything to every client."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 
 
 class Authorizer(Protocol):
-    """Decides who may do what. Answers of one object must not change: they are kept for each
-    connection. Other rules need another object (``Broker.read_acls``).
+    """Decides what a principal may do. The answers of one object must not change, because each
+    connection caches them. Changed rules need a new object (``Broker.read_acls``).
 
     ``principal`` is ``Type:name``; ``host`` is the client's address as text.
     """
@@ -23,12 +23,12 @@ class Authorizer(Protocol):
     def authorize_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there can be a resource of the type that the principal may do it on."""
+        """Whether the principal may do the operation on any possible resource of the type."""
         ...
 
 
 class AllowAll:
-    """Everybody may do everything: the default, as in Kafka without an authorizer."""
+    """Allows everything to every client: the default, as in Kafka without an authorizer."""
 
     def authorize(
         self, principal: str, host: str, operation: Operation, resource: Resource

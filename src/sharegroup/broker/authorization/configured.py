@@ -11,10 +11,10 @@ from sharegroup.model.errors import ConfigError
 
 
 def configured_authorizer(config: BrokerConfig, disk: Disk) -> Authorizer:
-    """By ``authorizer.acl.file``; everything is allowed where it is not set.
+    """The authorizer of ``authorizer.acl.file``; allows everything if the setting is empty.
 
     Raises:
-        ConfigError: the file cannot be read, or not understood; one sentence.
+        ConfigError: the file cannot be read or parsed; one sentence.
     """
     path = config.text("authorizer.acl.file")
     if not path:

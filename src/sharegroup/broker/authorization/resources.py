@@ -1,4 +1,4 @@
-"""Kafka's words for authorisation: operations, types of resource, and the error of each type.
+"""Kafka's terms of authorisation: operations, resource types, and the error of each type.
 
 The numbers are the protocol's (Kafka classes AclOperation, ResourceType, AclEntry).
 """
@@ -17,15 +17,15 @@ from sharegroup.model.errors import (
 )
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of a connection that nobody has authenticated."""
+"""The principal of an unauthenticated connection."""
 
 
 OPERATIONS_NOT_ASKED: Final = -(2**31)
-"""AuthorizedOperations of a response whose request did not ask for them."""
+"""AuthorizedOperations of a response if the request did not ask for them."""
 
 
 class Operation(IntEnum):
-    """What somebody wants to do with a resource. ALL stands in ACLs only."""
+    """An operation on a resource. ALL occurs only in ACLs."""
 
     ALL = 2
     READ = 3
@@ -41,7 +41,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What kind of thing it is."""
+    """The type of a resource."""
 
     TOPIC = 2
     GROUP = 3
@@ -50,7 +50,7 @@ class ResourceType(IntEnum):
 
 
 class Resource(NamedTuple):
-    """One thing by its type and name."""
+    """A resource by its type and name."""
 
     type: ResourceType
     name: str
@@ -65,7 +65,7 @@ def topic(name: str) -> Resource:
 
 
 def group(group_id: str) -> Resource:
-    """A group, of whichever kind."""
+    """A group of any type."""
     return Resource(ResourceType.GROUP, group_id)
 
 

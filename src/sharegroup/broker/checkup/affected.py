@@ -1,4 +1,4 @@
-"""What damage in a topic is to each share group, by the group's durable state."""
+"""How damage in a topic affects each share group, by the group's durable state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharegroup.storage.checkup.folder_check import FolderCheck
 def add_affected_groups(
     check: FolderCheck, windows: Mapping[SharePartitionKey, SharePartition]
 ) -> None:
-    """Say in each finding that names offsets of a topic what they are to its share groups."""
+    """Add to each finding with offsets of a topic how it affects the topic's share groups."""
     by_place: dict[tuple[str, int], list[tuple[str, SharePartition]]] = {}
     names = {facts.topic_id: name for name, facts in check.facts.topics.items()}
     for key, window in sorted(windows.items()):
@@ -29,7 +29,7 @@ def add_affected_groups(
 
 
 def affected(group: str, window: SharePartition, first: int, last: int) -> Affected:
-    """What the offsets ``first`` … ``last`` are to a group whose durable state is ``window``."""
+    """How damage of the offsets ``first`` … ``last`` affects a group with this durable state."""
     start, end = window.start_offset, window.end_offset
     passed = max(0, min(last + 1, start) - first)
     not_delivered = max(0, last + 1 - max(first, end))

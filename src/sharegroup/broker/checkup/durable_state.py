@@ -1,4 +1,4 @@
-"""Membership and delivery state of share groups as a broker would load them, checked whole."""
+"""Loads membership and delivery state of share groups as a broker would, and checks them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESET: Final = (
 
 
 class DurableState:
-    """What the internal topics of a checked folder say. Findings go to those of ``check``."""
+    """The state in the internal topics of a checked folder. Adds its findings to ``check``."""
 
     def __init__(self, check: FolderCheck) -> None:
         self._check = check
@@ -38,9 +38,9 @@ class DurableState:
         self._groups = ShareGroups(lambda _: GroupSettings())
         self._names = {facts.topic_id: name for name, facts in check.facts.topics.items()}
         self.windows: dict[SharePartitionKey, SharePartition] = {}
-        """Each share partition that has begun, as its leader would load it."""
+        """Each share partition with delivery state, as its leader would load it."""
         self.beyond: dict[TopicPartition, int] = {}
-        """Logs that end before what share groups have seen of them → the end of that."""
+        """Logs that end before offsets that share groups have seen → the end of those offsets."""
 
     def run(self) -> None:
         """Read and check everything. Raises OSError."""
@@ -123,7 +123,7 @@ class DurableState:
             )
 
     def _check_lost(self) -> None:
-        """Groups that have begun in partitions whose state is gone."""
+        """Find groups that have begun in partitions whose delivery state is lost."""
         for group_id in sorted(self._groups.group_ids()):
             lost = [
                 TopicPartition(topic.name, number)
@@ -143,7 +143,7 @@ class DurableState:
                 )
 
     def _check_ends(self) -> None:
-        """Logs that have lost a tail that groups have seen."""
+        """Find logs that have lost a tail that groups have seen."""
         for seen, offset in sorted(self._machine.offsets_seen().items()):
             name = self._names.get(seen.topic_id)
             report = self._check.partitions.get(TopicPartition(name or "", seen.partition))
@@ -189,7 +189,7 @@ class DurableState:
 
 
 class _Unreadable:
-    """Says that a record of an internal topic cannot be read."""
+    """Reports that a record of an internal topic cannot be read."""
 
     def __init__(self, check: FolderCheck, report: PartitionReport) -> None:
         self._check = check

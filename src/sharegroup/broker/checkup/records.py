@@ -1,4 +1,4 @@
-"""The records of an internal topic, read from its files past what is damaged."""
+"""Reads the records of an internal topic from its files, and skips damaged ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sharegroup.wire.batch import HEADER_BYTES, decode_batch, parse_header
 InternalRecord = tuple[int, bytes, bytes | None]
 """(offset, key, value)."""
 Unreadable = Callable[[int, Exception], None]
-"""The batch at this offset is whole, and its records cannot be read."""
+"""Called for a batch that is intact, but whose records cannot be read."""
 
 
 def records_of(
     disk: Disk, report: PartitionReport, unreadable: Unreadable
 ) -> Iterator[InternalRecord]:
-    """Every record from the log start on. Raises OSError."""
+    """Every readable record from the log start on. Raises OSError."""
     for segment in report.segments:
         if segment.base_offset in report.on_disk:
             yield from _of_segment(disk, report, segment, unreadable)

@@ -1,4 +1,4 @@
-"""Broker settings of authorisation: who a client is taken for, and what it may do."""
+"""Broker settings of authorisation: the principals of clients, and their rights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parse_super_users(value: str) -> tuple[str, ...]:
     """The principals of ``super.users``.
 
     Raises:
-        InvalidConfig: one is no principal.
+        InvalidConfig: one is not a principal.
     """
     users = tuple(user.strip() for user in value.split(";") if user.strip())
     for user in users:

@@ -1,8 +1,7 @@
-"""The broker's settings: what is set at start, what is altered while it runs, and Kafka's defaults
-below both.
+"""The broker's settings: altered while it runs, else set at start, else Kafka's default.
 
-Names, bounds and words are Kafka's. A setting of Kafka's that means nothing here is accepted with
-one warning; a name that Kafka does not have either is refused with the nearest one.
+Names, bounds and messages are Kafka's. A Kafka setting that has no meaning here is accepted with
+one warning. An unknown name is refused, with the nearest known name in the message.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ _BOUNDED: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """Settings as texts, by today's names: ``static`` since the start, ``dynamic`` since they were
-    altered.
+    """Settings as texts, by their current names: ``static`` are set at start, ``dynamic`` are
+    altered while the broker runs.
 
-    ``warnings`` are sentences about what was read and does nothing.
+    ``warnings`` are sentences about settings that have no effect here.
     """
 
     static: Mapping[str, str] = field(default_factory=dict)
@@ -76,26 +75,26 @@ class BrokerConfig:
         return definition.default if text is None else definition.parse(text)
 
     def integer(self, name: str) -> int:
-        """A number; 0 where it is not set and has no default."""
+        """The value of a number; 0 if it is not set and has no default."""
         value = self[name]
         return value if isinstance(value, int) else 0
 
     def flag(self, name: str) -> bool:
-        """True or false."""
+        """The value of a boolean."""
         return self[name] is True
 
     def text(self, name: str) -> str:
-        """The value as it is written."""
+        """The value as text."""
         return format_value(self[name])
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list; empty where it is not set and has no default."""
+        """The value of a list; empty if it is not set and has no default."""
         value = self[name]
         return value if isinstance(value, tuple) else ()
 
     @property
     def set_by_somebody(self) -> Mapping[str, str]:
-        """All that is set, altered values over those of the start."""
+        """All settings that are set explicitly; altered values replace those set at start."""
         return {**self.static, **self.dynamic}
 
     @property
@@ -118,11 +117,11 @@ class BrokerConfig:
 
     @property
     def advertised_listeners(self) -> list[Listener]:
-        """What to tell clients; empty when not set: then whatever the listeners turn out to be."""
+        """The addresses told to clients; if empty, clients are told those of the open listeners."""
         return self._endpoints("advertised.listeners")
 
     def advertised(self, name: str) -> Listener | None:
-        """What to tell clients of the listener ``name``; a single one is told to all."""
+        """The address told to clients of the listener ``name``; a single one is told to all."""
         told = self.advertised_listeners
         if len(told) == 1:
             return told[0]
@@ -163,7 +162,7 @@ class BrokerConfig:
         return roll_ms if isinstance(roll_ms, int) else self.integer("log.roll.hours") * 3_600_000
 
     def group_defaults(self) -> BrokerGroupDefaults:
-        """What applies to share groups that set nothing, and the bounds of what they may set."""
+        """The defaults of share group settings, and the bounds of their values."""
         bounds = {
             attribute: Bounded(
                 self.integer(f"group.share.{name}"),
@@ -175,10 +174,10 @@ class BrokerConfig:
         return BrokerGroupDefaults(**bounds)
 
     def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
-        """The same broker with ``dynamic`` as all that has been altered while it runs.
+        """A copy in which ``dynamic`` replaces all settings altered while the broker runs.
 
         Raises:
-            InvalidConfig: a name that is unknown or needs a restart, a value that cannot be.
+            InvalidConfig: a name is unknown or needs a restart, or a value is invalid.
         """
         for name in dynamic:
             definition = BROKER_CONFIGS.get(name)
@@ -191,7 +190,7 @@ class BrokerConfig:
         return config
 
     def describe(self) -> list[ConfigEntry]:
-        """DescribeConfigs of the broker."""
+        """The entries of DescribeConfigs for the broker."""
         return [self._entry(definition) for definition in BROKER_CONFIGS.values()]
 
     def _entry(self, definition: ConfigDef) -> ConfigEntry:
@@ -227,7 +226,7 @@ def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
     """Read a ``server.properties`` and the ``key=value`` of ``-o`` options, which win.
 
     Raises:
-        ConfigError: one sentence that says what is wrong and, for a misspelt name, what is meant.
+        ConfigError: one sentence that says what is wrong; for a misspelt name, the nearest one.
     """
     texts = {name: text.strip() for name, text in parse_properties(file_text).items()}
     for override in overrides:
@@ -253,14 +252,14 @@ def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
 
 
 def check_broker(config: BrokerConfig) -> None:
-    """Refuse settings that are right alone and wrong together (Kafka's ShareGroupConfig and
+    """Refuse settings that are each valid but contradict each other (Kafka's ShareGroupConfig and
     others).
 
     Raises:
         InvalidConfig: one sentence.
     """
     for name in config.set_by_somebody:
-        config[name]  # raises when it cannot be read
+        config[name]  # raises if it is invalid
     for name, attribute in _BOUNDED:
         bounds: Bounded = getattr(config.group_defaults(), attribute)
         if bounds.maximum < bounds.value:
@@ -288,14 +287,15 @@ def check_broker(config: BrokerConfig) -> None:
 
 
 def _check_queued(config: BrokerConfig) -> None:
-    """The longest request must find room, as in Kafka; the default makes room by itself."""
+    """Refuse request memory that is too small for the longest request, as Kafka does. The default
+    adapts to the longest request."""
     queued, longest = "queued.max.request.bytes", "socket.request.max.bytes"
     if queued in config.set_by_somebody and 0 < config.integer(queued) < config.integer(longest):
         _must_not_be_less(queued, longest)
 
 
 def _check_access(config: BrokerConfig) -> None:
-    """Refuse what cannot be read, and a principal for a listener that is not there."""
+    """Refuse values that cannot be parsed, and a principal for a listener that does not exist."""
     _ = config.super_users, config.connections_per_ip
     known = {listener.name for listener in config.listeners}
     for name in config.principals:
@@ -308,7 +308,7 @@ def _must_not_be_less(name: str, other: str) -> None:
 
 
 def _known_name(name: str, warnings: list[str]) -> str | None:
-    """The setting that is meant; None, and a warning, when it means nothing here."""
+    """The current name of a setting; None, with a warning, if it has no meaning here."""
     if name in BROKER_CONFIGS:
         return name
     today = BROKER_CONFIGS.today(name)
@@ -328,7 +328,7 @@ def _unknown(name: str) -> str:
 
 
 def _without_acls(config: BrokerConfig) -> list[str]:
-    """Who sets these believes that something is refused."""
+    """Warnings for access settings that have no effect without ACLs."""
     if config.text("authorizer.acl.file"):
         return []
     return [

@@ -1,4 +1,4 @@
-"""Short ways to write a definition, for the tables of this package."""
+"""Helpers that define settings, for the tables of this package."""
 
 from __future__ import annotations
 

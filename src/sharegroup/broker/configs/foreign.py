@@ -1,4 +1,4 @@
-"""Names of Kafka's broker settings that mean nothing here: accepted with one warning each.
+"""Names of Kafka's broker settings that have no meaning here: accepted with one warning each.
 
 So a ``server.properties`` made for Kafka starts this broker, while a misspelt name is still found.
 The names are those of Kafka 4.4 (its class AbstractKafkaConfig), and those that Kafka 3 still had.
@@ -171,7 +171,7 @@ _DROPPED: Final = """
 REMOVED_NAMES: Final = tuple(_DROPPED.split())
 
 _FREE_PREFIXES: Final = ("listener.name.", "config.providers.")
-"""Kafka lets anything follow these."""
+"""In Kafka any name may begin with these prefixes."""
 
 _NO_CONTROLLER: Final = "there is no controller: one embedded node"
 _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
@@ -235,7 +235,7 @@ _REMOVED: Final = frozenset(REMOVED_NAMES)
 
 
 def why_meaningless(name: str) -> str | None:
-    """Why a setting of Kafka's does nothing here, or None when Kafka has no such setting."""
+    """Why a Kafka setting has no effect here; None if Kafka has no such setting."""
     if name in _REMOVED:
         return "Kafka itself has dropped it"
     if name not in _KNOWN and not name.startswith(_FREE_PREFIXES):

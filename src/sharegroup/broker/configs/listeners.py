@@ -1,5 +1,5 @@
-"""``listeners`` and ``advertised.listeners``: where to accept connections and what to tell
-clients.
+"""``listeners`` and ``advertised.listeners``: where to accept connections, and the addresses told
+to clients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PLAINTEXT: Final = "PLAINTEXT"
 
 
 class Listener(NamedTuple):
-    """One endpoint; the host is empty for every interface, port 0 for any free one."""
+    """One endpoint. An empty host means every interface, port 0 any free port."""
 
     name: str
     host: str
@@ -34,7 +34,7 @@ def parse_listeners(
     ``not_opened``.
 
     Raises:
-        InvalidConfig: one cannot be read, its port cannot be, or its name occurs twice.
+        InvalidConfig: one cannot be parsed, its port is invalid, or its name occurs twice.
     """
     found = [_parse(setting, text) for text in texts]
     names = [listener.name for listener in found]
@@ -76,7 +76,7 @@ def parse_counts(setting: str, texts: Iterable[str]) -> dict[str, int]:
 
 
 def check_plaintext(listeners: Iterable[Listener], protocols: Mapping[str, str]) -> None:
-    """Refuse to open a listener that is meant to be secure and would not be.
+    """Refuse a listener that is meant to be secure: it would be open in plain text.
 
     Raises:
         InvalidConfig: a listener speaks another protocol than PLAINTEXT, or none is known for it.
@@ -96,7 +96,7 @@ def check_plaintext(listeners: Iterable[Listener], protocols: Mapping[str, str])
 
 
 def is_every_interface(host: str) -> bool:
-    """Whether ``host`` names no interface, so that nobody can connect to it."""
+    """Whether ``host`` stands for every interface, so that clients cannot connect to it."""
     try:
         return not host or ip_address(host).is_unspecified
     except ValueError:
@@ -104,7 +104,7 @@ def is_every_interface(host: str) -> bool:
 
 
 def check_advertised(listeners: Iterable[Listener]) -> None:
-    """Refuse what no client can connect to, as Kafka does.
+    """Refuse addresses that no client can connect to, as Kafka does.
 
     Raises:
         InvalidConfig: an address that stands for every interface.

@@ -1,8 +1,7 @@
-"""The settings in force: broker settings with what was altered while running, and each group's
-effective ones.
+"""The settings in force: the broker's, including alterations while it runs, and each group's.
 
-Reading is cheap (resolved values are kept until something changes), because delivery asks at every
-request.
+Reading is cheap, because delivery reads them at every request: resolved values are cached until a
+setting changes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class LiveConfigs:
         self._groups: dict[str, GroupSettings] = {}
 
     def group(self, group_id: str) -> GroupSettings:
-        """What applies to a group, whether it exists or not."""
+        """The effective settings of a group, which need not exist."""
         settings = self._groups.get(group_id)
         if settings is None:
             settings = effective(self.of_group(group_id), self.broker.group_defaults())
@@ -33,18 +32,18 @@ class LiveConfigs:
         return settings
 
     def of_group(self, group_id: str) -> Mapping[str, str]:
-        """What was set for a group."""
+        """A group's own settings."""
         return self._folder.facts.group_configs.get(group_id, {})
 
     def of_topic(self, name: str) -> Mapping[str, str]:
-        """What was set for a topic that exists."""
+        """The own settings of an existing topic."""
         return self._folder.topics[name].configs
 
     def set_group(self, group_id: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace a group's settings, durably.
 
         Raises:
-            InvalidConfig: one of them cannot be.
+            InvalidConfig: one of them is invalid.
         """
         configs = today(configs)
         check_group_configs(configs, self.broker.group_defaults())
@@ -56,17 +55,17 @@ class LiveConfigs:
         """Replace a topic's settings, durably.
 
         Raises:
-            InvalidConfig: one of them cannot be.
+            InvalidConfig: one of them is invalid.
         """
         check_topic_configs(configs)
         if not validate_only:
             self._folder.set_topic_config(name, configs)
 
     def set_broker(self, configs: Mapping[str, str], *, validate_only: bool) -> None:
-        """Replace what was altered of the broker's settings, durably.
+        """Replace the broker settings that were altered while it runs, durably.
 
         Raises:
-            InvalidConfig: one of them cannot be, or needs a restart.
+            InvalidConfig: one of them is invalid or needs a restart.
         """
         altered = self.broker.altered(configs)
         if not validate_only:

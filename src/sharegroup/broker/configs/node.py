@@ -1,5 +1,5 @@
-"""Broker settings of the node itself: who it is, where it listens, what it accepts, which topics
-it makes.
+"""Broker settings of the node itself: its identity, its listeners, its limits, and the topics that
+it creates.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def parse_properties(text: str) -> dict[str, str]:
     """Keys and values: ``#``/``!`` comments, ``=``, ``:`` or blanks between, ``\\`` continues a
     line, escapes.
 
-    A key that occurs twice has its last value, as in Java.
+    If a key occurs twice, the last value wins, as in Java.
     """
     return dict(_split(line) for line in _logical_lines(text))
 

@@ -21,7 +21,8 @@ def _triple(
     aliases: tuple[str, ...] = (),
     max_aliases: tuple[str, ...] = (),
 ) -> Iterator[ConfigDef]:
-    """A setting and the bounds of its twin in groups; each tuple is (default, lowest, highest)."""
+    """A setting, and the settings that bound the group config of the same meaning. Each tuple is
+    (default, lowest, highest)."""
     yield integer(
         f"group.share.{name}",
         value[0],

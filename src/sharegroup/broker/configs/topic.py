@@ -164,11 +164,10 @@ TOPIC_CONFIGS: Final = ConfigTable(
 
 
 def check_topic_configs(overrides: Mapping[str, str]) -> None:
-    """Refuse what a topic may not be set to; ``overrides`` are all settings of the topic as they
-    would be.
+    """Refuse invalid topic settings; ``overrides`` are all settings that the topic would have.
 
     Raises:
-        InvalidConfig: an unknown name or a value that cannot be, in Kafka's words.
+        InvalidConfig: a name is unknown or a value is invalid; the message is Kafka's.
     """
     for name, text in overrides.items():
         definition = TOPIC_CONFIGS.get(name)
@@ -181,7 +180,7 @@ def check_topic_configs(overrides: Mapping[str, str]) -> None:
 
 
 def topic_value(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> ConfigValue:
-    """What applies to a topic: its own setting, else the broker's, else the default."""
+    """The effective value for a topic: its own setting, else the broker's, else the default."""
     definition = TOPIC_CONFIGS[name]
     if name in overrides:
         return definition.parse(overrides[name])

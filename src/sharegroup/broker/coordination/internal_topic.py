@@ -1,7 +1,6 @@
 """Internal topics over local files, and their partitions as logs of coordinators.
 
-The topic is made when the first record is written, so that a broker that nobody uses has no files
-for it.
+The topic is created with its first record, so that an unused broker has no files for it.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ CONSUMER_OFFSETS: Final = "__consumer_offsets"
 INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
 
 READ_BYTES: Final = 4 << 20
-"""Bytes per read at replay: large enough that reading is not the cost."""
+"""Bytes per read at replay: large enough that reads do not dominate its time."""
 
 
 def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
-    """Topic settings that the broker gives an internal topic, as Kafka does; its segments may be
-    smaller than a client's topic may have them."""
+    """The broker's settings for an internal topic, as in Kafka. Segments may be smaller than a
+    client may set for its own topics."""
     if name == CONSUMER_OFFSETS:
         return {
             "cleanup.policy": "compact",
@@ -80,7 +79,7 @@ class InternalTopic:
         """
         if self._made:
             return
-        async with self._making:  # half made it exists, without all of its logs
+        async with self._making:  # a half-created topic exists, but lacks some of its logs
             if not self.exists:
                 await self._topics.create_internal(self.name, self._partitions_wanted)
             self._made = True
@@ -95,7 +94,7 @@ class InternalTopic:
 
 
 class LocalTicket(NamedTuple):
-    """Records in a local log, whose offsets are known at once; implements ``log.Ticket``."""
+    """Submitted records of a local log, with offsets known at once; implements ``log.Ticket``."""
 
     log: LocalPartitionLog
     first_offset: int
@@ -142,7 +141,7 @@ class InternalLog:
         await self._topic.ensure()
 
     def submit(self, records: Sequence[KeyValue]) -> LocalTicket:
-        """Write records as one batch, which may be larger than a client's. See
+        """Write records as one batch, which may exceed the limit for clients. See
         ``log.CoordinatorLog``.
         """
         log = self._log
@@ -157,11 +156,11 @@ class InternalLog:
         return await self._log.delete_records(offset)
 
     async def replay(self) -> AsyncIterator[LoggedRecord]:
-        """Every record in order, once all are durable, except what is damaged on disk: that is
-        logged and left out, since one bad sector must not keep a broker from its other groups.
+        """Every record in order, once all are durable. Records damaged on disk are logged and left
+        out: one bad sector must not keep a broker from its other groups.
         """
         log = self._log
-        while log.high_watermark < log.log_end_offset:  # what is on its way is not forgotten
+        while log.high_watermark < log.log_end_offset:  # wait for writes in flight
             await log.wait_durable(log.log_end_offset)
         offset = log.log_start_offset
         while offset < log.high_watermark:
@@ -184,7 +183,7 @@ class InternalLog:
             offset = end_offset_of(data)
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
-        """Say that the record at ``offset`` makes no sense, and is left out like damage."""
+        """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
         logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
 
     @property

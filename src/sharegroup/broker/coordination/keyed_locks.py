@@ -1,4 +1,4 @@
-"""One lock per key, for as long as somebody holds it or waits for it."""
+"""One lock per key, kept while a task holds it or waits for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class KeyedLocks:
-    """Locks by name. Keys that nobody uses cost nothing: they come from clients."""
+    """Locks by key. Unused keys take no memory, because clients choose the keys."""
 
     def __init__(self) -> None:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -18,7 +18,7 @@ class KeyedLocks:
 
     @asynccontextmanager
     async def holding(self, key: str) -> AsyncIterator[None]:
-        """Wait until nobody else holds ``key``; hold it within."""
+        """Hold the lock of ``key`` inside the block; waits until it is free."""
         lock, users = self._locks.get(key) or (asyncio.Lock(), 0)
         self._locks[key] = (lock, users + 1)
         try:

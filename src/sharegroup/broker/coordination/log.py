@@ -1,7 +1,7 @@
 """The log of a coordinator, as the runtime sees it: one partition of an internal topic.
 
-``internal_topic`` implements it over local files. A log in another cluster answers later, and only
-then knows the offsets; nothing here says that they are known before.
+``internal_topic`` implements it over local files. A log in another cluster would know the offsets
+only when it answers, so this protocol gives offsets only once the records are durable.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from sharegroup.model.errors import MalformedMessage
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
-"""A record to write; without a value, a tombstone."""
+"""A record to write; the value is None for a tombstone."""
 
 
 class LoggedRecord(NamedTuple):
@@ -24,15 +24,16 @@ class LoggedRecord(NamedTuple):
 
 
 class Ticket(Protocol):
-    """Records on their way into the log."""
+    """Submitted records that may not be durable yet."""
 
     async def durable(self) -> int:
-        """Return when these records, and all submitted before them, are durable: the offset of the
-        first. Of a ticket without records: an offset that lies above all records submitted before,
-        and above none submitted later.
+        """Wait until these records and all submitted before them are durable.
+
+        Returns the offset of the first of these records. A ticket without records returns an
+        offset above all records submitted before it, and not above any submitted later.
 
         Raises:
-            KafkaStorageError: they never will be.
+            KafkaStorageError: they will never be durable.
         """
         ...
 
@@ -57,12 +58,12 @@ class CoordinatorLog(Protocol):
 
     @property
     def durable_end(self) -> int:
-        """The end of what is durable, as far as that is known yet."""
+        """The end offset of the records known to be durable."""
         ...
 
     @property
     def record_count(self) -> int:
-        """About how many records a replay passes over."""
+        """The approximate number of records that a replay reads."""
         ...
 
     async def ensure(self) -> None:
@@ -74,24 +75,24 @@ class CoordinatorLog(Protocol):
         ...
 
     def submit(self, records: Sequence[KeyValue]) -> Ticket:
-        """Write records, after all that were submitted before. When a ticket fails, so do all
-        later ones until the next :meth:`replay`: no record may follow one that is missing.
+        """Append records after all records submitted before. If a ticket fails, all later tickets
+        fail until the next :meth:`replay`: no record may follow a missing one.
 
         Raises:
-            KafkaStorageError: nothing of this was written.
+            KafkaStorageError: none of the records was written.
         """
         ...
 
     def replay(self) -> AsyncIterator[LoggedRecord]:
-        """Every record in order, those on their way included, except what is damaged.
+        """Every record in order, without damaged ones; includes submitted records not yet durable.
 
         Raises:
-            KafkaStorageError: the log cannot be read, or holds what will never be durable.
+            KafkaStorageError: the log cannot be read, or holds records that will never be durable.
         """
         ...
 
     async def delete_before(self, offset: int) -> int:
-        """Delete the records below ``offset``, which are durable; the new start offset.
+        """Delete the durable records below ``offset``; returns the new start offset.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -99,5 +100,5 @@ class CoordinatorLog(Protocol):
         ...
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
-        """Say that the record at ``offset`` makes no sense, and is left out like damage."""
+        """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
         ...

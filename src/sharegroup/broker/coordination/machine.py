@@ -1,7 +1,7 @@
-"""What the runtime asks of a machine. Several machines may share one partition's log.
+"""The protocol between the runtime and its machines. Several machines may share a partition's log.
 
-An implementation wraps a machine of the core and adds the bytes of its records. Its own methods
-decide: the shell of the coordinator calls them through ``Runtime.begin`` and ``Runtime.commit``.
+An implementation wraps a machine of the core and encodes its records. Decisions are methods of the
+implementation: the coordinator calls them through ``Runtime.begin`` and ``Runtime.commit``.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ R = TypeVar("R")
 
 
 class Machine(Protocol[R]):
-    """The state that records of type ``R`` in one log add up to. Times are milliseconds of the
+    """The state built from the records of type ``R`` in one log. Times are milliseconds of the
     monotonic clock."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
-        """Take in a record of the log; False for a record of another machine. What earlier records
-        said may be missing where a later one says it again.
+        """Apply a record of the log; False for a record of another machine. Earlier records may be
+        missing if later ones replace them.
 
         Raises:
-            MalformedMessage: the record makes no sense; nothing has changed.
+            MalformedMessage: the record is malformed; nothing has changed.
         """
         ...
 
@@ -36,7 +36,7 @@ class Machine(Protocol[R]):
         ...
 
     def tick(self, now_ms: int) -> Sequence[R]:
-        """Do what is due; the records that say so."""
+        """Apply the changes that are due; returns their records."""
         ...
 
     def encode(self, record: R) -> KeyValue:
@@ -53,14 +53,14 @@ class Machine(Protocol[R]):
         ...
 
     def size(self) -> int:
-        """About how many records :meth:`live_records` gives."""
+        """The approximate number of records that :meth:`live_records` yields."""
         ...
 
     def live_records(self) -> Iterator[Sequence[R]]:
-        """All there is, as a new log would say it, key by key. The machine may change while this
-        is iterated: each item is true when it is handed out."""
+        """The records that a new log needs for the current state, key by key. The machine may
+        change during the iteration: each item is current when it is yielded."""
         ...
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where the state cannot be."""
+        """Raise AssertionError if the state is inconsistent."""
         ...

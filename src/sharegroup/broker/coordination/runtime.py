@@ -4,14 +4,14 @@
 the order of the decisions. A caller answers when its records are durable. A decision without
 records waits for all earlier writes: an answer must not reveal state that may be lost.
 
-**A failed write.** The machines are then ahead of the log. They are thrown away and loaded again;
-until that has succeeded nothing is decided.
+**A failed write.** The machines are then ahead of the log. They are discarded and loaded again.
+Until that has succeeded, the runtime takes no decisions.
 
-**Rewriting** keeps the log short. Every live record of *every* machine is written anew, a few keys
-at a time, in between everything else. When the last one is durable, all that lies before the first
-is deleted. Replay from there gives the same state: what a key was is in its new records, and what
-it became meanwhile is there as well. A crash at any point leaves the old records, or new ones that
-are complete. Kafka compacts instead; the formats are the same, so its tools read both.
+**Rewriting** keeps the log short. The runtime writes every live record of *every* machine again, a
+few keys at a time, interleaved with other work. When the last one is durable, it deletes all
+records before the first. Replay from there gives the same state: the new records hold each key's
+state, and later changes follow in the log. A crash at any point leaves the old records, or a
+complete set of new ones. Kafka compacts instead; the formats are the same, so its tools read both.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ logger = logging.getLogger("sharegroup.broker")
 M = TypeVar("M", bound=Machine[Any])
 T = TypeVar("T")
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
-"""Runs a coroutine of ours in the background and reports its failure."""
+"""Runs a coroutine in the background and reports its failure."""
 
 KEYS_PER_TURN: Final = 32
-"""Keys written anew between two turns of the loop: a millisecond or two."""
+"""Keys rewritten between two turns of the event loop: a millisecond or two of work."""
 
 
 class Growth(NamedTuple):
-    """When a log is rewritten: after so many records more than the live ones.
+    """How many records a log may grow by, over its length after the last rewrite, before it is
+    rewritten.
 
-    ``records``: at least so many, asked at each use. ``per_live``: at least so many for each live
-    record, so that the work of rewriting stays a fraction of the work that made it necessary.
+    The larger of two numbers counts: ``records``, called at each use, and ``per_live`` for each
+    live record. So rewriting costs only a fraction of the writes that made it necessary.
     """
 
     records: Callable[[], int]
@@ -56,22 +57,22 @@ class Growth(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A decision's records on their way; without records, all earlier ones."""
+    """A decision's submitted records; without records, it stands for all earlier writes."""
 
     machine: Machine[Any]
     records: Sequence[Any]
     ticket: Ticket
     load: int
-    """Which loading of the machines the decision was taken on."""
+    """The number of the load of the machines on which the decision was taken."""
 
 
 class Runtime:
     """One partition of an internal topic.
 
     Args:
-        machines: makes each machine that has records in this log, empty. A machine that is left
-            out loses its records when the log is rewritten.
-        after_load: what to do in the background after the machines were loaded again.
+        machines: factories of empty machines, one for each machine with records in this log. A
+            machine that is left out loses its records when the log is rewritten.
+        after_load: work to run in the background after each load of the machines.
     """
 
     def __init__(
@@ -83,10 +84,10 @@ class Runtime:
         after_load: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.write_seconds = Histogram()
-        """Commits, until they are durable."""
+        """How long commits took to become durable."""
         self.load_seconds = Histogram()
         self.deleted_before: int | None = None
-        """Where the log start was last moved to; None before it was moved."""
+        """The log start after the last deletion; None before the first."""
         self._log = log
         self._new_machines = machines
         self._clock = clock
@@ -94,7 +95,7 @@ class Runtime:
         self._after_load = after_load
         self._machines = tuple(new() for new in machines)
         self._in_step = False
-        """The machines are what the log says, with what is on its way."""
+        """Whether the machines agree with the log, writes in flight included."""
         self._loading: asyncio.Future[None] | None = None
         self._loads = 0
         self._spawn: Spawn | None = None
@@ -103,7 +104,7 @@ class Runtime:
         self._rewriting = False
         self._live = 0
         self._length = 0
-        """Records in the log after the last rewriting, or as many as are live after a loading."""
+        """Records in the log after the last rewrite, or the number of live records after a load."""
 
     @property
     def loaded(self) -> bool:
@@ -111,8 +112,8 @@ class Runtime:
         return self._in_step
 
     def machine(self, kind: type[M]) -> M:
-        """One of the machines, as it is. It may be ahead of the log, and is replaced by a loading:
-        good until the caller next gives way."""
+        """One of the machines. It may be ahead of the log. Do not keep it across an ``await``: a
+        load replaces it."""
         for machine in self._machines:
             if isinstance(machine, kind):
                 return machine
@@ -124,7 +125,7 @@ class Runtime:
         self._schedule()
 
     def close(self) -> None:
-        """Begin nothing in the background any more."""
+        """Start no more background work."""
         self._spawn = None
         if self._timer is not None:
             self._timer.cancel()
@@ -142,10 +143,10 @@ class Runtime:
     def begin(
         self, kind: type[M], decide: Callable[[M], tuple[T, Sequence[Any]]]
     ) -> tuple[T, Written]:
-        """Decide, and write the records that ``decide`` returns beside its result; not yet durable.
+        """Decide, and submit the records that ``decide`` returns with its result.
 
-        What ``decide`` raises has changed nothing. :meth:`settle` what is handed back, or a later
-        decision, before answering.
+        They are not durable yet: :meth:`settle` this write, or a later one, before answering. If
+        ``decide`` raises, it must not have changed anything.
 
         Raises:
             CoordinatorLoadInProgress: the machines must be loaded first.
@@ -160,10 +161,10 @@ class Runtime:
         return result, written
 
     async def settle(self, written: Written) -> None:
-        """Return when a write is durable. When it never will be, the machines are loaded again.
+        """Wait until a write is durable. If it fails, load the machines again.
 
         Raises:
-            KafkaStorageError: it never will be.
+            KafkaStorageError: the write will never be durable.
         """
         try:
             first_offset = await written.ticket.durable()
@@ -175,7 +176,7 @@ class Runtime:
             written.machine.durable(written.records, first_offset)
 
     async def commit(self, kind: type[M], decide: Callable[[M], tuple[T, Sequence[Any]]]) -> T:
-        """Decide; the result, once its records are durable. Waits while machines are loaded.
+        """Decide, and return the result once its records are durable. Loads the machines if needed.
 
         Raises:
             KafkaError: as ``decide``; or the log failed.
@@ -211,10 +212,10 @@ class Runtime:
     # -- loading ------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Load the machines unless they are loaded; several callers share one loading.
+        """Load the machines unless they are loaded; concurrent callers share one load.
 
         Raises:
-            KafkaError: the log cannot be read, or holds what will never be durable.
+            KafkaError: the log cannot be read, or holds records that will never be durable.
         """
         while not self._in_step:
             if self._loading is None:
@@ -223,12 +224,12 @@ class Runtime:
             await asyncio.shield(self._loading)
 
     async def load_or_refuse(self) -> None:
-        """Load the machines unless they are loaded, for a client that had better come again than
-        wait for a loading that somebody else has begun.
+        """Load the machines unless they are loaded. If a load is already running, refuse instead of
+        waiting: the client should retry.
 
         Raises:
-            CoordinatorLoadInProgress: they are being loaded.
-            CoordinatorNotAvailable: they cannot be.
+            CoordinatorLoadInProgress: a load is running.
+            CoordinatorNotAvailable: the load failed.
         """
         if self._loading is not None:
             raise CoordinatorLoadInProgress
@@ -240,7 +241,7 @@ class Runtime:
     def _loading_ended(self, loading: asyncio.Future[None]) -> None:
         self._loading = None
         if loading.cancelled() or loading.exception() is not None:
-            return  # every waiter has it; nobody waiting is no fault
+            return  # the waiters, if any, get the exception
         if self._spawn is not None and self._after_load is not None:
             self._spawn(self._after_load())
 
@@ -250,7 +251,7 @@ class Runtime:
         started = now_s()
         machines = tuple(new() for new in self._new_machines)
         if self._log.exists:
-            await self._log.ensure()  # all of it
+            await self._log.ensure()  # complete a half-created topic
             async for offset, key, value in self._log.replay():
                 for machine in machines:
                     try:
@@ -269,7 +270,7 @@ class Runtime:
         self.load_seconds.observe(now_s() - started)
 
     async def _load_again(self) -> None:
-        """Take out of the machines what could not be written."""
+        """Load the machines again, without the changes that could not be written."""
         try:
             await self.load()
         except KafkaError as error:
@@ -278,7 +279,7 @@ class Runtime:
     # -- deadlines ----------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        """Have the timer go off at the next deadline or earlier; it looks again when it does."""
+        """Set the timer to the next deadline or earlier; it is set again when it fires."""
         deadline_ms: int | None = None
         for machine in self._machines:
             its_ms = machine.next_deadline_ms()
@@ -298,7 +299,7 @@ class Runtime:
         self._timer = None
         for machine in self._machines:
             if not self._in_step or self._spawn is None:
-                return  # a loading schedules again
+                return  # the next load sets the timer again
             records = machine.tick(self._clock.monotonic_ms())
             if records:
                 try:
@@ -318,7 +319,7 @@ class Runtime:
     # -- keeping the log short ----------------------------------------------------------------
 
     async def prune(self) -> int | None:
-        """Delete what no machine needs any more; the new log start, None for no change.
+        """Delete records that no machine needs; returns the new log start, or None if unchanged.
 
         Raises:
             KafkaError: the log failed.
@@ -332,8 +333,8 @@ class Runtime:
         return await self._delete_before(min(known)) if len(known) == len(needed) else None
 
     async def rewrite(self) -> None:
-        """Write every live record of every machine anew and delete what lies before; nothing while
-        that is being done already.
+        """Rewrite every live record of every machine, then delete the older records. Does nothing
+        while a rewrite is running.
 
         Raises:
             KafkaError: the log failed; the old records stay.
@@ -359,7 +360,7 @@ class Runtime:
             )
 
     async def _rewrite(self) -> None:
-        """See the module. A loading meanwhile ends it: the machines are not what they were."""
+        """See the module. A load in between ends the rewrite, because it replaces the machines."""
         try:
             await self.load()
             load = self._loads

@@ -1,8 +1,8 @@
-"""The group coordinator of this broker: share groups over ``__consumer_offsets``, one runtime for
-each of its partitions.
+"""The group coordinator of this broker: share groups over ``__consumer_offsets``, with one runtime
+for each of its partitions.
 
-One lock per group keeps the steps of a request together: initialise delivery state, decide, make
-durable.
+A lock per group keeps other requests of the group out between the steps of one request: initialise
+delivery state, decide, write.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from sharegroup.share_state.partitioning import group_partition
 logger = logging.getLogger("sharegroup.broker")
 
 REWRITE_PER_LIVE: Final = 2
-"""A log is rewritten after at least so many records for each live one."""
+"""A log is rewritten after it grew by at least this many records for each live one."""
 
 _Records = Sequence[CoordinatorRecord]
 _Result = TypeVar("_Result")
 
 
 class _Decided(Protocol):
-    """A result that says which records stand for it."""
+    """A result with its records."""
 
     @property
     def records(self) -> _Records: ...
@@ -68,8 +68,8 @@ class ShareGroupCoordinator:
     """All share groups of this broker.
 
     Args:
-        records_per_rewrite: ``group.share.records.per.rewrite``, asked at each use.
-        spawn: runs a coroutine of ours in the background and reports its failure.
+        records_per_rewrite: ``group.share.records.per.rewrite``, called at each use.
+        spawn: runs a coroutine in the background and reports its failure.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class ShareGroupCoordinator:
         )
 
     async def load(self) -> None:
-        """Replay every group, forget topics that were deleted while we were not there, and begin to
-        end the sessions of members that are not heard of.
+        """Replay every group, forget topics deleted since the last run, and start the timers that
+        end the sessions of silent members.
         """
         for runtime in self._runtimes:
             await runtime.load()
@@ -117,8 +117,8 @@ class ShareGroupCoordinator:
             runtime.start(self._spawn)
 
     async def heartbeat(self, request: ShareHeartbeat) -> HeartbeatResult:
-        """One heartbeat, durable before it returns; the first one of a group already carries the
-        assignment.
+        """Process one heartbeat; its changes are durable on return. The answer to a group's first
+        heartbeat already has the assignment.
 
         Raises:
             KafkaError: as ``ShareGroups.heartbeat``; CoordinatorNotAvailable when the log cannot
@@ -138,12 +138,12 @@ class ShareGroupCoordinator:
                         groups.heartbeat(request, self._image(), self._clock.monotonic_ms())
                     ),
                 )
-            # Others of the group go on meanwhile, so that many members share a sync.
+            # The lock is free here, so that heartbeats of many members share one fsync.
             await runtime.settle(written)
         return result
 
     async def delete(self, group_id: str) -> None:
-        """Delete an empty group and its delivery state. What fails may be tried again.
+        """Delete an empty group and its delivery state. After a failure this may be called again.
 
         Raises:
             GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_deletion``.
@@ -160,8 +160,8 @@ class ShareGroupCoordinator:
     async def delete_offsets(
         self, group_id: str, names: Sequence[str]
     ) -> tuple[Sequence[TopicPartitions], Mapping[str, KafkaError]]:
-        """Delete an empty group's delivery state in some topics: (those deleted, those refused, by
-        name).
+        """Delete an empty group's delivery state in some topics. Returns (deleted topics, errors of
+        refused topics by name).
 
         Raises:
             GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_offsets_deletion``.
@@ -183,10 +183,10 @@ class ShareGroupCoordinator:
             return begun.topics, begun.refused
 
     async def alter_offsets(self, group_id: str, starts: Sequence[NewStart]) -> None:
-        """Let an empty group, which is made when there is none, begin anew at these offsets.
+        """Reset an empty group to these start offsets; creates the group if it does not exist.
 
-        The state epoch is raised, so that nothing a share-partition leader still has in hand can
-        undo it.
+        The state epoch is raised, so that no pending write of a share-partition leader can undo
+        the reset.
 
         Raises:
             NonEmptyGroup: it has members.
@@ -210,7 +210,7 @@ class ShareGroupCoordinator:
     async def topic_deleted(self, topic_id: UUID) -> None:
         """Forget a topic that is gone, and the delivery state of every group in it."""
         for runtime in self._runtimes:
-            if runtime.loaded:  # else loading forgets it
+            if runtime.loaded:  # otherwise its next load forgets the topic
                 await self._forget_topics(runtime, {topic_id})
 
     def close(self) -> None:
@@ -246,8 +246,8 @@ class ShareGroupCoordinator:
     async def _initialize(
         self, runtime: Runtime, group_id: str, missing: Sequence[ToInitialize]
     ) -> None:
-        """Make delivery state. What cannot be made is not assigned yet, and the next heartbeat
-        tries again, as in Kafka; the member is not troubled with it.
+        """Initialise delivery state. If that fails, the partitions are not assigned yet, and the
+        next heartbeat tries again, as in Kafka. The member gets no error.
         """
         self._begin(runtime, lambda groups: (None, groups.initializing(group_id, missing)))
         try:
@@ -260,8 +260,10 @@ class ShareGroupCoordinator:
             self._begin(runtime, lambda groups: (None, groups.initialized(group_id, missing)))
 
     async def _unknown(self, group_id: str, missing: Sequence[ToInitialize]) -> list[ToInitialize]:
-        """``missing`` without the partitions that a leader has worked on: the group has lost its
-        records of them, to a damaged log, and must not begin anew where it has accepted records.
+        """``missing`` without the partitions whose delivery state a leader has already used.
+
+        The group has lost its own records of them in a damaged log. Initialising them again would
+        redeliver accepted records.
         """
         unknown: list[ToInitialize] = []
         for item in missing:
@@ -282,8 +284,8 @@ class ShareGroupCoordinator:
     async def _initialize_state(
         self, runtime: Runtime, group_id: str, items: Sequence[ToInitialize], epoch_min: int
     ) -> None:
-        """Begin delivery state. Its epoch is the group's, unless a higher one is stored: state that
-        outlived its group must not lock out the next one.
+        """Initialise delivery state with the group's epoch, or a higher stored one: state that
+        outlived its group must not fence the next group of that name.
         """
         starts = [
             (SharePartitionKey(group_id, item.topic.topic_id, partition), item.start_offset)
@@ -303,7 +305,7 @@ class ShareGroupCoordinator:
 
     @asynccontextmanager
     async def _deciding(self, group_id: str) -> AsyncIterator[Runtime]:
-        """Hold the group's lock; its runtime, loaded. Raises as ``Runtime.load_or_refuse``."""
+        """Hold the group's lock; yields its loaded runtime. Errors: ``Runtime.load_or_refuse``."""
         async with self._locks.holding(group_id):
             yield await self._ready(group_id)
 
@@ -319,14 +321,14 @@ class ShareGroupCoordinator:
     def _begin(
         self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
     ) -> tuple[_Result, Written]:
-        """Decide and write; not durable before a later write of the group is."""
+        """Decide and submit; settle this write or a later one of the group before answering."""
         with _unavailable():
             return runtime.begin(ShareGroupsMachine, self._counted(decide))
 
     async def _commit(
         self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
     ) -> _Result:
-        """Decide; the result, once it is durable."""
+        """Decide, and return the result once its records are durable."""
         with _unavailable():
             return await runtime.commit(ShareGroupsMachine, self._counted(decide))
 
@@ -354,8 +356,8 @@ def _with_records(decision: _Decision) -> tuple[_Decision, _Records]:
 
 @contextmanager
 def _unavailable() -> Iterator[None]:
-    """A disk that refuses is, to a client, a coordinator that is not available: that it tries
-    again, where it would give up at a storage error.
+    """Turn storage errors into CoordinatorNotAvailable: clients retry it, but give up at a storage
+    error.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Share groups as a machine of the runtime: the core's membership machine and the bytes of its
+"""Share groups as a machine of the runtime: wraps the core's membership machine and encodes its
 records.
 """
 
@@ -18,8 +18,8 @@ RECORDS_PER_MEMBER: Final = 3
 
 
 class ShareGroupsMachine:
-    """Implements ``machine.Machine``. ``on_expired`` is told the records of members whose session
-    has ended.
+    """Implements ``machine.Machine``. ``on_expired`` is called with the records written when
+    members' sessions end.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ShareGroupsMachine:
         self._on_expired = on_expired
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
-        """Take in a record of a share group; False for other kinds of group."""
+        """Apply a record of a share group; False for other types of group."""
         if key[:2] not in KEY_PREFIXES:
             return False
         record = decode_record(key, value)
@@ -42,7 +42,7 @@ class ShareGroupsMachine:
         return True
 
     def replayed(self, now_ms: int) -> None:
-        """Each member gets a whole session again."""
+        """Restart the session timeout of every member."""
         self.groups.sessions_restarted(now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -63,19 +63,19 @@ class ShareGroupsMachine:
         """Nothing: groups do not depend on where their records are."""
 
     def lowest_needed(self, end_offset: int) -> int | None:
-        """None: it is not known before a rewriting."""
+        """None: the offset is unknown without a rewrite."""
         return None
 
     def size(self) -> int:
-        """About how many records :meth:`live_records` gives."""
+        """The approximate number of records that :meth:`live_records` yields."""
         sizes = self.groups.sizes()
         return sum(RECORDS_PER_GROUP + RECORDS_PER_MEMBER * members for _, members in sizes)
 
     def live_records(self) -> Iterator[Sequence[CoordinatorRecord]]:
-        """All there is to say of each group."""
+        """All records of each group."""
         for group_id in self.groups.group_ids():
             yield tuple(self.groups.records(group_id))
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where a group cannot be."""
+        """Raise AssertionError if a group's state is inconsistent."""
         self.groups.check_invariants()

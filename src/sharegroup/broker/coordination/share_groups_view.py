@@ -1,4 +1,4 @@
-"""All share groups of this broker, to read: each is in the machine of its log's partition."""
+"""A read-only view of all share groups of this broker, over the machines of all partitions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sharegroup.groups.share import GroupListing, ShareGroups
 
 
 class ShareGroupsView:
-    """What ``ShareGroups`` tells, over all partitions. What it tells may not be durable yet.
+    """The queries of ``ShareGroups``, over all partitions. The answers may not be durable yet.
 
     Args:
-        of: the machine that a group is in, by group id.
-        machines: all machines.
+        of: returns the machine that holds a group id.
+        machines: returns all machines.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class ShareGroupsView:
         self._machines = machines
 
     def describe(self, group_id: str) -> GroupDescription:
-        """A picture of one group. Raises GroupIdNotFound."""
+        """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 
     def exists(self, group_id: str) -> bool:
@@ -33,17 +33,17 @@ class ShareGroupsView:
         return self._of(group_id).exists(group_id)
 
     def is_pending(self, group_id: str) -> bool:
-        """Whether a new target assignment of the group waits to be computed."""
+        """Whether the group's next target assignment is still to be computed."""
         return self._of(group_id).is_pending(group_id)
 
     def state_partitions(self, group_id: str) -> tuple[TopicPartitions, ...]:
-        """Partitions that have delivery state, by topic id; none for a group that does not
-        exist.
+        """The group's partitions with delivery state, ordered by topic id; empty for an unknown
+        group.
         """
         return self._of(group_id).state_partitions(group_id)
 
     def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
-        """All there is to say of a group; nothing of one that does not exist."""
+        """All records of a group; none for an unknown group."""
         return self._of(group_id).records(group_id)
 
     def group_ids(self) -> list[str]:
@@ -59,10 +59,10 @@ class ShareGroupsView:
         return (size for groups in self._machines() for size in groups.sizes())
 
     def topic_ids(self) -> set[UUID]:
-        """Topics that some group has, makes or deletes delivery state of."""
+        """Topics in which any group has delivery state, or is initialising or deleting it."""
         return {topic_id for groups in self._machines() for topic_id in groups.topic_ids()}
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where a group cannot be."""
+        """Raise AssertionError if a group's state is inconsistent."""
         for groups in self._machines():
             groups.check_invariants()

@@ -2,7 +2,7 @@
 ``__share_group_state``.
 
 The group coordinator and the share-partition leaders of this process call it directly (Kafka
-interface Persister); peers reach the same shards by wire (APIs 83-87).
+interface Persister); other brokers reach the same shards through APIs 83-87.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Result = TypeVar("_Result")
 
 
 class Change(NamedTuple):
-    """What a share-partition leader wants durable; -1 leaves the stored start offset or count."""
+    """A leader's change of one share partition; -1 keeps the stored start offset or count."""
 
     key: SharePartitionKey
     state_epoch: int
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 class ShareStateLog:
-    """Every share partition's durable state. ``exists``: whether there is a topic of that id."""
+    """Every share partition's durable state. ``exists``: whether a topic with that id exists."""
 
     def __init__(
         self,
@@ -61,17 +61,17 @@ class ShareStateLog:
 
     @property
     def shards(self) -> list[StateShard]:
-        """Those in use, for metrics and checks."""
+        """The shards in use, for metrics and checks."""
         return list(self._shards.values())
 
     async def load(self) -> None:
-        """Replay every partition of the state topic, so that the first request need not wait."""
+        """Replay every partition of the state topic now, so that the first request does not."""
         if self._topic.exists:
             for partition in range(self._topic.partition_count):
                 await self._shard(partition).machine()
 
     async def offsets_seen(self) -> dict[TopicIdPartition, int]:
-        """Up to where leaders have seen the offsets of each partition.
+        """For each partition, the end of the offsets that leaders have seen.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -87,11 +87,12 @@ class ShareStateLog:
     async def initialize(
         self, keys: Sequence[tuple[SharePartitionKey, int]], state_epoch: int
     ) -> None:
-        """Begin delivery state for (key, start offset) pairs, durably; -1 is decided at load.
+        """Initialise delivery state for (key, start offset) pairs, durably. For start offset -1 the
+        leader chooses one when it loads the state.
 
         Raises:
             FencedStateEpoch, InvalidRequest: one is refused; the others are durable.
-            KafkaStorageError: the disk failed; none of them may be taken as durable.
+            KafkaStorageError: the disk failed; none of them may be assumed durable.
         """
         now_ms = self._clock.wall_ms()
         await self._each(
@@ -99,7 +100,7 @@ class ShareStateLog:
         )
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadResult:
-        """The state for a leader that loads it, after its predecessors are fenced durably.
+        """The state, for a leader that loads it; earlier leaders are first fenced, durably.
 
         Raises:
             InvalidRequest: the key was never initialised.
@@ -110,18 +111,18 @@ class ShareStateLog:
         return await self.commit(key, lambda machine: machine.read(key, leader_epoch, now_ms))
 
     async def write(self, changes: Sequence[Change]) -> None:
-        """Make changes of share partitions durable: one append per state partition for all of them.
+        """Make changes of share partitions durable, with one append per state partition.
 
         Raises:
             FencedStateEpoch, FencedLeaderEpoch, InvalidRequest: the share coordinator refuses one;
                 the others are durable.
-            KafkaStorageError: the disk failed; none of them may be taken as durable.
+            KafkaStorageError: the disk failed; none of them may be assumed durable.
         """
         now_ms = self._clock.wall_ms()
         await self._each(changes, lambda machine, one: [machine.write(*one, now_ms)])
 
     async def delete(self, keys: Sequence[SharePartitionKey]) -> None:
-        """Forget the state of share partitions, durably; unknown ones are fine.
+        """Delete the state of share partitions, durably; unknown keys are ignored.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -129,7 +130,7 @@ class ShareStateLog:
         await self._each([(key,) for key in keys], lambda machine, one: machine.delete(*one))
 
     async def read_summary(self, key: SharePartitionKey) -> StateSummary:
-        """Epochs, start offset and count; of an unknown key (0, 0, -1, -1).
+        """Epochs, start offset and count; (0, 0, -1, -1) for an unknown key.
 
         Raises:
             KafkaStorageError: the disk failed.
@@ -151,10 +152,10 @@ class ShareStateLog:
     # -- keeping the logs short ---------------------------------------------------------------
 
     def start(self, spawn: Spawn) -> None:
-        """Snapshot cold keys and prune at their intervals from now on, and rewrite what is too
-        long; ``spawn`` runs the work.
+        """Start the background work: snapshot cold keys and prune at their intervals, and rewrite
+        logs that are too long. ``spawn`` runs the work.
 
-        State of topics whose deletion a crash cut short is deleted first.
+        First deletes the state of topics whose deletion was interrupted by a crash.
         """
         self._spawn = spawn
         for shard in self.shards:
@@ -183,11 +184,11 @@ class ShareStateLog:
         self._timers[name] = loop.call_later(interval_ms / 1000, due)
 
     async def forget_missing_topics(self) -> None:
-        """Delete the state of topics that do not exist any more, whatever group it is of."""
+        """Delete every group's state of topics that no longer exist."""
         await self._round("topics", lambda shard: shard.forget_missing_topics(self._exists))
 
     async def _round(self, name: str, work: Callable[[StateShard], Awaitable[object]]) -> None:
-        """One round over all shards; what fails is tried again in the next one."""
+        """Do ``work`` on all shards; a shard that fails is tried again in the next round."""
         for shard in self.shards:
             try:
                 await work(shard)
@@ -213,9 +214,9 @@ class ShareStateLog:
         items: Sequence[_Item],
         decide: Callable[[ShareCoordinator, _Item], Sequence[KeyedRecord]],
     ) -> None:
-        """Decide each item, whose first element is its key, in its shard; one append a shard.
+        """Decide each item in the shard of its key, its first element, with one append per shard.
 
-        One that is refused does not keep the others from being written; it is raised afterwards.
+        If one item is refused, the others are still written; the error is raised afterwards.
         """
         by_shard: dict[StateShard, list[_Item]] = {}
         for item in items:

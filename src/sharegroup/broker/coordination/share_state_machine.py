@@ -1,4 +1,4 @@
-"""Durable share state as a machine of the runtime: the core's share coordinator and the bytes of
+"""Durable share state as a machine of the runtime: wraps the core's share coordinator and encodes
 its records.
 """
 
@@ -23,7 +23,7 @@ _PREFIXES: Final = frozenset({SNAPSHOT_PREFIX, UPDATE_PREFIX})
 
 
 class ShareStateMachine:
-    """Implements ``machine.Machine``. ``leave_out`` is told of records that make no sense."""
+    """Implements ``machine.Machine``. ``leave_out`` is called for each malformed record."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class ShareStateMachine:
         self._clock = clock
         self._leave_out = leave_out
         self._read: dict[bytes, list[LoggedRecord]] = {}
-        """Each share partition's last snapshot and the updates since, while the log is read."""
+        """During replay, each share partition's last snapshot and the updates after it."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
-        """Take in a record. A snapshot or tombstone makes all before it worthless, so nothing is
-        decoded before the end.
+        """Keep a record undecoded. A snapshot or tombstone replaces all earlier records of its key,
+        so decoding waits for the end of the replay.
         """
         if key[:2] not in _PREFIXES:
             return False
@@ -53,7 +53,7 @@ class ShareStateMachine:
         return True
 
     def replayed(self, now_ms: int) -> None:
-        """Decode what is live."""
+        """Decode and apply the live records."""
         for records in self._read.values():
             for offset, key, value in records:
                 try:
@@ -97,5 +97,5 @@ class ShareStateMachine:
             yield self.states.cold_snapshots([key], now_ms)
 
     def check_invariants(self) -> None:
-        """Raise AssertionError where a state cannot be."""
+        """Raise AssertionError if a state is inconsistent."""
         self.states.check_invariants()

@@ -1,10 +1,10 @@
-"""What the five requests to the share coordinator (APIs 83-87) have in common (Kafka class
+"""Common code of the five requests to the share coordinator (APIs 83-87, Kafka class
 ShareCoordinatorService).
 
-They come from peers of a cluster, ask for many share partitions of one group, and are answered for
-each on its own. They act on the shards that the leaders in this process use. What changes state
-under a share partition that is led here makes the leader load it again, so that neither overwrites
-the other unseen.
+The requests come from other brokers of a cluster. Each names many share partitions of one group,
+and gets a result for each. They act on the same shards as the leaders in this process. If a request
+changes the state of a share partition that this broker leads, the leader loads the state again, so
+that neither overwrites the other's changes.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ async def answer(
     act: Callable[[SharePartitionKey, Any], Awaitable[Result]],
     refused: Callable[[int, KafkaError], Result],
 ) -> list[Answered]:
-    """Let ``act`` answer each partition; what it raises is turned into a result by ``refused``.
+    """Call ``act`` for each partition; ``refused`` turns its errors into results.
 
-    Without a group, a topic, or a partition in each topic there is nothing to answer.
+    The answer is empty if the request has no group, no topic, or a topic without partitions.
 
     Raises:
-        ClusterAuthorizationFailed: the client is no peer.
+        ClusterAuthorizationFailed: the client is not a broker of the cluster.
     """
     context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
     topics: Sequence[_Topic] = request.topics
@@ -89,7 +89,7 @@ async def answer(
         except KafkaError as error:
             return refused(asked.partition, error)
 
-    # All are decided in their order, and become durable together.
+    # Decisions are taken in request order, and become durable together.
     results = iter(
         await asyncio.gather(*(one(t.topic_id, asked) for t in topics for asked in t.partitions))
     )
@@ -111,10 +111,11 @@ async def commit(
     key: SharePartitionKey,
     decide: Callable[[ShareCoordinator, int], _Decided[Result]],
 ) -> Result:
-    """Change the state of ``key`` by ``decide``, given the time; what it returns, once durable.
+    """Change the state of ``key`` by ``decide``, which gets the wall-clock time in milliseconds.
+    Returns the result of ``decide`` once the change is durable.
 
-    A leader here is fenced in the step that decides, so that it decides nothing more on the state
-    it has loaded.
+    A leader in this process is fenced in the same step, so that it takes no more decisions on its
+    outdated state.
     """
 
     def decide_and_fence(machine: ShareCoordinator) -> _Decided[Result]:
@@ -127,14 +128,14 @@ async def commit(
 
 
 def check_partition(key: SharePartitionKey) -> None:
-    """Raises InvalidRequest for a partition that cannot be."""
+    """Raise InvalidRequest for a negative partition number."""
     if key.partition < 0:
         raise InvalidRequest("The partition id cannot be a negative number.")
 
 
 def check_exists(broker: Broker, key: SharePartitionKey) -> None:
-    """Raises UnknownTopicOrPartition for a partition that is not, InvalidRequest for one that
-    cannot be."""
+    """Raise UnknownTopicOrPartition for a partition that does not exist, InvalidRequest for a
+    negative number."""
     check_partition(key)
     topic = broker.topics.find_id(key.topic_id)
     if topic is None or key.partition >= topic.partition_count:
@@ -142,8 +143,8 @@ def check_exists(broker: Broker, key: SharePartitionKey) -> None:
 
 
 async def check_known(broker: Broker, key: SharePartitionKey) -> None:
-    """:func:`check_exists`, where the state exists too: without it, it is the coordinator's to
-    refuse."""
+    """:func:`check_exists`, but only if the partition has state: without state the coordinator
+    refuses the request itself."""
     check_partition(key)
     if await broker.state.knows(key):
         check_exists(broker, key)

@@ -1,6 +1,6 @@
 """The share coordinator of one partition of ``__share_group_state``, over the runtime.
 
-Whoever asks, a share-partition leader here or a peer by wire, decides in the log's order.
+All decisions are taken in log order, for share-partition leaders here and for other brokers alike.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from sharegroup.share_state.records import KeyedRecord
 
 _Result = TypeVar("_Result")
 Decide: TypeAlias = Callable[[ShareCoordinator], tuple[_Result, Sequence[KeyedRecord]]]
-"""Checks and applies a request; its result and the records that stand for it. What it raises has
-changed nothing."""
+"""Checks and applies a request; returns its result and its records. If it raises, it has changed
+nothing."""
 
 SNAPSHOTS_PER_BATCH: Final = 100
-"""Cold snapshots written at once; requests pass between two batches."""
+"""Cold snapshots in one write; other requests run between two writes."""
 RECORDS_PER_KEY: Final = 8
-"""A log of so many records for each live key is not worth shortening."""
+"""A log with at most this many records per live key is not worth shortening."""
 
 
 class StateSettings(NamedTuple):
     """``share.coordinator.``: ``snapshot.update.records.per.snapshot``,
     ``state.topic.prune.interval.ms``, ``cold.partition.snapshot.interval.ms``.
 
-    A log of ``records_max`` records more than it has keys, if that is long for its number of keys,
-    is rewritten without waiting for the intervals, so that a start takes as long as there is live
-    state: it passes over that many in less than a second.
+    A log that grows by ``records_max`` records, and is long for its number of keys, is rewritten
+    without waiting for the intervals. So the time of a start depends on the live state only: replay
+    reads ``records_max`` records in less than a second.
     """
 
     updates_per_snapshot: int = 500
@@ -63,36 +63,36 @@ class StateShard:
 
     @property
     def loaded(self) -> bool:
-        """Whether the machine is there."""
+        """Whether the machine is loaded."""
         return self._runtime.loaded
 
     @property
     def write_seconds(self) -> Histogram:
-        """Commits, until they are durable."""
+        """How long commits took to become durable."""
         return self._runtime.write_seconds
 
     @property
     def load_seconds(self) -> Histogram:
-        """Replays of the log."""
+        """How long replays of the log took."""
         return self._runtime.load_seconds
 
     @property
     def last_pruned_offset(self) -> int | None:
-        """Where the log start was last moved to; None before it was moved."""
+        """The log start after the last deletion; None before the first."""
         return self._runtime.deleted_before
 
     async def machine(self) -> ShareCoordinator:
-        """The machine, loaded when it is not. Good until the caller next gives way.
+        """The machine, loaded if necessary. Do not keep it across an ``await``.
 
         Raises:
-            KafkaError: the log cannot be read, or holds what will never be durable.
+            KafkaError: the log cannot be read, or holds records that will never be durable.
         """
         await self._runtime.load()
         return self._runtime.machine(ShareStateMachine).states
 
     async def commit(self, decide: Decide[_Result]) -> _Result:
-        """What ``decide`` returns, once the records it returns with it are durable; without
-        records, once all earlier ones are.
+        """Decide, and return the result once its records are durable; without records, once all
+        earlier records are.
 
         Raises:
             KafkaError: as ``decide``; or the log failed.
@@ -100,7 +100,7 @@ class StateShard:
         return await self._runtime.commit(ShareStateMachine, lambda m: decide(m.states))
 
     async def forget_missing_topics(self, exists: Callable[[UUID], bool]) -> int:
-        """Delete the state of topics that do not exist; of how many keys."""
+        """Delete the state of topics that do not exist; returns the number of keys."""
         keys = (await self.machine()).keys_of_other_topics(exists)
         if not keys:
             return 0
@@ -114,15 +114,15 @@ class StateShard:
     # -- keeping the log short ----------------------------------------------------------------
 
     def start(self, spawn: Spawn) -> None:
-        """Rewrite the log when it is too long, from now on; ``spawn`` runs the work."""
+        """From now on rewrite the log when it is too long; ``spawn`` runs the work."""
         self._runtime.start(spawn)
 
     def close(self) -> None:
-        """Begin nothing in the background any more."""
+        """Start no more background work."""
         self._runtime.close()
 
     async def snapshot_cold(self) -> int:
-        """Write snapshots of the keys that had none for the interval; how many."""
+        """Write snapshots of keys without one during the interval; returns their number."""
         now_ms = self._clock.wall_ms()
         keys = (await self.machine()).cold_keys(now_ms, self._settings.cold_interval_ms)
         rest, written = iter(keys), 0
@@ -136,9 +136,9 @@ class StateShard:
         return written
 
     async def prune(self) -> int | None:
-        """Delete records that later snapshots replace; the new log start, None for no change."""
+        """Delete records replaced by later snapshots; the new log start, or None if unchanged."""
         return await self._runtime.prune()
 
     async def shorten(self) -> None:
-        """Write all state anew and delete what lies before, whatever the intervals say."""
+        """Rewrite all state now and delete the older records."""
         await self._runtime.rewrite()

@@ -1,1 +1,1 @@
-"""Share partitions that are led here: fetching, acknowledging, waiting."""
+"""Share partitions that this broker leads: fetching, acknowledging, waiting."""

@@ -1,4 +1,4 @@
-"""What a start finds lost between the logs and the delivery state of share groups, said once."""
+"""At start, compares the logs with the delivery state of share groups, and logs what was lost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from sharegroup.storage.data_folder import DataFolder
 logger = logging.getLogger("sharegroup.broker")
 
 OFFSETS_BELIEVED_MAX: Final = 2**31 - 1
-"""By how much a log may be behind what a share group has seen: it cannot have lost more in one
-segment. More is a state that nobody can believe, and the log is left as it is.
+"""How many offsets a log may be behind those that a share group has seen: a log cannot have lost
+more in one segment. A larger gap means that the state is wrong, and the log is left as it is.
 """
 
 
 async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareStateLog) -> None:
-    """Where a log has lost its tail, let it go on behind what share groups have seen of it: an
-    offset names one record for ever. Otherwise a group would take new records for finished ones.
+    """Where a log has lost its tail, continue it after the last offset that share groups have seen.
+
+    An offset names one record for ever. If lost offsets were used again, a group would take new
+    records for finished ones.
 
     Raises:
         KafkaStorageError: the state cannot be read.
@@ -50,7 +52,7 @@ async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareS
 
 
 async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:
-    """Say which groups have begun in partitions whose delivery state is lost, and what heals them.
+    """Log each group that has lost its delivery state of some partitions, and how to repair it.
 
     Raises:
         KafkaStorageError: the state cannot be read.

@@ -1,6 +1,7 @@
-"""The state of each record in flight, for whoever looks at a queue: from the share partition that
-is led here, else from its durable state, which knows of no locks. Looking changes nothing: nothing
-is loaded, fenced or written.
+"""The state of each record in flight, for tools that show a queue.
+
+It comes from the share partition in memory if it is loaded, else from its durable state, which has
+no locks. This is read-only: nothing is loaded, fenced or written.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ async def add_record_states(
     first: int,
     room: int,
 ) -> int:
-    """Put the states of the records from ``first`` on into ``described``, at most ``room`` runs of
-    them; the room that is left.
+    """Add the states of the records from ``first`` on to ``described``, at most ``room`` runs.
+
+    Returns the room that is left.
 
     Raises:
-        KafkaError: the durable state is not to be had.
+        KafkaError: the durable state cannot be read.
     """
     led = broker.share_partitions.find(key)
     core = await _stored(broker, key) if led is None else led.core

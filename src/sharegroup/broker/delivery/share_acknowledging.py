@@ -1,7 +1,7 @@
-"""Acknowledgements of one request: applied partition by partition, made durable together, answered
-when they are.
+"""Acknowledgements of one request: applied partition by partition, made durable together, then
+answered.
 
-Used by ShareFetch (piggybacked) and ShareAcknowledge alike.
+ShareFetch (piggybacked acknowledgements) and ShareAcknowledge both use this.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ Outcome = dict[TopicIdPartition, KafkaError | None]
 class AckRound:
     """One request's acknowledgements: :meth:`apply` them, then :meth:`persist` when ``changed``.
 
-    ``outcome`` has a line for each partition that carried any: None, or why it was refused. A
-    partition named without any gets a line when others had some, and when its topic is unknown
-    (Kafka class KafkaApis).
+    ``outcome`` has an entry for each partition with acknowledgements: None, or the error. A
+    partition without acknowledgements gets an entry in two cases: when other partitions had some,
+    and when its topic is refused (Kafka class KafkaApis).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class AckRound:
         self.outcome: Outcome = {}
 
     def apply(self, topics: Sequence[AckTopicMessage]) -> None:
-        """Apply what the request says; a partition's ranges succeed together or not at all."""
+        """Apply the acknowledgements; a partition's ranges succeed together or not at all."""
         for topic in topics:
             self._apply_topic(topic.topic_id, topic.partitions)
         if self._asked:
@@ -118,7 +118,7 @@ class AckRound:
         acks = [AckBatch(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches]
         led = self._broker.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
-            # What is malformed is refused as that, before anybody asks what it is about.
+            # Malformed acknowledgements get their own error, even for an unknown partition.
             checked_runs(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
             raise UnknownTopicOrPartition("nothing of this partition was delivered to the group")
         self._asked = True
@@ -142,8 +142,7 @@ class AckRound:
         return bool(self._changes)
 
     async def persist(self) -> None:
-        """Make what was applied durable; a failure becomes the outcome of the partitions it
-        concerns."""
+        """Make the applied changes durable; on failure all changed partitions get the error."""
         try:
             await self._broker.share_partitions.persist(self._changes)
         except KafkaError as error:

@@ -2,14 +2,14 @@
 when to wait.
 
 Partitions are taken in the session's rotated order. Each is read and acquired under its fetch lock;
-one that another request is reading is skipped. Record batches are never cut: the answer carries
-whole batches, and the acquired ranges say which offsets count (Kafka classes SharePartitionManager
-and DelayedShareFetch).
+a partition that another request is reading is skipped. Record batches are never cut: the answer
+carries whole batches, and the acquired ranges say which offsets are acquired (Kafka classes
+SharePartitionManager and DelayedShareFetch).
 
-Bytes are divided evenly over the partitions that have something to read, and so are the records of
-a request that wants none of their bytes: those of any other come from as few partitions as they
-can, which makes the answer and its acknowledgement small. As in a plain fetch, the first batch of
-an answer goes out even when it is over the limits.
+The byte limit is divided evenly over the partitions that have something to read. The record limit
+is divided only for a request that wants no record bytes. All other requests take records from as
+few partitions as possible, which keeps the answer and its acknowledgement small. As in a plain
+fetch, the first batch of an answer is sent even when it exceeds the limits.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("sharegroup.broker")
 
 READ_BYTES_MIN: Final = 65_536
-"""The least we read at once: below it a read costs its call, not its bytes."""
+"""Smallest read: below this size a read costs its call, not its bytes."""
 
 READ_BYTES_UNKNOWN: Final = 1 << 20
-"""Read at first, before we know how large a partition's records are."""
+"""Size of the first read of a partition, before the size of its records is known."""
 
 
 @dataclass(slots=True)
@@ -92,12 +92,12 @@ class _Ready(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What is left for one partition of a request's limits."""
+    """One partition's share of what is left of a request's limits."""
 
     records_max: int
     bytes_max: int
     first: bool
-    """Nothing is in the answer yet: one batch goes out whatever its size."""
+    """The answer is still empty: its first batch is sent whatever its size."""
 
 
 class ShareFetching:
@@ -107,8 +107,8 @@ class ShareFetching:
         self._broker = broker
 
     async def fetch(self, wish: FetchWish) -> Fetched:
-        """Records for ``wish``; waits up to its time for at least ``bytes_min`` bytes, an error
-        that the member does not know, or the end.
+        """Acquire records for ``wish``. Waits up to ``wait_ms`` for at least ``bytes_min`` bytes or
+        for an error that the member does not know yet.
         """
         if wish.records_max <= 0 or wish.bytes_max <= 0 or not wish.partitions:
             return {}
@@ -125,7 +125,7 @@ class ShareFetching:
         return fetched
 
     async def _wait(self, wish: FetchWish, until: float) -> Fetched | None:
-        """Look again at each change until the loop time ``until``; None: the session has ended."""
+        """Look again at each change until the loop time ``until``; None if the session ended."""
         loop = asyncio.get_running_loop()
         waiters = self._broker.waiters
         with waiters.watch(wish.partitions, wish.session.connection) as waiter:
@@ -139,7 +139,7 @@ class ShareFetching:
                     return None
 
     def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
-        """Count a fetch that ends, for metrics."""
+        """Count a finished fetch, for metrics."""
         meters, counters = self._broker.meters, self._broker.counters
         for topic_id in {key.topic_id for key in wish.partitions}:
             if self._broker.topics.name_of(topic_id) is not None:
@@ -164,11 +164,11 @@ class ShareFetching:
         return not led.fenced and self._in_session(wish)
 
     def _in_session(self, wish: FetchWish) -> bool:
-        """Whether the session still is the member's: nobody may acquire after it has ended."""
+        """Whether this is still the member's session: after its end nothing may be acquired."""
         return wish.session is self._broker.sessions.get(wish.group_id, wish.member_id)
 
     async def _look(self, wish: FetchWish, *, last_look: bool) -> Fetched:
-        """One pass over the partitions; only those with records or an error are in the result."""
+        """One pass over the partitions; the result has only those with records or an error."""
         fetched: Fetched = {}
         ready = await self._ready(wish, fetched)
         if not ready or not (last_look or await self._enough(wish, ready)):
@@ -194,7 +194,7 @@ class ShareFetching:
         return fetched
 
     async def _ready(self, wish: FetchWish, fetched: Fetched) -> list[_Ready]:
-        """The partitions to read now; those that cannot be had get their error in ``fetched``."""
+        """The partitions to read now; errors of the others go to ``fetched``."""
         partitions = self._broker.share_partitions
         settings = partitions.delivery_settings(wish.group_id)
         committed = partitions.reads_committed(wish.group_id)
@@ -210,8 +210,7 @@ class ShareFetching:
         return ready
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
-        """The share partitions of ``wish``; those that are not there yet are loaded side by
-        side."""
+        """The share partitions of ``wish``; those not loaded yet are loaded concurrently."""
         find = self._broker.share_partitions.find
         keys = [SharePartitionKey(wish.group_id, *key) for key in wish.partitions]
         found: list[LedSharePartition | KafkaError | None] = list(map(find, keys))
@@ -243,7 +242,7 @@ class ShareFetching:
             return error
 
     async def _enough(self, wish: FetchWish, ready: Sequence[_Ready]) -> bool:
-        """Whether ``bytes_min`` bytes could be read, or a read fails."""
+        """Whether ``bytes_min`` bytes can be read; also true if a read fails."""
         if wish.bytes_min <= 1:
             return True
         total = 0
@@ -283,7 +282,7 @@ class ShareFetching:
             led.meter.lock_seconds += now_s() - locked
         if not acquisition.ranges:
             if led.core.next_fetch_offset() > ready.offset:
-                self._broker.share_partitions.wake(led)  # all of it is void: read on from there
+                self._broker.share_partitions.wake(led)  # all was passed over: read on from there
             return None
         self._broker.share_partitions.schedule(led)
         led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
@@ -298,7 +297,7 @@ class ShareFetching:
     def _take(
         self, wish: FetchWish, ready: _Ready, share: _Share, data: bytes, batches: Walk
     ) -> Acquisition:
-        """Acquire from what was read; a committed reader's void batches are passed over."""
+        """Acquire from the batches read; with read_committed, skip aborted transactions."""
         partitions = self._broker.share_partitions
         aborted: Sequence[tuple[int, int]] = ()
         if partitions.reads_committed(wish.group_id):
@@ -317,8 +316,9 @@ class ShareFetching:
         )
 
     async def _read(self, ready: _Ready, share: _Share) -> tuple[_Ready, bytes]:
-        """Read about as much as the records wanted take, by the size of those read last; with where
-        the read has begun, which is behind what is damaged.
+        """Read about as many bytes as ``records_max`` records take, by the size of the last read.
+
+        Also returns ``ready``, with its offset moved past damaged records.
         """
         per_offset = ready.led.bytes_per_offset
         enough = READ_BYTES_UNKNOWN
@@ -340,8 +340,8 @@ class ShareFetching:
             return ready, read.data if fits else b""
 
     def _behind_damage(self, ready: _Ready) -> _Ready:
-        """Archive what is damaged at the next offset: it must not hold back what follows. (Kafka's
-        consumers reject what fails its checksum.)
+        """Archive damaged records at the next offset, so that they do not hold back later ones.
+        (In Kafka consumers reject records whose checksum fails.)
         """
         led, partitions = ready.led, self._broker.share_partitions
         while ready.offset < ready.end_offset:
@@ -361,8 +361,9 @@ class ShareFetching:
 
 
 def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
-    """Records end a wait, and an error that the member does not know. One that it knows waits, so
-    that it does not ask again at once.
+    """Whether the answer goes out now: it has records, or an error that the member does not know.
+
+    A fetch with known errors only keeps waiting, so that the member does not retry at once.
     """
     errors = [key for key, part in fetched.items() if part.error is not None]
     return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))

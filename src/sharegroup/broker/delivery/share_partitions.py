@@ -2,9 +2,9 @@
 when a write fails.
 
 Each holds the delivery core (``share.partition``), its log, and an exclusive fetch lock (Kafka
-class SharePartitionManager). The rule is *decide, persist, answer*: what the core has changed is
-durable before anybody hears of it. When it cannot be made durable the share partition is thrown
-away and loaded again from its durable state; locks are lost with it, and those records come again
+class SharePartitionManager). The rule is *decide, persist, answer*: a change of the core is durable
+before a client learns of it. If the write fails, the share partition is discarded and loaded again
+from its durable state. Its acquisition locks are lost, and those records are redelivered
 (at-least-once allows it).
 """
 
@@ -71,7 +71,7 @@ class LedSharePartition:
         self.fenced = False
         self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
-        """Of what was read last; None before that."""
+        """Of the last read; None before the first one."""
         self.timer: asyncio.TimerHandle | None = None
         self.timer_ms = 0
 
@@ -80,9 +80,9 @@ class SharePartitions:
     """All share partitions of one broker.
 
     Args:
-        meters: take how long each load took, and what became of records.
-        settings_of: a group's effective settings, asked at every use: they change while running.
-        spawn: runs a coroutine of ours in the background and reports its failure.
+        meters: record load times and the fate of records.
+        settings_of: a group's effective settings; called at every use, since they may change.
+        spawn: runs a coroutine in the background and reports its failure.
     """
 
     def __init__(
@@ -106,15 +106,15 @@ class SharePartitions:
         self._loading: dict[SharePartitionKey, asyncio.Future[LedSharePartition]] = {}
 
     def find(self, key: SharePartitionKey) -> LedSharePartition | None:
-        """The share partition if it is loaded."""
+        """The share partition, or None if it is not loaded."""
         return self._led.get(key)
 
     def all(self) -> list[LedSharePartition]:
-        """Those in use."""
+        """The loaded share partitions."""
         return list(self._led.values())
 
     def delivery_settings(self, group_id: str) -> DeliverySettings:
-        """What applies to the group's records now."""
+        """The group's current delivery settings."""
         settings = self._settings_of(group_id)
         known = self._delivery_settings.get(group_id)
         if known is None or known[0] is not settings:
@@ -127,10 +127,10 @@ class SharePartitions:
         return self._settings_of(group_id).isolation_level == READ_COMMITTED
 
     async def get(self, key: SharePartitionKey, log: PartitionLog) -> LedSharePartition:
-        """The share partition, loaded from its durable state when it is not there yet.
+        """The share partition, loaded from its durable state if necessary.
 
         Raises:
-            KafkaError: it cannot be loaded; as a client should see it.
+            KafkaError: it cannot be loaded; the error is fit for a client.
         """
         led = self._led.get(key)
         while led is None or led.fenced or led.log is not log:
@@ -158,9 +158,10 @@ class SharePartitions:
             state = await self._state.read(key, await self._reading_epoch(key, log))
             start_offset = state.start_offset
             if start_offset == UNKNOWN_OFFSET:
-                # Kafka writes the choice with the first acknowledgement only: a crash before it
-                # would choose again, and skip what was delivered in between. Without a count it is
-                # a choice only: the group has begun when the next write brings one.
+                # Write the chosen start offset now. Kafka writes it only with the first
+                # acknowledgement: after a crash before that it chooses again, and skips records
+                # delivered in between. UNKNOWN_COUNT marks it as a choice only: the group has
+                # begun here when a later write brings a count.
                 start_offset = await self._reset_offset(key, log)
                 epochs = (state.state_epoch, log.leader_epoch)
                 await self._state.write([Change(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
@@ -189,15 +190,16 @@ class SharePartitions:
         return led
 
     async def _reading_epoch(self, key: SharePartitionKey, log: PartitionLog) -> int:
-        """The leader epoch to read the state with. None is left in a state that begins past the end
-        of the log, as an administrator may want: it is no proof that such offsets were seen
-        (:mod:`sharegroup.broker.delivery.lost_state`).
+        """The leader epoch to read the state with; NO_EPOCH if it begins past the end of the log.
+
+        An administrator may set such a start offset. A stored leader epoch would be taken as proof
+        that a leader has seen these offsets (:mod:`sharegroup.broker.delivery.lost_state`).
         """
         summary = await self._state.read_summary(key)
         return log.leader_epoch if summary.start_offset <= log.log_end_offset else NO_EPOCH
 
     async def _reset_offset(self, key: SharePartitionKey, log: PartitionLog) -> int:
-        """The start offset that ``share.auto.offset.reset`` says for a partition without one."""
+        """The start offset by ``share.auto.offset.reset``, for a partition without one."""
         reset = self._settings_of(key.group_id).auto_offset_reset
         if reset.kind is OffsetResetKind.EARLIEST:
             return log.log_start_offset
@@ -212,7 +214,7 @@ class SharePartitions:
         """Make changes durable, then let waiting fetches look again; on failure fence and raise.
 
         Raises:
-            KafkaError: the write failed; these share partitions are loaded again at their next use.
+            KafkaError: the write failed; the share partitions are loaded again at their next use.
         """
         if not changes:
             return
@@ -242,7 +244,7 @@ class SharePartitions:
             self.wake(led)
 
     def fence(self, led: LedSharePartition, reason: str) -> None:
-        """Throw a share partition away; its next use loads it from durable state."""
+        """Discard a share partition; its next use loads it from durable state."""
         if led.fenced:
             return
         logger.info("share partition %s is fenced: %s", led.key, reason)
@@ -258,7 +260,7 @@ class SharePartitions:
         self._waiters.wake(TopicIdPartition(led.key.topic_id, led.key.partition))
 
     def schedule(self, led: LedSharePartition) -> None:
-        """See to it that the share partition is ticked at its next deadline."""
+        """Set the timer that ticks the share partition at its next deadline."""
         deadline_ms = led.core.next_deadline_ms()
         if deadline_ms is None or led.fenced:
             return
@@ -282,7 +284,7 @@ class SharePartitions:
         self.persist_soon(led, change)
 
     async def release_member(self, group_id: str, member_id: str) -> None:
-        """A share session ended: what its member holds is available again, durably."""
+        """A share session ended: release its member's records, durably."""
         changes = []
         settings = self.delivery_settings(group_id)
         now_ms = self._clock.monotonic_ms()
@@ -298,13 +300,13 @@ class SharePartitions:
             logger.warning("released records of %s/%s: %s", group_id, member_id, error)
 
     def persist_soon(self, led: LedSharePartition, change: StateChange | None) -> None:
-        """Let waiting fetches see a change that nobody waits for, and make it durable."""
+        """Wake waiting fetches, and make a change durable in the background."""
         if change is not None:
             self.wake(led)
             self._spawn(self._persist_quietly(led, change))
 
     async def _persist_quietly(self, led: LedSharePartition, change: StateChange) -> None:
-        """Nobody waits for this answer; a failure has fenced the share partition already."""
+        """Persist; only log a failure, which has already fenced the share partition."""
         try:
             await self.persist([(led, change)])
         except KafkaError as error:
@@ -316,21 +318,20 @@ class SharePartitions:
             self.persist_soon(led, led.core.log_start_moved(log_start))
 
     async def follow_log_start(self, led: LedSharePartition) -> None:
-        """A read found that the log begins later than the window does."""
+        """A read found that the log starts after the start of the window: move the window."""
         change = led.core.log_start_moved(led.log.log_start_offset)
         if change is not None:
             await self.persist([(led, change)])
 
     def forget(self, group_id: str, topic_id: UUID, partition: int) -> None:
-        """The durable state was altered or deleted by somebody else (AlterShareGroupOffsets,
-        DeleteShareGroupOffsets): what is in memory is thrown away with its locks, and waiting
-        fetches look at the new state.
+        """Discard the state in memory with its locks, and let waiting fetches see the new state.
 
-        To be called once the new state is durable.
+        Call this once an alteration or deletion of the durable state (AlterShareGroupOffsets,
+        DeleteShareGroupOffsets) is durable.
         """
         wanted = SharePartitionKey(group_id, topic_id, partition)
         self._drop(wanted.__eq__, "its durable state was changed")
-        self._waiters.wake(TopicIdPartition(topic_id, partition))  # also who waits with an error
+        self._waiters.wake(TopicIdPartition(topic_id, partition))  # also those with an error
 
     def close(self) -> None:
         """Stop all timers."""
@@ -348,7 +349,7 @@ class SharePartitions:
         self._drop(lambda key: key.topic_id == topic_id, "the topic is deleted")
 
     def _drop(self, concerns: Callable[[SharePartitionKey], bool], reason: str) -> None:
-        """Fence what is in use, and let what is being loaded be loaded anew."""
+        """Fence loaded share partitions, and make running loads start again."""
         for key in [key for key in self._loading if concerns(key)]:
             del self._loading[key]
         for led in [led for key, led in self._led.items() if concerns(key)]:

@@ -1,4 +1,4 @@
-"""What every request of a share group member must say of itself (Kafka class KafkaApis)."""
+"""Checks that every request of a share group member must pass (Kafka class KafkaApis)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 
 def check_acknowledges(broker: Broker, frame: bytes, body: int) -> None:
-    """Refuse, before it is decoded, a ShareFetch or ShareAcknowledge that is longer than all there
-    can be to say: one range for each record that is in flight in its group, and what a session
-    says of its partitions.
+    """Refuse a ShareFetch or ShareAcknowledge that is too long, before it is decoded.
+
+    The longest sensible request has one range for each record in flight in its group, and the
+    session's changes for every partition.
 
     Args:
         body: where the message starts in the frame; the group's name is its first field.
 
     Raises:
         InvalidRequest: it is too long.
-        MalformedMessage: it does not begin with a name.
+        MalformedMessage: it does not begin with a string.
     """
     if len(frame) <= ACKNOWLEDGING_BYTES_FREE:
         return

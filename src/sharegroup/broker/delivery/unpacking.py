@@ -1,9 +1,9 @@
-"""Looking into compressed batches without holding up the loop.
+"""Unpacking and checking compressed batches without blocking the event loop.
 
-Most unpack to little, and that is done at once. What is more goes to a thread, where the codecs and
-the compiled walk let the loop run. One goes at a time, so that a hundred bombs take the memory of
-one; and whatever comes for a partition meanwhile waits behind it, for a producer's batches must
-stay in their order.
+Most batches are small when unpacked, and are checked at once. Larger ones go to a thread, where the
+codecs and the compiled walk let the loop run. The thread takes one request at a time, so that a
+hundred decompression bombs take the memory of one. Later batches of the same partition wait behind
+it, because a producer's batches must stay in order.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Unpacking:
         self._waiting: Counter[TopicIdPartition] = Counter()
 
     def passes(self, batches: bytes) -> bool:
-        """Whether these need not go through :meth:`walked`: nothing is compressed, nobody waits."""
+        """Whether ``batches`` may skip :meth:`walked`: none is compressed, and no batch waits."""
         return not self._waiting and not _is_compressed(batches)
 
     async def walked(self, partition: TopicIdPartition, batches: bytes) -> bytes:
-        """``batches``, looked into where they are compressed; uncompressed ones are left to whoever
-        appends them. Does not let go of the loop unless it must. What is returned must be appended
-        at once.
+        """Check compressed batches, and return all batches; the append checks uncompressed ones.
+
+        Yields to the loop only if it must. The caller must append the result at once.
 
         Raises:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: a batch is not what it says.
         """
         if partition not in self._waiting:
-            with suppress(CorruptMessage):  # or it is large, which the thread will find out
+            with suppress(CorruptMessage):  # or too large: the thread tells which
                 return walk_batches(batches, UNPACKED_ON_LOOP_BYTES_MAX)
         self._waiting[partition] += 1
         try:
@@ -58,7 +58,7 @@ class Unpacking:
 
 
 def _is_compressed(batches: bytes) -> bool:
-    """One of them is; nearly always there is one only."""
+    """Whether any batch is compressed; nearly always there is only one."""
     if len(batches) < HEADER_BYTES:
         return False
     if _LENGTH_END + int.from_bytes(batches[_LENGTH_AT:_LENGTH_END], "big") == len(batches):

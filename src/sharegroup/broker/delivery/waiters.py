@@ -1,8 +1,7 @@
 """Fetches that wait: for new data, for released records, for room in a window.
 
-A waiting fetch watches the partitions it asks for and looks again each time one of them is woken.
-Kafka calls this a purgatory of delayed operations; ours holds no operation, only who wants to look
-again.
+A waiting fetch watches its partitions and looks again each time one of them is woken. Kafka calls
+this a purgatory of delayed operations. Ours stores no operations, only waiters to wake.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ Key = TypeVar("Key")
 
 
 class Waiter:
-    """One fetch that waits.
+    """One waiting fetch.
 
-    A wake between two looks is not lost: :meth:`wait` returns at once then.
+    A wake between two looks is not lost: the next :meth:`wait` returns at once.
     """
 
     __slots__ = ("_future", "_waiters", "_woken", "connection", "keys")
@@ -53,7 +52,7 @@ class Waiter:
             self._future.set_result(None)
 
     async def wait(self, until: float) -> None:
-        """Return when woken, or at the loop time ``until``; others get their turn in any case."""
+        """Return when woken, or at the loop time ``until``; always yields to other tasks once."""
         loop = asyncio.get_running_loop()
         if self._woken or until <= loop.time():
             await asyncio.sleep(0)
@@ -80,8 +79,8 @@ class Waiters:
         return sum(map(len, self._by_connection.values()))
 
     def watch(self, keys: Iterable[TopicIdPartition], connection: object) -> Waiter:
-        """A context manager that watches ``keys`` while it is entered; without any it is woken only
-        with its connection, and when everything is."""
+        """A context manager that watches ``keys`` while it is entered. Without keys it is woken
+        only by :meth:`wake_connection` and :meth:`wake_all`."""
         return Waiter(self, tuple(dict.fromkeys(keys)), connection)
 
     def add(self, waiter: Waiter) -> None:
@@ -91,7 +90,7 @@ class Waiters:
             self._by_key.setdefault(key, set()).add(waiter)
 
     def remove(self, waiter: Waiter) -> None:
-        """Stop it."""
+        """Stop waking ``waiter``."""
         _discard(self._by_connection, waiter.connection, waiter)
         for key in waiter.keys:
             _discard(self._by_key, key, waiter)
@@ -102,19 +101,19 @@ class Waiters:
             waiter.wake()
 
     def wake_all(self) -> None:
-        """Let everything look again: the broker is stopping."""
+        """Let all waiting fetches look again, for example when the broker is stopping."""
         for waiting in list(self._by_connection.values()):
             for waiter in tuple(waiting):
                 waiter.wake()
 
     def wake_connection(self, connection: object) -> None:
-        """Let the fetches of one connection look again: it is gone, or its session has ended."""
+        """Let the fetches of a connection look again: it is closed, or its session has ended."""
         for waiter in tuple(self._by_connection.get(connection, ())):
             waiter.wake()
 
 
 def _discard(index: dict[Key, set[Waiter]], key: Key, waiter: Waiter) -> None:
-    """Take ``waiter`` out, and its entry with the last one."""
+    """Remove ``waiter``; remove the entry of ``key`` with its last waiter."""
     waiting = index[key]
     waiting.discard(waiter)
     if not waiting:

@@ -1,5 +1,5 @@
-"""One file per API: translate the request, ask the core, make durable what must be, answer.
+"""One file per API: translate the request, ask the core, make changes durable, answer.
 
-Each holds ``async def <api>(broker, request, context)``, named like its file. An API whose response
-has no error field of its own also holds ``failure(request, error)``.
+Each file holds ``async def <api>(broker, request, context)``, named like the file. If the response
+has no top-level error field, the file also holds ``failure(request, error)``.
 """

@@ -1,7 +1,7 @@
-"""AlterShareGroupOffsets: an empty share group begins anew at given offsets; records in flight and
-delivery counts are thrown away.
+"""AlterShareGroupOffsets: reset an empty share group to given start offsets. Its records in flight
+and delivery counts are discarded.
 
-As in Kafka a group that does not exist is made.
+As in Kafka, a group that does not exist is created.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 async def alter_share_group_offsets(
     broker: Broker, request: AlterShareGroupOffsetsRequest, context: RequestContext
 ) -> AlterShareGroupOffsetsResponse:
-    """What can be altered is altered as one; each partition says how it went."""
+    """Valid partitions are altered together; each partition has its own result."""
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
         raise InvalidGroupId

@@ -1,4 +1,4 @@
-"""ApiVersions: what we serve, and the features (KIP-511, KIP-584)."""
+"""ApiVersions: the APIs served here, and the features (KIP-511, KIP-584)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreatePartitions: let topics grow; partitions never go away."""
+"""CreatePartitions: add partitions to topics; partitions are never removed."""
 
 from __future__ import annotations
 

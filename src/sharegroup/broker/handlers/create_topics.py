@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def create_topics(
     broker: Broker, request: CreateTopicsRequest, context: RequestContext
 ) -> CreateTopicsResponse:
-    """A name that stands twice in the request is refused both times, as in Kafka."""
+    """Each topic on its own; a name that occurs twice in the request is refused, as in Kafka."""
     names = [topic.name for topic in request.topics]
     results = []
     for topic in request.topics:
@@ -84,14 +84,14 @@ async def _create(
 
 
 def _hide_configs(made: CreatableTopicResult) -> None:
-    """Leave out what is only for those who may describe configs, as Kafka does."""
+    """Leave out what only clients with the right to describe configs may see, as Kafka does."""
     made.topic_config_error_code = TopicAuthorizationFailed.code
     made.num_partitions = made.replication_factor = -1
     made.configs = []
 
 
 def _partitions(broker: Broker, topic: CreatableTopic) -> int:
-    """The partition count that the request means."""
+    """The partition count that the request asks for."""
     if not topic.assignments:
         if topic.replication_factor not in (-1, 1):
             raise InvalidReplicationFactor(

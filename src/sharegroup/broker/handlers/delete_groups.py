@@ -1,5 +1,5 @@
-"""DeleteGroups: empty share groups, with their delivery state; what was set for a group stays, as
-in Kafka.
+"""DeleteGroups: delete empty share groups with their delivery state. The configs of a group stay,
+as in Kafka.
 """
 
 from __future__ import annotations

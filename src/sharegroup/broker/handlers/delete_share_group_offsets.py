@@ -1,4 +1,5 @@
-"""DeleteShareGroupOffsets: an empty share group forgets topics, which are then new to it again."""
+"""DeleteShareGroupOffsets: delete an empty share group's delivery state of topics, which are then
+new to it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 async def delete_share_group_offsets(
     broker: Broker, request: DeleteShareGroupOffsetsRequest, context: RequestContext
 ) -> DeleteShareGroupOffsetsResponse:
-    """Each topic says how it went."""
+    """Each topic has its own result."""
     group_id = request.group_id
     context.access.require_group(Operation.DELETE, group_id)
     if not group_id:

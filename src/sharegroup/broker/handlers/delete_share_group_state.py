@@ -1,4 +1,4 @@
-"""DeleteShareGroupState: the group coordinator of a peer forgets delivery state."""
+"""DeleteShareGroupState: the group coordinator on another broker deletes delivery state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def delete_share_group_state(
     broker: Broker, request: DeleteShareGroupStateRequest, context: RequestContext
 ) -> DeleteShareGroupStateResponse:
-    """Each share partition on its own; one without state is no error."""
+    """Each share partition on its own; missing state is no error."""
 
     async def delete(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         def decide(machine: ShareCoordinator, now_ms: int) -> tuple[None, list[KeyedRecord]]:

@@ -60,7 +60,7 @@ async def _delete(
     broker: Broker, wanted: DeleteTopicState, context: RequestContext
 ) -> DeletableTopicResult:
     try:
-        if wanted.name is not None:  # before a look whether it is there, which would give it away
+        if wanted.name is not None:  # before a look-up that reveals whether it exists
             context.access.require_topic(Operation.DESCRIBE, wanted.name)
         topic = _find(broker, wanted)
         context.access.require_topic(Operation.DELETE, topic.name)
@@ -76,12 +76,12 @@ async def _delete(
 
 
 async def _forget(broker: Broker, topic: Topic) -> None:
-    """Let groups forget a topic that is deleted, whatever comes of this: what cannot be written now
-    is forgotten when groups are loaded again."""
+    """Delete every group's state of a deleted topic. A failure is only logged: groups forget
+    missing topics when they are loaded again."""
     broker.share_partitions.drop_topic(topic.topic_id)
     try:
         await broker.groups.topic_deleted(topic.topic_id)
-        await broker.state.forget_missing_topics()  # of groups that other nodes coordinate
+        await broker.state.forget_missing_topics()  # for groups that other nodes coordinate
     except KafkaError as error:
         logger.warning("groups could not forget %s yet: %s", topic.name, error)
 

@@ -101,14 +101,14 @@ def entries_of(broker: Broker, resource_type: int, name: str) -> Sequence[Config
 
 
 def owner_of(resource_type: int, name: str) -> Resource:
-    """What one must have rights on to see or alter the configs of a resource."""
+    """The resource on which a client needs rights to see or alter these configs."""
     if resource_type == TOPIC:
         return topic_resource(name)
     return group_resource(name) if resource_type == GROUP else CLUSTER
 
 
 def check_broker_name(broker: Broker, name: str) -> None:
-    """Empty is the cluster's default; else it must be this node's id."""
+    """Refuse a broker name that is neither empty (the cluster's default) nor this node's id."""
     if name and name != str(broker.node_id):
         raise InvalidRequest(f"broker {name!r} is unknown; this is broker {broker.node_id}")
 

@@ -1,5 +1,6 @@
-"""DescribeGroups, which is about classic groups only: there are none here, and a share group is
-none. Admin clients ask it before they conclude that a group does not exist.
+"""DescribeGroups: describes classic groups only, and this broker has none.
+
+Admin clients send it before they conclude that a group does not exist.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 ERROR_FROM: Final = 6
-"""Since this version a group that is not found is an error; before, it is merely "Dead"
+"""From this version on an unknown group is an error; in earlier versions it has the state "Dead"
 (KIP-1043).
 """
 
@@ -27,7 +28,7 @@ ERROR_FROM: Final = 6
 async def describe_groups(
     broker: Broker, request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse:
-    """Each group on its own, with the words of Kafka."""
+    """Each group on its own, with Kafka's error messages."""
     return DescribeGroupsResponse(
         groups=[_describe(broker, group_id, context) for group_id in request.groups]
     )

@@ -1,9 +1,11 @@
 """DescribeShareGroupOffsets: start offset and lag by partition (KIP-1226).
 
-Lag = log end − start offset − finished records behind the start. A group that has finished nothing
-yet in a partition, nor given anything back, shows no start offset there, as in Kafka, which has not
-written one by then. Ours has, and tells it in a tagged field; to whoever asks for the state of each
-record, in another one, it is the start offset. Ours adds how much is in flight as well.
+Lag = log end − start offset − finished records after the start offset.
+
+A group that has not finished or released any record of a partition shows no start offset there. So
+does Kafka, which has not written one at that point. This broker has, and returns it in a tagged
+field. A request for the state of each record (another tagged field) gets it as the start offset.
+The number of records in flight is our addition too.
 """
 
 from __future__ import annotations
@@ -34,14 +36,14 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 DAMAGES_MAX: Final = 1_000
-"""Damaged ranges told of one partition."""
+"""The most damaged ranges returned for one partition."""
 
 
 async def describe_share_group_offsets(
     broker: Broker, request: DescribeShareGroupOffsetsRequest, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponse:
-    """Each group on its own; null topics are all topics that the group has state of. What does not
-    exist has no offsets: that is no error (as in Kafka).
+    """Each group on its own. Null topics mean all topics in which the group has state. Unknown
+    groups, topics and partitions have no offsets; they are no error (as in Kafka).
     """
     return DescribeShareGroupOffsetsResponse(
         groups=[await _group(broker, g, context) for g in request.groups]
@@ -107,7 +109,7 @@ async def _group(
 async def _add_states(
     broker: Broker, group: DescribeShareGroupOffsetsResponseGroup, first: int
 ) -> None:
-    """To each partition that has begun, as far as there is room."""
+    """Add record states to each partition that has a start offset, up to RECORD_STATES_MAX runs."""
     room = RECORD_STATES_MAX
     for topic in group.topics:
         for described in topic.partitions:
@@ -139,8 +141,8 @@ def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsRe
 async def _partition(
     broker: Broker, group_id: str, topic: Topic | None, partition: int, tell_choice: bool
 ) -> DescribeShareGroupOffsetsResponsePartition:
-    """Unknown or not yet begun: start offset -1, which is no error; with ``tell_choice`` the offset
-    where it is going to begin, once that is chosen."""
+    """One partition. Start offset -1 means unknown or not yet begun; it is no error. With
+    ``tell_choice`` a partition that has not begun shows the start offset chosen for it, if any."""
     described = DescribeShareGroupOffsetsResponsePartition(
         partition_index=partition, start_offset=UNKNOWN_OFFSET
     )

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 async def describe_topic_partitions(
     broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
-    """No topics named: all of them.
-
-    Names are answered in order of name.
-    """
+    """Topics in order of name; a request without names means all topics."""
     access = context.access
     names = sorted({topic.name for topic in request.topics})
     if not names:

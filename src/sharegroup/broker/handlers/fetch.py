@@ -33,8 +33,7 @@ READ_COMMITTED: Final = 1
 
 
 async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
-    """Read; wait up to the request's time for ``min_bytes``, an error, or a partition that is
-    gone."""
+    """Read; wait up to the request's time for ``min_bytes``, an error, or a deleted partition."""
     wanted = [(topic, part) for topic in request.topics for part in topic.partitions]
     until = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     ids = [TopicIdPartition(_topic_id(broker, topic), part.partition) for topic, part in wanted]
@@ -69,7 +68,7 @@ async def _look(
     context: RequestContext,
     bytes_max: int,
 ) -> tuple[list[PartitionData], int, bool]:
-    """One pass: the partitions' data, bytes in all, whether any has an error."""
+    """Read once; returns the partitions' data, the total bytes, and whether any has an error."""
     parts = []
     size = 0
     failed = False
@@ -109,7 +108,7 @@ class _Space(NamedTuple):
 
     bytes_max: int
     first: bool
-    """Nothing has been read yet: one batch goes out whatever its size."""
+    """Nothing has been read yet: the first batch is sent whatever its size."""
 
 
 async def _read(

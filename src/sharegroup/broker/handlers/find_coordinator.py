@@ -1,9 +1,9 @@
 """FindCoordinator: this node coordinates everything it serves: groups (0) and share partitions
 (2).
 
-There are no transactions, and clients must not ask for ever: TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-is the one error that librdkafka, Java and aiokafka all take as final here; at any other librdkafka
-asks again until its user gives up. What is meant is in the message.
+There are no transactions, and clients must not retry for ever. The only error that librdkafka, Java
+and aiokafka all take as final here is TRANSACTIONAL_ID_AUTHORIZATION_FAILED; librdkafka retries at
+any other error until its user gives up. The error message has the real reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHARE_FROM: Final = 6
 async def find_coordinator(
     broker: Broker, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    """One answer per key from v4 on; the one answer before."""
+    """One answer per key from v4 on; a single answer in earlier versions."""
     if request.key_type == TRANSACTION:
         sentence = f"{context.client_host} wants a transactional producer: {NO_TRANSACTIONS}"
         broker.counters.say(logging.WARNING, "transactions_refused", sentence)

@@ -109,10 +109,11 @@ def alter_resource(
     *,
     validate_only: bool,
 ) -> None:
-    """Replace what is set of a resource, given by type and name, by what ``changed`` makes of it.
+    """Replace the settings of a resource by the result of ``changed``.
 
     Raises:
-        KafkaError: the client may not, there is no such resource, or a setting cannot be.
+        KafkaError: the client is not authorised, the resource does not exist, or a setting is
+            invalid.
     """
     kind, name = resource
     live = broker.configs
@@ -136,10 +137,10 @@ def alter_resource(
 def names_of_today(
     broker: Broker, table: ConfigTable, configs: Sequence[NamedConfig]
 ) -> list[NamedConfig]:
-    """The settings that are meant, in a request of either kind.
+    """The request's settings under their current names, for either kind of request.
 
     Raises:
-        InvalidRequest: one is named twice.
+        InvalidRequest: a setting occurs twice.
     """
     found = [replace(config, name=_todays(broker, table, config.name)) for config in configs]
     names = [config.name for config in found]
@@ -149,7 +150,7 @@ def names_of_today(
 
 
 def _todays(broker: Broker, table: ConfigTable, name: str) -> str:
-    """The setting that is meant: names of KIP drafts are understood, with a warning."""
+    """A setting's current name; names from KIP drafts are accepted, with a warning."""
     today = table.today(name)
     if today is None:
         return name

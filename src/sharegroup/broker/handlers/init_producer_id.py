@@ -1,5 +1,5 @@
-"""InitProducerId: a fresh producer id. With a transactional id it is refused for good, by the error
-that FindCoordinator explains."""
+"""InitProducerId: a new producer id. A transactional id is refused with the final error that
+``find_coordinator`` explains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def init_producer_id(
     broker: Broker, request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse:
-    """Epoch 0 of a new id; a producer that bumps its own epoch gets a new id too, as in Kafka
+    """A new id with epoch 0. A producer that bumps its own epoch gets a new id too, as in Kafka
     without transactions."""
     if request.transactional_id is not None:
         if not request.transactional_id:

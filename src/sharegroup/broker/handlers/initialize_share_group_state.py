@@ -1,5 +1,5 @@
-"""InitializeShareGroupState: the group coordinator of a peer begins delivery state, or begins it
-anew."""
+"""InitializeShareGroupState: the group coordinator on another broker initialises or resets delivery
+state."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SHARE = "share"
 async def list_groups(
     broker: Broker, request: ListGroupsRequest, context: RequestContext
 ) -> ListGroupsResponse:
-    """Filters are case-insensitive, empty ones let all pass."""
+    """List the groups that match; filters are case-insensitive, and an empty one matches all."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     access = context.access

@@ -81,7 +81,7 @@ async def _offset(
 
 
 async def _look_up(log: PartitionLog, timestamp: int, *, committed: bool) -> tuple[int, int]:
-    """(timestamp, offset); -1 where there is none. ``committed``: below the last stable offset."""
+    """(timestamp, offset); -1 for none. With ``committed`` only below the last stable offset."""
     end = log.last_stable_offset if committed else log.high_watermark
     if timestamp == LATEST:
         return -1, end

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 async def metadata(
     broker: Broker, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse:
-    """All topics (null; at v0 an empty list), none (an empty list), or those asked for."""
+    """All topics for null (at v0 an empty list), none for an empty list, or the topics named."""
     access = context.access
     everything = request.topics is None or (context.version == 0 and not request.topics)
     if everything:

@@ -61,7 +61,7 @@ async def produce(
             )
         )
     if request.acks == ALL_ACKS:
-        # One after the other takes no longer: each is in a round of the flusher already.
+        # Waiting one by one takes no longer: the flusher already works on all of them.
         for wait in waits:
             await _durable(broker, *wait)
     return None if request.acks == NO_ACKS else ProduceResponse(responses=topics)

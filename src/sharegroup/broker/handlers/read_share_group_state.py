@@ -1,5 +1,5 @@
-"""ReadShareGroupState: a share-partition leader elsewhere loads its state, which fences the leader
-before it."""
+"""ReadShareGroupState: a share-partition leader on another broker loads its state, which fences the
+previous leader."""
 
 from __future__ import annotations
 

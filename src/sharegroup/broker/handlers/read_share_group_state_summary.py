@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary: what administration elsewhere wants to know of delivery state."""
+"""ReadShareGroupStateSummary: a summary of delivery state, for administration on other brokers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 async def read_share_group_state_summary(
     broker: Broker, request: ReadShareGroupStateSummaryRequest, context: RequestContext
 ) -> ReadShareGroupStateSummaryResponse:
-    """Each share partition on its own; one without state is no error."""
+    """Each share partition on its own; missing state is no error."""
 
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         check_exists(broker, key)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 async def share_acknowledge(
     broker: Broker, request: ShareAcknowledgeRequest, context: RequestContext
 ) -> ShareAcknowledgeResponse:
-    """Apply, persist, answer; the final epoch then closes the session and releases (spec §2.10,
-    §2.13)."""
+    """Apply, persist, answer. The final epoch also closes the session and releases its records
+    (KIP-932)."""
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:

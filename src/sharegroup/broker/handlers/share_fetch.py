@@ -1,7 +1,7 @@
-"""ShareFetch: session, piggybacked acknowledgements, acquisition; one answer when all are done.
+"""ShareFetch: session, piggybacked acknowledgements and acquisition, with one answer for all.
 
-The acknowledgements are applied first and become durable while the log is read: the fsync costs no
-time of its own.
+The acknowledgements are applied first and become durable while the log is read, so their fsync adds
+no latency.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RECORD_LIMIT = 1
 async def share_fetch(
     broker: Broker, request: ShareFetchRequest, context: RequestContext
 ) -> ShareFetchResponse:
-    """See the module (spec §2.12)."""
+    """See the module (KIP-932)."""
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     _check_renewal(request)
     acknowledges = any(p.acknowledgement_batches for t in request.topics for p in t.partitions)
@@ -69,7 +69,7 @@ async def share_fetch(
 
 
 def _check_renewal(request: ShareFetchRequest) -> None:
-    """KIP-1222: a request that renews locks must not fetch, or they would end before the answer."""
+    """KIP-1222: a request that renews locks must not fetch: they could expire before the answer."""
     limits = (request.max_wait_ms, request.min_bytes, request.max_bytes, request.max_records)
     if request.is_renew_ack and any(limits):
         raise InvalidRequest("a renewing share fetch must not fetch: its limits must all be 0")

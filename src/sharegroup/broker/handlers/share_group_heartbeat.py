@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def share_group_heartbeat(
     broker: Broker, request: ShareGroupHeartbeatRequest, context: RequestContext
 ) -> ShareGroupHeartbeatResponse:
-    """Pass the heartbeat to the coordinator; null assignment means "as you know it"."""
+    """Pass the heartbeat to the coordinator; a null assignment means that it is unchanged."""
     context.access.require_group(Operation.READ, request.group_id)
     check_member_id(request.member_id)  # before topics, as Kafka does
     names = request.subscribed_topic_names

@@ -1,4 +1,4 @@
-"""WriteShareGroupState: a share-partition leader elsewhere makes its changes durable."""
+"""WriteShareGroupState: a share-partition leader on another broker makes its changes durable."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Metrics for Prometheus: tables of what there is, read from plain counters when somebody asks.
+"""Metrics for Prometheus: tables of metrics, filled from plain counters at each scrape.
 
-``metric.py`` has the words; ``traffic.py``, ``delivery.py``, ``lag.py``, ``coordination.py`` and
-``node.py`` each a table and the reading of it; ``exposition.py`` makes the text, ``endpoint.py``
-serves it. ``docs/metrics.md`` is written from the tables.
+``metric.py`` defines the types. ``traffic.py``, ``delivery.py``, ``lag.py``, ``coordination.py``
+and ``node.py`` each hold a table and the code that reads its values. ``exposition.py`` formats the
+text, ``endpoint.py`` serves it. ``docs/metrics.md`` is generated from the tables.
 """

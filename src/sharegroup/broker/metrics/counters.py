@@ -1,7 +1,7 @@
-"""What the broker counts, and what it says of what peers do.
+"""The broker's counters, and rate-limited log lines about what peers do.
 
-One flat table of named numbers: cheap to bump, easy to show. What a peer can bring about as often
-as it likes is counted each time and said now and then.
+The counters are one flat table of named numbers: cheap to increment, easy to show. Events that a
+peer can cause at will are all counted, but logged only now and then.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ logger.addFilter(EscapedMessages())
 logging.getLogger("sharegroup.authorizer").addFilter(EscapedMessages())
 
 SAY_EVERY_MS: Final = 10_000
-"""Of what peers bring about, one line of a kind in this time."""
+"""At most one log line of each kind in this time, for events that peers cause."""
 
 
 class NowAndThen:
-    """Log lines that peers can cause at will: of each kind the first, and then one in a while that
-    says how many were left out.
+    """Rate limit for log lines that peers can cause at will: the first of each kind is logged, then
+    one per interval, with the number of those left out.
 
-    Kinds are ours, not the peers': they are few.
+    The broker chooses the kinds, not the peers, so there are few.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
@@ -33,8 +33,8 @@ class NowAndThen:
         self._said: dict[str, tuple[int, int]] = {}
 
     def due(self, kind: str) -> str | None:
-        """What to put at the end of the line, if one of this kind is to be written now: nothing,
-        or how many were not."""
+        """The suffix of the line if a line of this kind may be logged now, else None. The suffix
+        is empty or tells how many were left out."""
         now_ms = self._now_ms()
         last_ms, left_out = self._said.get(kind, (now_ms - SAY_EVERY_MS, 0))
         if now_ms - last_ms < SAY_EVERY_MS:
@@ -56,7 +56,7 @@ class Counters:
         self._counts[name, label] += amount
 
     def trouble(self, name: str, label: str, detail: str) -> None:
-        """Count something bad, and log it when it is the first of its name and label."""
+        """Count a problem, and log the first one of its name and label."""
         self._counts[name, label] += 1
         if self._counts[name, label] == 1:
             logger.warning("%s: %s: %s (further ones are only counted)", name, label, detail)
@@ -64,10 +64,10 @@ class Counters:
     def say(
         self, level: int, name: str, sentence: str, label: str = "", *, traceback: bool = False
     ) -> None:
-        """Count what a peer has brought about, and log it now and then.
+        """Count an event that a peer has caused, and log it now and then.
 
         Args:
-            traceback: that of the exception that is being handled goes with the line.
+            traceback: whether to log the traceback of the current exception.
         """
         self._counts[name, label] += 1
         left_out = self.now_and_then.due(f"{name} {label}")

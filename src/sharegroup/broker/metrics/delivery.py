@@ -1,7 +1,7 @@
 """Delivery to share groups at the partitions' leader: acknowledgements, windows, sessions, waits.
 
-A share partition's own metrics come with its object and go with it: after a reload its counters
-begin at 0, which ``rate()`` allows for.
+A share partition's own metrics live as long as its object. After a reload its counters begin at 0,
+which ``rate()`` allows for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 OTHER: Final = "other"
-"""Group label, with an empty topic, of all records whose group and topic have none of their own."""
+"""Group label, with an empty topic label, for records whose group and topic have no own meter."""
 
 _GROUPS: Final = "kafka.server:type=ShareGroupMetrics,name="
 _PARTITION: Final = "kafka.server:type=SharePartitionMetrics,name={},group=…,topic=…,partition=…"
@@ -171,8 +171,8 @@ def read(broker: Broker) -> Iterator[Sample]:
 
 
 def _records(broker: Broker) -> Iterator[Sample]:
-    """What became of records, by group and topic; the rest as ``other``. No topic's name is empty,
-    so a group of that name stays apart."""
+    """Record counts by group and topic; the rest as ``other``. A group named ``other`` stays
+    distinct, because its topic label is not empty."""
     meters = {}
     for (group_id, topic_id), meter in broker.meters.records.items():
         topic = broker.topics.name_of(topic_id)
@@ -189,7 +189,7 @@ def _records(broker: Broker) -> Iterator[Sample]:
 
 
 def read_partition(broker: Broker, led: LedSharePartition) -> Iterator[Sample]:
-    """The samples of one share partition; none when its topic is gone."""
+    """The samples of one share partition; none if its topic is deleted."""
     topic = broker.topics.name_of(led.key.topic_id)
     if topic is None:
         return

@@ -1,7 +1,7 @@
 """``GET /metrics`` and ``GET /health/…`` on a port of their own, from the broker's event loop.
 
-The port is open before the data folder is read, so that a probe finds a broker that starts alive
-and not ready.
+The port opens before the data folder is read, so that probes see a starting broker as alive and not
+ready.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class MetricsEndpoint:
 
     @classmethod
     async def open(cls, host: str, port: int) -> tuple[MetricsEndpoint, int]:
-        """Answer on this address; the port, which the system chose for 0.
+        """Answer on this address; returns the endpoint and the port (for port 0 the real one).
 
         Raises:
-            OSError: the address cannot be had.
+            OSError: the address cannot be used.
         """
         endpoint = cls()
         server = await asyncio.start_server(
@@ -52,12 +52,12 @@ class MetricsEndpoint:
         return endpoint, int(server.sockets[0].getsockname()[1])
 
     def show(self, broker: Broker) -> None:
-        """From now on the answers are about this broker, which accepts connections."""
+        """From now on answer for this broker, which accepts connections."""
         self._broker = broker
         self._reader = MetricsReader(broker, self._loop_lag)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._loop_lag.stop()
         if self._server is not None:
             self._server.close()

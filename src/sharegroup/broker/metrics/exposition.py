@@ -1,4 +1,4 @@
-"""From samples to the text that Prometheus reads, by prometheus-client."""
+"""Formats samples as text for Prometheus, with prometheus-client."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ METRICS: Final = (
 
 
 class Exposition:
-    """Samples of one moment as a collection that prometheus-client can write.
+    """The samples of one moment, as a collector for prometheus-client.
 
-    It reads nothing of the broker but histograms, whose counts only grow, so that another thread
-    may write it.
+    Of the broker's own objects it reads only histograms, whose counts only grow. So another thread
+    may format it.
     """
 
     def __init__(self, samples: Iterable[Sample], *, process: bool) -> None:

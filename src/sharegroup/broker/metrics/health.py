@@ -1,4 +1,4 @@
-"""Whether a broker can do its work, for whoever restarts it or sends clients to it."""
+"""Whether a broker can do its work, for the supervisors that restart it or send clients to it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 NAMED_PARTITIONS_MAX: Final = 10
-"""Partitions out of service that are named in an answer; of the others it says how many."""
+"""The most out-of-service partitions named in an answer; the rest are only counted."""
 
 
 def why_not_ready(broker: Broker | None) -> str:
-    """Why the broker should get no work now, in one line; empty when it is ready.
+    """One line that says why the broker is not ready for work; empty if it is ready.
 
     ``broker`` is None until its data folder is recovered and it accepts connections.
     """

@@ -1,9 +1,10 @@
-"""How far behind each share group is: in records, and in seconds, which Kafka cannot tell.
+"""The lag of each share group: in records, and in seconds, which Kafka does not report.
 
-For every group that exists and every partition it has state of, whether anybody reads it or not.
-Times come from the header of the record batch at an offset (one read, kept until the offset moves):
-the first timestamp where the offset begins the batch, else the largest, which is right for batches
-that brokers stamp and at most the batch's own span too young for others.
+It covers every group and every partition with delivery state, even if no member reads it. Times
+come from the header of the record batch at an offset, which is read once and kept until the offset
+moves. If the offset begins the batch, the time is the batch's first timestamp, else its largest.
+The largest is exact for batches with log append time; for others it is too young by at most the
+time span of the batch.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ _NO_TIME: Final = -1
 
 
 class LagReader:
-    """Reads the table; keeps the timestamps it has looked up."""
+    """Reads the table; caches the timestamps it has looked up."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._times: dict[tuple[SharePartitionKey, int], int] = {}
-        """Timestamp by share partition and offset, of those that the last reading asked for."""
+        """Timestamps by share partition and offset, as used by the last reading."""
 
     async def read(self) -> AsyncIterator[list[Sample]]:
         """The samples of this table, group by group."""
@@ -78,7 +79,7 @@ class LagReader:
     async def _partition(
         self, key: SharePartitionKey, kept: dict[tuple[SharePartitionKey, int], int]
     ) -> list[Sample]:
-        """One share partition; nothing when it has not begun, or its topic is gone."""
+        """The samples of a share partition; none if it has not begun or its topic is deleted."""
         topic = self._broker.topics.name_of(key.topic_id)
         if topic is None:
             return []
@@ -100,8 +101,8 @@ class LagReader:
         ]
 
     async def _window(self, key: SharePartitionKey) -> tuple[int, int, int]:
-        """Start, end, finished records: in memory where it is in use, else as it is durable, where
-        the end is not known and the start stands for it."""
+        """Start offset, end offset and number of finished records of the window in memory; if it is
+        not loaded, of the durable state, which has no end: the start is used instead."""
         led = self._broker.share_partitions.find(key)
         if led is not None:
             core = led.core

@@ -1,7 +1,7 @@
-"""What the hot path counts: plain numbers where the work is done, read by ``broker.metrics``.
+"""The counters of the hot path: plain numbers next to the work, read by ``broker.metrics``.
 
-Adding costs an addition. Nothing here knows a metric's name; what is rare is counted by name in
-``broker.counters``.
+Counting costs one addition. Nothing here knows a metric's name. Rare events are counted by name in
+``counters``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sharegroup.share.archived import Reason
 
 PERCENT: Final = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 ACK_TYPES: Final = ("gap", "accept", "release", "reject", "renew")
-"""By the number that acknowledgements have on the wire."""
+"""Names by the acknowledgement type's number in the protocol."""
 
 
 class RequestMeter:
@@ -27,13 +27,13 @@ class RequestMeter:
 
     def __init__(self) -> None:
         self.seconds = Histogram()
-        """From the frame that is read to the answer that is ready; waiting fetches wait in it."""
+        """Time from the request frame to the ready answer, including the wait of a fetch."""
         self.request_bytes = 0
         self.response_bytes = 0
 
 
 class TopicMeter:
-    """One topic's traffic; requests are counted once for each topic they name."""
+    """One topic's traffic; a request counts once for each topic that it names."""
 
     __slots__ = (
         "fetch_bytes",
@@ -66,13 +66,13 @@ class GroupMeter:
 
     def __init__(self) -> None:
         self.fetch_percent = Histogram(PERCENT)
-        """Of the partitions that a fetch asks for, how many could be locked."""
+        """Percentage of a fetch's partitions in which it acquired records."""
         self.acquire_seconds = Histogram()
-        """From a fetch's arrival until it has records."""
+        """Time from a fetch's arrival until it has records."""
 
 
 class RecordMeter:
-    """What became of one group's records of one topic."""
+    """One group's acknowledged and archived records of one topic."""
 
     __slots__ = ("acknowledged", "archived")
 
@@ -80,10 +80,10 @@ class RecordMeter:
         self.acknowledged = [0] * len(ACK_TYPES)
         """Records by type of acknowledgement."""
         self.archived = [0] * (max(Reason) + 1)
-        """Records by the reason why they were given up."""
+        """Archived records by reason."""
 
     def acknowledge(self, batches: Iterable[AckBatch]) -> None:
-        """Count what a valid acknowledgement says of each record."""
+        """Count the records of a valid acknowledgement by type."""
         for first, last, types in batches:
             if len(types) == 1:
                 self.acknowledged[types[0]] += last - first + 1
@@ -93,7 +93,7 @@ class RecordMeter:
 
 
 class SharePartitionMeter:
-    """One share partition's deliveries since it was loaded; it goes with it."""
+    """One share partition's deliveries since it was loaded; discarded with it."""
 
     __slots__ = (
         "acquired_batches",
@@ -110,14 +110,14 @@ class SharePartitionMeter:
         self.damaged = 0
         """Offsets archived because the log cannot be read there."""
         self.expired = 0
-        """Records whose acquisition lock ran out."""
+        """Records whose acquisition lock expired."""
         self.locks = 0
-        """How often the fetch lock was taken, and for how long in all."""
+        """How often the fetch lock was taken; ``lock_seconds`` is the total time."""
         self.lock_seconds = 0.0
 
 
 class Meters:
-    """All of one broker. What belongs to a topic or group is dropped by :meth:`forget`."""
+    """All meters of one broker. :meth:`forget` drops those of deleted topics and groups."""
 
     def __init__(self) -> None:
         self.requests: dict[str, RequestMeter] = {}
@@ -126,11 +126,11 @@ class Meters:
         self.records: dict[tuple[str, UUID], RecordMeter] = {}
         """By group and topic, GROUP_LABELS_MAX of them."""
         self.other_records = RecordMeter()
-        """Of all groups and topics that have no meter of their own."""
+        """The shared meter of all groups and topics without their own."""
         self.load_seconds = Histogram()
-        """Loading share partitions from durable state."""
+        """Time to load a share partition from durable state."""
         self.share_fetches_expired = 0
-        """Share fetches whose time ran out before there was something for them."""
+        """Share fetches that timed out with nothing to return."""
 
     def request(self, api: str) -> RequestMeter:
         """The meter of an API."""
@@ -154,8 +154,7 @@ class Meters:
         return meter
 
     def records_of(self, group_id: str, topic_id: UUID) -> RecordMeter:
-        """The meter of a group's records of a topic; one for all the rest when there are too
-        many."""
+        """The meter of a group's records of a topic; the shared one when there are too many."""
         meter = self.records.get((group_id, topic_id))
         if meter is None:
             if len(self.records) >= GROUP_LABELS_MAX:
@@ -164,7 +163,7 @@ class Meters:
         return meter
 
     def forget(self, *, topics_but: set[UUID], groups_but: set[str]) -> None:
-        """Drop the meters of topics and groups that are not among those that exist."""
+        """Drop all meters except those of the given, existing topics and groups."""
         for topic_id in self.topics.keys() - topics_but:
             del self.topics[topic_id]
         for group_id in self.groups.keys() - groups_but:

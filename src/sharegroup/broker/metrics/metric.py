@@ -1,4 +1,4 @@
-"""A metric, and a value of it at one moment."""
+"""A metric, and a sample of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharegroup.model.histogram import Histogram
 
 
 class Kind(Enum):
-    """Prometheus's types; a summary here has a count and a sum, and no quantiles."""
+    """Prometheus's metric types; a summary here has a count and a sum, but no quantiles."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -30,7 +30,7 @@ Value: TypeAlias = float | Histogram | Summed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One line of the reference: ``kafka`` is the MBean it stands for, empty where Kafka has none.
+    """One line of the reference. ``kafka`` is the MBean it corresponds to; empty without one.
 
     Names follow Prometheus: base units, counters end in ``_total``.
     """
@@ -43,7 +43,7 @@ class Metric:
     kafka: str = ""
 
     def of(self, value: Value, *labels: str) -> Sample:
-        """A value of it."""
+        """A sample of this metric."""
         assert len(labels) == len(self.labels), self.name
         return Sample(self, labels, value)
 
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
 def counter(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
 ) -> Metric:
-    """What only grows; ``name`` without its ``_total``."""
+    """A value that only grows; ``name`` is without ``_total``."""
     return Metric(
         name=f"{name}_total", kind=Kind.COUNTER, unit=unit, doc=doc, labels=labels, kafka=kafka
     )
@@ -68,19 +68,19 @@ def counter(
 def gauge(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
 ) -> Metric:
-    """What goes up and down."""
+    """A value that goes up and down."""
     return Metric(name=name, kind=Kind.GAUGE, unit=unit, doc=doc, labels=labels, kafka=kafka)
 
 
 def histogram(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "seconds", kafka: str = ""
 ) -> Metric:
-    """What has a distribution."""
+    """A distribution of values."""
     return Metric(name=name, kind=Kind.HISTOGRAM, unit=unit, doc=doc, labels=labels, kafka=kafka)
 
 
 def summary(
     name: str, doc: str, *, labels: tuple[str, ...] = (), unit: str = "", kafka: str = ""
 ) -> Metric:
-    """What has a count and a sum; their quotient is the mean."""
+    """A count and a sum; their quotient is the mean."""
     return Metric(name=name, kind=Kind.SUMMARY, unit=unit, doc=doc, labels=labels, kafka=kafka)

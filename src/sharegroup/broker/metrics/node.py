@@ -78,7 +78,7 @@ class LoopLag:
         self._wait(loop)
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,7 +1,7 @@
 """Reads all metrics of a broker.
 
-Reading the counters is one step of the loop for each group, so that many groups do not hold up
-requests; the text is written on a thread.
+The counters are read in several steps of the event loop, so that many groups do not delay requests.
+A thread formats the text.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
 
 GROUPS_AT_ONCE: Final = 100
-"""Groups, or share partitions, read before requests get their turn."""
+"""Groups or share partitions read in one step, before other requests run."""
 
 
 class MetricsReader:
-    """The metrics of one broker. ``loop_lag`` is measured by whoever has started it."""
+    """The metrics of one broker. ``loop_lag`` measures only after its owner has started it."""
 
     def __init__(self, broker: Broker, loop_lag: LoopLag | None = None) -> None:
         self._broker = broker
@@ -54,7 +54,7 @@ class MetricsReader:
         return samples
 
     async def text(self, accept: str = "") -> tuple[bytes, str]:
-        """What a scraper gets, and its content type."""
+        """The text for a scraper, and its content type."""
         async with self._one_at_a_time:
             exposition = Exposition(await self.read(), process=True)
             return await asyncio.to_thread(exposition.text, accept)

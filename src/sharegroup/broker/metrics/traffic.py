@@ -172,7 +172,7 @@ _PARTITION_ERRORS: Final = {
     "share_fetch_errors": "ShareFetch",
     "acknowledgements_refused": "ShareAcknowledge",
 }
-"""Names in ``broker.counters`` whose label is an error, and the API it was in."""
+"""Counters whose label is an error, with the API of that error."""
 
 
 def read(broker: Broker) -> Iterator[Sample]:

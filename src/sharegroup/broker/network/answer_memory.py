@@ -1,11 +1,11 @@
-"""How many bytes of answers may wait for their readers, over all connections
+"""Bounds the bytes of answers that wait for slow peers, over all connections
 (``queued.max.response.bytes``).
 
-A peer that reads its answers costs nothing here. Of the room for those that do not, a quarter is
-for everybody. When that is used up a fetch gets as many bytes as its connection has read before,
-and a batch or so when it has read none: who fetches and never reads costs little, and who reads is
-back at full answers after a few fetches. When all the room is used up the slowest readers are
-closed.
+A peer that reads its answers costs nothing here. The first quarter of the memory is open to every
+connection. When it is used up, a fetch gets as many bytes as its connection has read before, or
+about one batch if it has read none. So a peer that fetches and never reads costs little, and a peer
+that reads is back at full answers after a few fetches. When all the memory is used up, the
+connections of the slowest readers are closed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Reader(Protocol):
 
     host: str
     blocked_s: float
-    """The loop time since which its peer does not read as fast as we write."""
+    """Loop time at which its peer began to read more slowly than we write."""
     blocked_read_bytes: int
-    """What its peer had read then."""
+    """Bytes that its peer had read at that time."""
 
     @property
     def unread_bytes(self) -> int:
-        """Answers that are ready and that its peer has not taken."""
+        """Bytes of answers that are ready and that its peer has not read."""
         ...
 
     @property
     def read_bytes(self) -> int:
-        """Answers that its peer has taken, since the connection was made."""
+        """Bytes of answers that its peer has read, since the connection was made."""
         ...
 
     def abort(self) -> None:
@@ -44,10 +44,10 @@ class Reader(Protocol):
 
 
 class AnswerMemory:
-    """The room for answers of one broker.
+    """The memory for unread answers of one broker.
 
     Args:
-        bound: how many bytes there may be; 0 or less: as many as there are.
+        bound: the most bytes of unread answers; 0 or less means no bound.
     """
 
     def __init__(self, bound: Callable[[], int], counters: Counters) -> None:
@@ -61,11 +61,11 @@ class AnswerMemory:
         return sum(reader.unread_bytes for reader in self._behind)
 
     def falls_behind(self, reader: Reader) -> None:
-        """A connection has answers that its peer does not take at once."""
+        """Count a connection whose peer does not read its answers at once."""
         self._behind[reader] = None
 
     def caught_up(self, reader: Reader) -> None:
-        """Its peer has taken them, or is gone."""
+        """Stop counting it: its peer has read the answers, or is gone."""
         self._behind.pop(reader, None)
 
     def allowance(self, reader: Reader) -> int:
@@ -77,7 +77,7 @@ class AnswerMemory:
         return max(ANSWER_BYTES_MIN, bound // 4 - used, min(reader.read_bytes, bound - used))
 
     def check(self) -> None:
-        """Close the slowest readers while the answers they leave take more than there may be."""
+        """Close the slowest readers while unread answers exceed the bound."""
         bound = self._bound()
         while 0 < bound < self.used:
             now_s = asyncio.get_running_loop().time()
@@ -91,6 +91,6 @@ class AnswerMemory:
 
 
 def _pace(reader: Reader, now_s: float) -> tuple[float, int]:
-    """Bytes a second that it reads; of those who read nothing, who leaves most comes first."""
+    """Sort key, slowest first: bytes read per second; at equal speed, most unread bytes first."""
     read = reader.read_bytes - reader.blocked_read_bytes
     return read / max(now_s - reader.blocked_s, 0.001), -reader.unread_bytes

@@ -1,9 +1,8 @@
-"""The one table of what this broker serves: API, versions, handler, limit, and one line for the
-docs.
+"""The one table of what this broker serves: API, versions, handler, size limit, and one line for
+the docs.
 
-ApiVersions, dispatch and ``docs/apis.md`` read it. A handler is named, and imported on first use,
-so that starting a broker does not pay for what nobody asks; :func:`load_all` brings in the rest
-when there is time.
+ApiVersions, dispatch and ``docs/apis.md`` read it. The table names each handler and imports it on
+first use, so that a broker starts fast. :func:`load_all` imports the rest between requests.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ class ServedApi:
         return handler
 
     def failure(self, request: Any, error: KafkaError) -> Any:
-        """The response that says ``error`` for the request as a whole.
+        """The response that reports ``error`` for the whole request.
 
-        APIs without a top-level error have a ``failure(request, error)`` beside their handler.
+        APIs without a top-level error code have a ``failure(request, error)`` beside their handler.
         """
         module = import_module(f"sharegroup.broker.handlers.{self.handler_name}")
         if hasattr(module, "failure"):
@@ -200,10 +199,10 @@ API_TABLE: dict[int, ServedApi] = {
 
 
 def check_length(key: int, version: int, length: int) -> None:
-    """Refuse a request by what its first bytes say, before the others are there.
+    """Refuse a too long request from its first bytes, before the rest has arrived.
 
     Raises:
-        MalformedMessage: it is longer than a request of its API may be.
+        MalformedMessage: it is longer than its API allows.
     """
     served = API_TABLE.get(key)
     if served is None or version not in served.versions:
@@ -231,17 +230,18 @@ NEEDS_SHARE_VERSION: Final = frozenset(
 CARRIES_ACKNOWLEDGEMENTS: Final = frozenset(
     api.key for api in (apis.SHARE_FETCH, apis.SHARE_ACKNOWLEDGE)
 )
-"""Keys of the APIs whose requests are bounded by what there is to acknowledge."""
+"""Keys of the APIs whose request size is bounded by the number of records in flight."""
 
 CARRIES_RECORDS: Final = frozenset(
     api.key.to_bytes(2, "big") for api in (apis.FETCH, apis.SHARE_FETCH)
 )
-"""Keys, as they begin a frame, of the APIs whose answers carry records and can be large."""
+"""Keys of the APIs whose answers carry records and can be large, as the first bytes of a frame."""
 
 
 async def load_all() -> None:
-    """Load what each API needs, one at a time in between requests: a module that is first asked for
-    when the process has no file descriptor left could not be loaded.
+    """Import the messages and the handler of each API, one API at a time between requests.
+
+    Later the process may have no file descriptor left, and an import would fail.
     """
     for served in API_TABLE.values():
         served.api.request, served.api.response, served.handler  # noqa: B018

@@ -1,13 +1,13 @@
-"""One client connection: bytes to frames, frames to handlers, answers back in the order of the
-requests.
+"""One client connection: splits bytes into frames, starts handlers, and sends answers in request
+order.
 
-Requests are started in order and may overlap (a produce that waits for its fsync does not hold up
-the next); answers leave in order. What came is cut into requests when the connection has its turn
-(``turns``), a few at a time. Reading pauses while something is left to cut, too many
-requests are open, the peer does not read its answers, or memory is short
-(``broker.request_memory``). Of the requests whose answers carry records one at a time is handled,
-and nothing is started for a peer that does not read: a peer that asks and does not read costs one
-large answer, not a hundred.
+Requests are started in order and may overlap: a produce that waits for its fsync does not delay the
+next request. Answers leave in order. Received bytes are split into requests when the connection has
+its turn (``turns``), a few at a time. Reading pauses in four cases: received bytes are not split
+yet, too many requests are open, the peer does not read its answers, or memory is short
+(``request_memory``). Requests whose answers carry records are handled one at a time, and nothing
+is started for a peer that does not read. So a peer that asks and does not read costs one large
+answer, not a hundred.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from sharegroup.broker.network.endpoint import Endpoint
 
 LENGTH_BYTES: Final = 4
-"""In front of a frame."""
+"""The length field in front of a frame."""
 
 _PRODUCE: Final = apis.PRODUCE.key.to_bytes(2, "big")
 
 
 class _Slot:
-    """The place of one request's answer in the order of answers."""
+    """One request's place in the queue of answers."""
 
     __slots__ = ("chunks", "size")
 
@@ -53,7 +53,7 @@ class _Slot:
 class BrokerConnection(asyncio.Protocol):
     """The asyncio protocol of one accepted socket.
 
-    ``host`` is the peer's address; ``access`` what it may do.
+    ``host`` is the peer's address; ``access`` is its access rights.
     """
 
     def __init__(
@@ -107,13 +107,13 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def unread_bytes(self) -> int:
-        """Answers that are ready and that the peer has not taken."""
+        """Bytes of answers that are ready and that the peer has not read."""
         written = self._transport.get_write_buffer_size() if self._transport is not None else 0
         return self._ready_bytes + sum(map(len, self._leaving)) + written
 
     @property
     def read_bytes(self) -> int:
-        """Answers that the peer has taken."""
+        """Bytes of answers that the peer has read."""
         return self._sent_bytes - self.unread_bytes + self._ready_bytes
 
     def answer_bytes_max(self) -> int:
@@ -135,7 +135,7 @@ class BrokerConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The peer is gone.
 
-        What runs is left to end: a change that is half-way to the log must get there.
+        Running requests are not cancelled: a change that is half-way to the log must get there.
         """
         self._transport = None
         self._closing = True
@@ -146,12 +146,12 @@ class BrokerConnection(asyncio.Protocol):
         self._connections.gone(self)
 
     def data_received(self, data: bytes) -> None:
-        """Get in line with what came, if there is a request in it."""
+        """Buffer the bytes, and queue for a turn if they may hold a request."""
         self._active_s = self._loop.time()
         size = len(data)
         self.moved_bytes += size
         if self.claimed:
-            size -= min(self._splitter.missing, size)  # there is room kept for it
+            size -= min(self._splitter.missing, size)  # room is reserved for it
         self._requests.count(self, size)
         self._splitter.add(data)
         self._turns.enter(self)
@@ -159,7 +159,7 @@ class BrokerConnection(asyncio.Protocol):
             self._adjust_reading()
 
     def pause_writing(self) -> None:
-        """The peer does not read: do not read from it either."""
+        """The peer does not read its answers: stop reading from it."""
         self._peer_slow = True
         self.blocked_s = self._loop.time()
         self.blocked_read_bytes = self.read_bytes
@@ -175,14 +175,14 @@ class BrokerConnection(asyncio.Protocol):
         self._go_on()
 
     def may_read_again(self) -> None:
-        """There is room for requests again."""
+        """Resume reading if possible: the memory for requests has room again."""
         if self.claimed:
             self._waits_for_room = False
         self._adjust_reading()
 
     @property
     def wants_turn(self) -> bool:
-        """Whether something came that may be a request, and it may be started."""
+        """Whether received bytes may hold a request that may be started now."""
         return (
             self._splitter.pending
             and not (self._closing or self._full or self._peer_slow)
@@ -205,14 +205,14 @@ class BrokerConnection(asyncio.Protocol):
         if self._splitter.missing:
             self._claim_room()
         if not (self._reading or self._splitter.pending):
-            self._adjust_reading()  # all that came has had its turn: no answer need come first
+            self._adjust_reading()  # all received bytes are split: do not wait for an answer
         if frame is None:
             return 0
         return 1 + len(frame) // (TURN_RECORD_BYTES if frame[:2] == _PRODUCE else TURN_BYTES)
 
     def idle_since(self, before: float) -> bool:
-        """Whether nothing has happened since the loop time ``before``: no request came and none is
-        open, or the peer does not read its answers."""
+        """Whether the connection is idle since the loop time ``before``: no bytes came, and either
+        no request is open or the peer does not read its answers."""
         return self._active_s <= before and (not self._slots or self._peer_slow)
 
     async def idle(self, seconds: float) -> None:
@@ -228,7 +228,7 @@ class BrokerConnection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; what is not sent yet is lost."""
+        """Close at once; unsent answers are lost."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
@@ -242,14 +242,14 @@ class BrokerConnection(asyncio.Protocol):
             )
 
     def _claim_room(self) -> None:
-        """See to it that there is room for the rest of a request that is unfinished."""
+        """Reserve memory for the rest of an unfinished request."""
         missing = self._splitter.missing
         if missing and not (self.claimed or self._waits_for_room):
             self._waits_for_room = not self._requests.claim(self, missing)
             self._adjust_reading()
 
     def _take(self, frame: bytes) -> None:
-        """Give a frame its place in the order of answers, and start it when it may."""
+        """Queue a slot for the frame's answer, and start the request if it may start now."""
         slot = _Slot()
         self._slots.append(slot)
         if frame[:2] not in CARRIES_RECORDS:
@@ -280,7 +280,7 @@ class BrokerConnection(asyncio.Protocol):
             self._dispatcher.malformed(self, error)
             self.close()
             return
-        except (OSError, MemoryError) as error:  # else all answers behind this one would wait
+        except (OSError, MemoryError) as error:  # otherwise all later answers would wait
             self._dispatcher.out_of_means(self, error)
             self.abort()
             return
@@ -309,13 +309,13 @@ class BrokerConnection(asyncio.Protocol):
         if ready and self._transport is not None:
             for chunk in ready:
                 self._sent_bytes += len(chunk)
-            if not self._leaving:  # what else is ready in this step of the loop leaves with it
+            if not self._leaving:  # answers that get ready in this loop step leave together
                 self._loop.call_soon(self._write)
             self._leaving += ready
         self._go_on()
 
     def _write(self) -> None:
-        """Hand over what is ready: one system call for many answers."""
+        """Write all ready answers with one system call."""
         leaving, self._leaving = self._leaving, []
         if self._transport is None:
             return
@@ -326,7 +326,7 @@ class BrokerConnection(asyncio.Protocol):
             self._answers.caught_up(self)
 
     def _go_on(self) -> None:
-        """Some answer has left, or the peer reads again: start what was held back."""
+        """An answer has left, or the peer reads again: start requests that were held back."""
         few, small = len(self._slots) < OPEN_REQUESTS_MAX // 2, OPEN_BYTES_MAX // 2
         if few and self._running_bytes < small:
             self._full = False
@@ -337,7 +337,7 @@ class BrokerConnection(asyncio.Protocol):
             self._adjust_reading()
 
     def _adjust_reading(self) -> None:
-        """Read from the peer only what can be worked on."""
+        """Pause or resume reading: backpressure for the peer."""
         if self._transport is None or self._closing:
             return
         wanted = not (

@@ -1,8 +1,9 @@
-"""The open connections of one broker: how many there may be, and for how long they may be idle.
+"""The open connections of one broker: limits on their number and on their idle time.
 
-A connection over ``max.connections`` or ``max.connections.per.ip`` is closed as soon as it is made.
-(Kafka does so by address; at ``max.connections`` it stops accepting until one has gone. A client
-that is refused knows it at once, one that is not accepted waits for its time-out.)
+A connection over ``max.connections`` or ``max.connections.per.ip`` is accepted and closed at once.
+(Kafka does this for the limit by address only; at ``max.connections`` it stops accepting until a
+connection closes. A client whose connection is closed knows at once; a client that is not accepted
+waits for its time-out.)
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
     from sharegroup.broker.network.connection import BrokerConnection
 
 LOOKS_PER_IDLE_TIME: Final = 8
-"""How often we look for idle connections within their time: one is closed at most an eighth late.
-"""
+"""Checks for idle connections per idle time: a connection is closed at most an eighth late."""
 
 
 class Setting:
-    """A number among the broker's settings; read anew only when they have changed."""
+    """One number of the broker's settings, parsed again only after the settings have changed."""
 
     def __init__(self, config: Callable[[], BrokerConfig], name: str) -> None:
         self._config = config
@@ -67,7 +67,7 @@ class Connections:
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self.turns = Turns()
-        """Whose requests are started next."""
+        """Which connection starts its requests next."""
         longest = Setting(config, "socket.request.max.bytes")
         queued = Setting(config, "queued.max.request.bytes")
         self.requests = RequestMemory(
@@ -76,9 +76,9 @@ class Connections:
             lambda: list(self._open),
             counters,
         )
-        """What requests may take of memory."""
+        """Bounds the memory of requests."""
         self.answers = AnswerMemory(Setting(config, "queued.max.response.bytes"), counters)
-        """What answers may take that nobody reads."""
+        """Bounds the memory of answers that peers have not read."""
 
     def __contains__(self, connection: object) -> bool:
         return connection in self._open
@@ -91,7 +91,7 @@ class Connections:
         return list(self._open)
 
     def admit(self, connection: BrokerConnection) -> bool:
-        """Take a new connection in; False when there are too many, then it must be closed."""
+        """Register a new connection; False if there are too many: the caller must close it."""
         host = connection.host
         reason = self._too_many(host)
         if reason:
@@ -104,7 +104,7 @@ class Connections:
         return True
 
     def gone(self, connection: BrokerConnection) -> None:
-        """A connection is closed, admitted or not."""
+        """Unregister a closed connection; one that was not admitted is ignored."""
         if connection not in self._open:
             return
         self._open.remove(connection)
@@ -114,7 +114,7 @@ class Connections:
         self._lost(connection)
 
     def close(self) -> None:
-        """Close them all, and look no more for idle ones."""
+        """Close all connections, and stop the checks for idle ones."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -130,7 +130,7 @@ class Connections:
         return "max.connections.per.ip" if self._by_host[host] >= most else None
 
     def _watch(self) -> None:
-        """See to it that somebody looks for idle connections while there are any."""
+        """Schedule the next check for idle connections, if any connection is open."""
         idle_s = self._config().integer("connections.max.idle.ms") / 1000
         if idle_s > 0 and self._open and self._timer is None:
             loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What a handler knows of a request besides the request."""
+"""What a handler knows about a request besides its message."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from sharegroup.model.config import INT_MAX
 class RequestContext(NamedTuple):
     """``connection`` is an opaque key of the TCP connection: share sessions end with it.
 
-    ``access`` is what the client may do; ``advertised`` the host and port by which it knows this
-    node; ``answer_bytes_max`` says how many bytes of records an answer may have now.
+    ``access`` is the client's access rights. ``advertised`` is the host and port by which the
+    client knows this node. ``answer_bytes_max`` returns how many bytes of records an answer may
+    have now.
     """
 
     version: int

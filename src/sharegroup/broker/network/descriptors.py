@@ -1,8 +1,8 @@
 """How many connections and partitions the process has file descriptors for.
 
-A partition needs one while its newest records are on their way to the disk; files that could do
-without keep a bounded number (``storage.descriptors``). What is left is for connections, which are
-refused before files have to do without.
+A partition needs one descriptor while its newest records are written to the disk. All other files
+share a bounded number of descriptors (``storage.descriptors``). Connections get the rest: they are
+refused before files run short.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _WHAT_TO_DO: Final = (
 
 class DescriptorBudget:
     """Args:
-    limit: how many descriptors the process may have at this moment.
+    limit: returns the process's current limit on open descriptors.
     """
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
         self.partitions: Callable[[], int] = lambda: 0
-        """How many there are, those included that are being made."""
+        """The number of partitions, including those being created."""
 
     def connections(self) -> int:
-        """How many connections there may be; at least a few, whatever the limit has become."""
+        """The most connections allowed now; at least a few, however low the limit is."""
         limit = self._limit()
         return max(CONNECTIONS_RESERVED, limit - _others(limit) - self.partitions())
 
     def check_start(self, partitions: int) -> None:
-        """Whether a data folder with so many partitions can be opened.
+        """Check that a data folder with ``partitions`` partitions can be opened.
 
         Raises:
             ConfigError: there are too few descriptors for them.
@@ -50,7 +50,7 @@ class DescriptorBudget:
             )
 
     def check_more(self, partitions: int) -> None:
-        """Whether so many more partitions can be made.
+        """Check that ``partitions`` more partitions can be created.
 
         Raises:
             PolicyViolation: there are too few descriptors for them.
@@ -67,5 +67,5 @@ class DescriptorBudget:
 
 
 def _others(limit: int) -> int:
-    """What is neither a connection nor a partition's own."""
+    """Descriptors that belong neither to a connection nor to a single partition."""
     return DESCRIPTORS_RESERVED + cached_files(limit)

@@ -1,8 +1,7 @@
-"""From a frame to its handler and back to a frame; errors become what the protocol has for them.
+"""Routes a request frame to its handler and encodes the response; maps errors to error responses.
 
-An error that a handler raises becomes the request's error response where its API has one at the top
-level; everything else is the handler's own business. A request that is not a message closes its
-connection, as in Kafka.
+An error that a handler raises becomes the error response for the whole request. Errors of single
+topics or partitions are up to the handler. A malformed request closes its connection, as in Kafka.
 """
 
 from __future__ import annotations
@@ -49,26 +48,27 @@ class Dispatcher:
         self._now_s = asyncio.get_running_loop().time
 
     def access(self, endpoint: Endpoint, host: str) -> Access:
-        """What a client may do that comes in by ``endpoint`` from ``host``."""
+        """The access rights of a client that connects from ``host`` to ``endpoint``."""
         return Access(
             self._broker.authorizer, endpoint.principal, host, self._counters.now_and_then
         )
 
     def malformed(self, connection: BrokerConnection, error: MalformedMessage) -> None:
-        """A peer sent what is no message; its connection is being closed."""
+        """Log a malformed request; its connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.WARNING, "malformed_requests", sentence)
 
     def out_of_means(self, connection: BrokerConnection, error: Exception) -> None:
-        """The process lacks memory or descriptors; the connection is being closed."""
+        """Log that memory or descriptors have run out; the connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.ERROR, "requests_out_of_means", sentence)
 
     async def answer(self, connection: BrokerConnection, frame: bytes) -> list[bytes]:
-        """The response frame of a request frame, in chunks; empty where there is none (acks=0).
+        """The response frame for a request frame, in chunks; empty without a response (acks=0).
 
         Raises:
-            MalformedMessage: it is no request that we know; the caller must close the connection.
+            MalformedMessage: the request is malformed or not served here; the caller must close
+                the connection.
         """
         header = parse_request_header(frame)
         served = API_TABLE.get(header.api_key)
@@ -124,8 +124,8 @@ class Dispatcher:
         self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
 
     def _unsupported(self, header: RequestHeader, served: ServedApi | None) -> list[bytes]:
-        """ApiVersions of a newer version is answered at v0 with what we have (KIP-511); the rest
-        closes."""
+        """Answer a too new ApiVersions request at v0 with our versions (KIP-511); raise
+        MalformedMessage for every other API, which closes the connection."""
         if header.api_key != API_VERSIONS.key:
             name = served.api.name if served else f"API key {header.api_key}"
             raise MalformedMessage(f"{name} version {header.version} is not served here")
@@ -134,7 +134,7 @@ class Dispatcher:
 
 
 def api_versions() -> list[ApiVersion]:
-    """What we serve, for ApiVersions."""
+    """The APIs and versions that this broker serves, for ApiVersions."""
     return [
         ApiVersion(served.api.key, served.versions.first, served.versions.last)
         for served in API_TABLE.values()

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from sharegroup.broker.authorization.resources import ANONYMOUS
 
 PLAINTEXT = "PLAINTEXT"
-"""Name of the listener that nobody named."""
+"""Default name of a listener."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """``advertised`` is what its clients are told to connect to, ``principal`` who they are."""
+    """``advertised`` is the host and port told to clients; ``principal`` is their identity."""
 
     name: str = PLAINTEXT
     principal: str = ANONYMOUS

@@ -1,14 +1,14 @@
-"""How many bytes of requests there may be at once, over all connections
-(``queued.max.request.bytes``).
+"""Bounds the bytes of requests in memory, over all connections (``queued.max.request.bytes``).
 
-What counts is what came and is not answered, and what an unfinished request of more than a few
-kilobytes still needs: such a request is read on only when there is room for all of it, so that
-requests that are being read can always be finished. Those that must wait are not read from, first
-come, first served. Large requests leave a quarter of the room to small ones.
+Two things count: bytes that came and are not answered, and bytes that an unfinished request of more
+than a few kilobytes still needs. Such a request is read on only when there is room for all of it,
+so that a request that is being read can always be finished. A connection that waits for room is not
+read from; room is given first come, first served. Large requests leave a quarter of the room to
+small ones.
 
-While somebody waits, a look every second finds the connections that hold room and do not move: an
-unfinished request of which next to nothing came, or a large one that is not being answered. They
-are closed, as Kafka would only do after ``connections.max.idle.ms``.
+While a connection waits, a check every second finds connections that hold room and make no
+progress: an unfinished request of which almost nothing came, or a large one that is not answered.
+They are closed. Kafka would close them only after ``connections.max.idle.ms``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from sharegroup.broker.metrics.counters import Counters
 from sharegroup.model.limits import UNCLAIMED_BYTES
 
 LOOK_S: Final = 1.0
-"""How often we look for connections that do not move, while others wait for room."""
+"""Interval of the checks for connections without progress, while others wait for room."""
 STALLED_LOOKS: Final = 2
-"""So many looks in a row without movement close a connection whose request is unfinished…"""
+"""A connection with an unfinished request is closed after this many checks without progress."""
 STUCK_LOOKS: Final = 10
-"""… and so many one whose requests are all here, and not answered: a long poll, a slow disk."""
+"""The same for a connection whose requests are complete and not answered, as a long poll or a slow
+disk may cause."""
 MOVES_BYTES: Final = 64 << 10
-"""Movement is at least this much between two looks: 64 KiB/s, less than any network gives."""
+"""Progress is at least this much between two checks: 64 KiB/s, less than any network gives."""
 LARGE_BYTES: Final = 1 << 20
-"""Requests over this length may fill three quarters of the room, the others all of it."""
+"""Requests over this length may fill three quarters of the room, smaller ones all of it."""
 
 
 class Holder(Protocol):
@@ -38,11 +39,11 @@ class Holder(Protocol):
 
     host: str
     held_bytes: int
-    """What it has of the room: bytes that came and are not answered, and bytes kept for it."""
+    """Room that it uses: bytes that came and are not answered, and bytes reserved for it."""
     moved_bytes: int
-    """Bytes that came or were answered, since it was made."""
+    """Bytes that came or were answered, since the connection was made."""
     claimed: bool
-    """Its unfinished request has room kept for it."""
+    """Whether room is reserved for its unfinished request."""
 
     def may_read_again(self) -> None:
         """There is room."""
@@ -57,9 +58,9 @@ class RequestMemory:
     """The room for requests of one broker.
 
     Args:
-        bound: how many bytes there may be; 0 or less: as many as come.
-        frame_bytes_max: the longest request there may be; it must find room.
-        everybody: the open connections.
+        bound: the most bytes of requests; 0 or less means no bound.
+        frame_bytes_max: length of the longest request allowed; it must find room.
+        everybody: returns the open connections.
     """
 
     def __init__(
@@ -73,13 +74,13 @@ class RequestMemory:
         self._frame_bytes_max = frame_bytes_max
         self._everybody = everybody
         self._counters = counters
-        # Small and large requests wait in lines of their own: a large one must not hold up others.
+        # Small and large requests wait in separate lines: a large one must not delay small ones.
         self._lines: tuple[dict[Holder, int], dict[Holder, int]] = ({}, {})
         self._timer: asyncio.TimerHandle | None = None
         self._seen: dict[Holder, tuple[int, int]] = {}
         self.used = 0
         self.full = False
-        """Nothing is read but the rest of requests that have room kept for them."""
+        """While true, only requests with reserved room are read on."""
 
     @property
     def waiting(self) -> int:
@@ -87,11 +88,11 @@ class RequestMemory:
         return sum(map(len, self._lines))
 
     def count(self, holder: Holder, size: int) -> None:
-        """So many bytes more, or less, are held."""
+        """Add ``size`` bytes, which may be negative, to the room that ``holder`` uses."""
         holder.held_bytes += size
         self.used += size
         if size < 0:
-            if self._timer is not None:  # somebody waits
+            if self._timer is not None:  # a connection waits
                 self._hand_out()
         elif self.used > LARGE_BYTES and 0 < self._bound() < self.used and not self.full:
             self.full = True
@@ -99,8 +100,8 @@ class RequestMemory:
             self._watch()
 
     def claim(self, holder: Holder, missing: int) -> bool:
-        """Keep room for the ``missing`` bytes of an unfinished request; False: it has to wait,
-        ``may_read_again`` is called when its turn has come."""
+        """Reserve room for the ``missing`` bytes of an unfinished request. False if it has to
+        wait: ``may_read_again`` is called when its turn has come."""
         line = self._lines[self._is_large(holder, missing)]
         if missing > UNCLAIMED_BYTES and (line or not self._fits(holder, missing)):
             line[holder] = missing
@@ -111,14 +112,14 @@ class RequestMemory:
         return True
 
     def forget(self, holder: Holder) -> None:
-        """The connection is gone; what its requests that still run hold is given back later."""
+        """The connection is gone. Requests that still run give their room back when they end."""
         self._seen.pop(holder, None)
         for line in self._lines:
             if line.pop(holder, None) is not None:
                 self._hand_out()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the checks."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -135,8 +136,8 @@ class RequestMemory:
         return holder.held_bytes + missing > LARGE_BYTES
 
     def _hand_out(self) -> None:
-        """Room has come free: the first in line get it, and all are read from again when there is
-        a good deal."""
+        """Give free room to the first in line; resume reading from all connections when enough is
+        free."""
         for line in self._lines:
             while line:
                 holder, missing = next(iter(line.items()))
@@ -158,7 +159,7 @@ class RequestMemory:
             self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
-        """Close who holds room and does not move, if others wait for it."""
+        """Close connections that hold room and make no progress, if others wait for room."""
         self._timer = None
         if not (self.full or any(self._lines)):
             return

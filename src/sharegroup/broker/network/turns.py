@@ -1,10 +1,10 @@
-"""Whose requests are started next: connections that have requests waiting take turns.
+"""Which connection starts its requests next: connections with waiting requests take turns.
 
-A request costs its time when it is started; what waits for a disk or for records afterwards costs
-nothing. So in each step of the event loop a few requests are started, of as many connections as
-have some, and a connection that has sent thousands waits in line with one that has sent one. A
-lone request on an idle broker is started at once. Who has had the broker for himself for a while
-gets larger steps: they cost less, and there is nobody who would wait.
+A request costs processor time when it is started; waiting for a disk or for records afterwards
+costs nothing. So each step of the event loop starts a few requests, spread over the connections
+that have some. A connection that has sent thousands of requests waits in the same line as one that
+has sent a single one. A lone request on an idle broker is started at once. A connection that has
+been alone for a while gets larger steps: they cost less, and no other connection waits.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Final, Protocol
 from sharegroup.model.limits import STEP_REQUESTS, STEP_REQUESTS_ALONE, TURN_REQUESTS
 
 COMPANY_S: Final = 0.1
-"""So long after another connection had a turn steps are small."""
+"""Steps stay small for this long after another connection had a turn."""
 
 
 class Player(Protocol):
-    """Who takes turns."""
+    """A connection, as this module sees it."""
 
     @property
     def wants_turn(self) -> bool:
-        """Whether it would start something now."""
+        """Whether it has a request that it may start now."""
         ...
 
     def take_turn(self) -> int:
-        """Start the next request, if there is one that may be; how many it counts for."""
+        """Start the next request if one may start. Returns its cost in requests, 0 for none."""
         ...
 
 
@@ -38,7 +38,7 @@ class Turns:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._line: deque[Player] = deque()
-        self._resting: deque[Player] = deque()  # they had all they may have in this step
+        self._resting: deque[Player] = deque()  # they have used up their share of this step
         self._in_line: set[Player] = set()
         self._size = STEP_REQUESTS_ALONE  # what all may start in one step
         self._left = self._size
@@ -49,7 +49,7 @@ class Turns:
         self._next_step: asyncio.Handle | None = None
 
     def enter(self, player: Player) -> None:
-        """Get in line, unless it is in it; start at once what may be."""
+        """Add ``player`` to the line unless it is there; start requests at once where possible."""
         if player not in self._in_line:
             if player is not self._latest or self._in_line:  # others may never leave the line
                 self._latest = player
@@ -69,7 +69,7 @@ class Turns:
             self._play()
 
     def _play(self) -> None:
-        """Let those in line start requests until this step of the loop has had its share."""
+        """Start requests of the players in line until the budget of this loop step is spent."""
         while self._line and self._left > 0:
             player = self._line.popleft()
             count = player.take_turn()

@@ -18,24 +18,24 @@ from sharegroup.model.offsets import OffsetRange
 
 
 class AckType(IntEnum):
-    """What the application, or the client by itself (GAP), says of a record."""
+    """An acknowledgement, by the application or by the client itself (GAP)."""
 
     GAP = 0
     """There is no such record: compacted away, or a control record."""
     ACCEPT = 1
     """Processed: it will not come again."""
     RELEASE = 2
-    """Not processed: deliver it again, to whomever, if its delivery count allows."""
+    """Not processed: deliver it again, to any member, if its delivery count allows."""
     REJECT = 3
     """Cannot be processed: archive it."""
     RENEW = 4
-    """Still at work: begin the acquisition lock anew (KIP-1222)."""
+    """Processing goes on: renew the acquisition lock (KIP-1222)."""
 
 
 UNDECIDED: Final = 0xFF
-"""In an array of types: nothing has been said of this offset yet."""
+"""In an array of types: this offset is not acknowledged yet."""
 SENT: Final = 0xFE
-"""In an array of types: said and handed on; it cannot be said again."""
+"""In an array of types: acknowledged and handed on; it cannot be acknowledged again."""
 RENEWING: Final = 0xFD
 """In an array of types: its lock is being renewed, and it will be returned once more."""
 KEPT: Final = 0xFC
@@ -62,9 +62,7 @@ class AcknowledgedRange(NamedTuple):
 
 
 def ranges_of(first: int, types: bytes | bytearray) -> list[AcknowledgedRange]:
-    """The ranges that say ``types[i]`` of offset ``first + i``; undecided and sent offsets are left
-    out.
-    """
+    """Ranges in which offset ``first + i`` has ``types[i]``, without undecided and sent offsets."""
     ranges: list[AcknowledgedRange] = []
     for run in _DECIDED_RUN.finditer(types):
         start, end = run.span()
@@ -92,9 +90,7 @@ def _mixed(
 
 
 class AcknowledgementQueue:
-    """What is to be said of one partition's offsets at the next chance. Of one offset the last word
-    counts.
-    """
+    """Acknowledgements of one partition for the next request; per offset, the last one wins."""
 
     def __init__(self) -> None:
         self._ranges: list[AcknowledgedRange] = []
@@ -149,7 +145,7 @@ def _clusters(ranges: list[AcknowledgedRange]) -> Iterator[list[AcknowledgedRang
 
 
 def _merged(cluster: list[AcknowledgedRange]) -> list[AcknowledgedRange]:
-    """One after another painted over each other: the last one added is what remains."""
+    """Merge overlapping ranges: for each offset, the range added last wins."""
     if len(cluster) == 1:
         return cluster
     first = min(r.first for r in cluster)

@@ -1,4 +1,4 @@
-"""Acquired offsets in the application's hands, and what it has said of each so far.
+"""Acquired offsets held by the application, and the acknowledgement of each so far.
 
 One byte per offset, so that ``accept(record)`` is one assignment and a whole batch is accepted by
 one call into C. Nothing here is sent: decided ranges are taken out once, and then count as sent.
@@ -52,12 +52,11 @@ class Delivery:
 
     Attributes:
         types: per offset an ``AckType``, ``UNDECIDED``, ``RENEWING``, ``KEPT`` or ``SENT``. It
-            begins as GAP everywhere; whoever decodes the records marks those that exist as
-            undecided.
-        deadline: the loop's time, in seconds, when the lock expires.
-        error: why there is no record here although there should be one; what is said of it is
-            decided, and the application may say something else.
-        held: the application has it, or had it.
+            begins as GAP everywhere; the decoder marks existing records as undecided.
+        deadline: when the lock expires, in seconds of the event loop's time.
+        error: why the record here cannot be read; its acknowledgement is decided, but the
+            application may change it.
+        held: the application holds it, or held it.
     """
 
     __slots__ = (
@@ -100,12 +99,12 @@ class Delivery:
 
     @property
     def undecided(self) -> bool:
-        """The application owes a word on some record."""
+        """Some record is not acknowledged yet."""
         return UNDECIDED in self.types
 
     @property
     def finished(self) -> bool:
-        """There is nothing to be said any more."""
+        """No acknowledgement is left to send."""
         open_types = (UNDECIDED, AckType.RENEW, RENEWING, KEPT)
         return not any(kind in self.types for kind in open_types)
 
@@ -125,8 +124,8 @@ class Delivery:
         return [one for one in self.records if offsets.first <= one.offset <= offsets.last]
 
     def forget_records(self) -> None:
-        """Nothing will be asked about them any more. Records and delivery hold each other, and
-        would else wait, by the million, for the collector of reference cycles.
+        """Drop the records when they are no longer needed. Records and delivery refer to each
+        other: otherwise millions of them would wait for the garbage collector.
         """
         self.records = []
 
@@ -136,11 +135,10 @@ class Delivery:
         self.types[start : last - self.first + 1] = bytes([kind]) * (last - first + 1)
 
     def decide(self, offset: int, kind: AckType) -> None:
-        """The application says ``kind`` of one record; before it is sent, it may say something
-        else.
+        """Acknowledge one record with ``kind``. It can be changed until it is sent.
 
         Raises:
-            IllegalState: it has been sent, or was never delivered.
+            IllegalState: it was sent, or the record was never delivered.
         """
         index = offset - self.first
         now = self.types[index]
@@ -155,7 +153,7 @@ class Delivery:
         self.types[index] = kind
 
     def accept_undecided(self) -> None:
-        """ACCEPT for all that nothing was said of."""
+        """ACCEPT for all undecided records."""
         self.types = self.types.replace(_UNDECIDED, _ACCEPT)
 
     def accept_first(self, count: int) -> None:
@@ -167,11 +165,11 @@ class Delivery:
         self.types[:end] = self.types[:end].replace(_UNDECIDED, _ACCEPT)
 
     def release_given(self) -> None:
-        """RELEASE for what the application was given and said nothing of."""
+        """RELEASE for undecided records that the application was given."""
         self.types = self.types.replace(_UNDECIDED, _RELEASE)
 
     def release_undecided(self) -> None:
-        """RELEASE for all that nothing final was said of."""
+        """RELEASE for all records without a final acknowledgement."""
         for open_type in (_UNDECIDED, _RENEW, _RENEWING, _KEPT):
             self.types = self.types.replace(open_type, _RELEASE)
 
@@ -189,21 +187,21 @@ class Delivery:
         self.types = self.types.replace(_KEPT, _RELEASE)
 
     def take_decided(self) -> list[AcknowledgedRange]:
-        """What can be sent now; it counts as sent from here on. Renewals are not among it."""
+        """The ranges that can be sent now, without renewals. From here on they count as sent."""
         types = self.types.replace(_RENEW, _RENEWING) if _RENEW in self.types else self.types
         ranges = ranges_of(self.first, types)
         self.types = self.types.translate(_TO_SENT)
         return ranges
 
     def take_renewals(self) -> list[OffsetRange]:
-        """The offsets to renew; nothing can be said of them until :meth:`renewed`."""
+        """The offsets to renew. They cannot be acknowledged until :meth:`renewed`."""
         ranges = self._ranges(_RENEW_RUN)
         if ranges:
             self.types = self.types.replace(_RENEW, _RENEWING)
         return ranges
 
     def held_ranges(self) -> list[OffsetRange]:
-        """The offsets whose locks the application needs still."""
+        """The offsets whose locks the application still needs."""
         return self._ranges(_HELD_RUN)
 
     def _ranges(self, run: re.Pattern[bytes]) -> list[OffsetRange]:

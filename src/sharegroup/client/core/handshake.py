@@ -1,4 +1,4 @@
-"""What a client and a broker say to each other before the first request of the program.
+"""The exchanges between a client and a broker before the program's first request.
 
 A handshake is a generator: it yields one exchange, is sent the response, and so on; it returns what
 the broker serves. Today it agrees on versions (ApiVersions, KIP-35 and KIP-511). A login by SASL is

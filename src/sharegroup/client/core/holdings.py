@@ -1,8 +1,8 @@
-"""What a consumer holds: deliveries that wait to be handed out, and those in the application's
-hands.
+"""The deliveries that a consumer holds: buffered ones, and those given to the application.
 
-The acknowledgement rules of Kafka's share consumer (KIP-932 as of 4.2) are here: who may say what
-when, what the next poll means for the records of the last one, and what is left over at the end.
+The acknowledgement rules of Kafka's share consumer (KIP-932 as of 4.2) are here: which
+acknowledgements are allowed when, what the next poll means for the previous records, and what
+happens to the rest at the end.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class AcknowledgementMode(Enum):
     IMPLICIT = "implicit"
     """The next poll accepts what the last one returned."""
     EXPLICIT = "explicit"
-    """The application says of each record what became of it."""
+    """The application acknowledges each record."""
 
 
 class Decided(NamedTuple):
-    """Ranges of one partition that can be sent, as long as the ``lease`` of their locks is good."""
+    """Ranges of one partition that can be sent while the ``lease`` of their locks is valid."""
 
     partition: TopicIdPartition
     ranges: list[AcknowledgedRange]
@@ -47,12 +47,12 @@ class Iteration:
     """One loop over a consumer. It is given records one by one, or whole batches.
 
     Attributes:
-        records: what is given one by one; empty in a loop over batches.
-        given: how many of these the application has seen, the one in work included.
-        done: how many of these it is done with, because it has asked for the next one.
+        records: the records to give one by one; empty in a loop over batches.
+        given: how many of these the application was given, including the one in work.
+        done: how many of these are done, because the application asked for the next one.
         asker: the task or thread that asked last.
         ended: the application has left the loop. Set from any thread.
-        replaced: another loop, or a poll, was begun before this one had ended.
+        replaced: another loop or a poll began before this one had ended.
     """
 
     __slots__ = ("_accepted", "asker", "done", "ended", "given", "records", "replaced")
@@ -70,11 +70,11 @@ class Iteration:
 
     @property
     def in_work(self) -> bool:
-        """A record was given, and the next one was not asked for. Always so between batches."""
+        """A record was given and the next one not asked for. Always true in a loop over batches."""
         return not self.records or self.done < self.given
 
     def accept_first(self, count: int) -> None:
-        """ACCEPT for the first ``count`` records, where nothing was said of them."""
+        """ACCEPT for the undecided ones among the first ``count`` records."""
         while self._accepted < count:
             delivery = self.records[self._accepted]._delivery
             start = delivery.records.index(self.records[self._accepted])  # 0, mostly
@@ -86,7 +86,7 @@ class Iteration:
 
 
 class Renewals(NamedTuple):
-    """What to renew in one delivery, and the records that come back when it is."""
+    """Offsets to renew in one delivery, and the records to return after the renewal."""
 
     delivery: Delivery
     offsets: OffsetRange
@@ -96,8 +96,8 @@ class Renewals(NamedTuple):
 class Holdings:
     """See the module.
 
-    Invariants: a record is in at most one of buffer and hands; in the buffer nothing is decided but
-    gaps and what cannot be read.
+    Invariants: a record is in the buffer or in the application's hands, never in both. In the
+    buffer, only gaps and unreadable data are decided.
     """
 
     def __init__(self, mode: AcknowledgementMode) -> None:
@@ -109,7 +109,7 @@ class Holdings:
         self._kept = Records()
         self._left_unanswered = False
         self.iteration: Iteration | None = None
-        """The loop that was given records last; None: a poll was."""
+        """The loop that was given the latest records; None: a poll was."""
 
     @property
     def implicit(self) -> bool:
@@ -117,8 +117,8 @@ class Holdings:
         return self._mode is AcknowledgementMode.IMPLICIT and not self._by_worker
 
     def leave_to_worker(self) -> None:
-        """From now on ``ShareConsumer.run`` answers for each record when it knows what became of
-        it, and no poll waits for that.
+        """From now on, ``ShareConsumer.run`` acknowledges each record when its handler has ended;
+        polls do not wait for that.
         """
         self._by_worker = True
 
@@ -129,7 +129,7 @@ class Holdings:
 
     @property
     def keeps(self) -> bool:
-        """There is something that the application was not given."""
+        """Some records were not given to the application."""
         return bool(self._kept or self._buffer)
 
     # --- records on their way to the application --------------------------------------------------
@@ -147,12 +147,11 @@ class Holdings:
         return records
 
     def next_deliveries(self, count_max: int, now_s: float) -> list[Delivery]:
-        """Hand out whole deliveries: at least one, further ones as long as they fit into
-        ``count_max``. Those whose locks have gone while they waited here are dropped: others have
-        them by now.
+        """Hand out whole deliveries: at least one, and more while they fit into ``count_max``.
+        Deliveries whose locks were lost in the buffer are dropped: other members may have them.
 
         Raises:
-            CorruptRecordBatch, RecordDeserializationError: what comes next cannot be read. It
+            CorruptRecordBatch, RecordDeserializationError: the next delivery cannot be read. It
                 counts as handed out.
         """
         given: list[Delivery] = []
@@ -174,9 +173,7 @@ class Holdings:
         return given
 
     def rest(self) -> Records[Any, Any]:
-        """What must be given before anything else: records renewed, and those that the last loop
-        ended before.
-        """
+        """The records to give first: renewed ones, and those that the last loop did not reach."""
         records: Records[Any, Any] = Records()
         for one in self.take_renewed():
             records += one.records
@@ -187,7 +184,7 @@ class Holdings:
         return records
 
     def take_renewed(self) -> list[Renewals]:
-        """What was renewed, to be given to the application once more."""
+        """The renewed records, to be given to the application once more."""
         renewed, self._renewed = self._renewed, []
         for one in renewed:
             one.delivery.mark(*one.offsets, UNDECIDED)
@@ -196,11 +193,11 @@ class Holdings:
     # --- what the application says ----------------------------------------------------------------
 
     def decide(self, records: Iterable[Record[Any, Any]], kind: AckType) -> None:
-        """The application says ``kind`` of each of ``records``.
+        """Acknowledge each of ``records`` with ``kind``.
 
         Raises:
-            IllegalState: the mode is implicit, or a record does not wait for it; those before it
-                are decided.
+            IllegalState: the mode is implicit, or a record is not waiting for an acknowledgement;
+                the records before it are decided.
         """
         self.check_explicit()
         for record in records:
@@ -210,7 +207,7 @@ class Holdings:
             delivery.decide(record.offset, kind)
 
     def decide_offset(self, where: TopicPartition, offset: int, kind: AckType) -> None:
-        """As :meth:`decide`, by place: a record that could not be read has no other name.
+        """As :meth:`decide`, by partition and offset, for a record that could not be read.
 
         Raises:
             IllegalState: as :meth:`decide`.
@@ -223,7 +220,7 @@ class Holdings:
         raise IllegalState(f"offset {offset} of {where} does not wait to be acknowledged")
 
     def in_hands(self) -> dict[TopicPartition, list[Delivery]]:
-        """What the application may still say something of, by partition."""
+        """The deliveries that the application may still acknowledge, by partition."""
         found: dict[TopicPartition, list[Delivery]] = {}
         for delivery in self._hands:
             found.setdefault(delivery.topic_partition, []).append(delivery)
@@ -242,9 +239,10 @@ class Holdings:
             )
 
     def settle(self, asking: Iteration | None = None) -> list[Decided]:
-        """A loop, or a poll (None), asks for records: what that says of the records before.
+        """Settle the previous records, because a loop, or a poll (None), asks for more. Returns
+        what can be sent.
 
-        A loop that had not ended ends here, and what it was given last is not accepted.
+        A loop that had not ended ends here, and its last record is not accepted.
 
         Raises:
             IllegalState: in explicit mode, some record has not been acknowledged.
@@ -264,10 +262,10 @@ class Holdings:
         return self.take_decided()
 
     def end_iteration(self) -> None:
-        """The loop ends before it has asked for its next record. What it is done with is accepted
-        and what it has in work is released (in explicit mode: with the next poll or loop, when the
-        application has said nothing until then). What it was not given is kept for the next poll or
-        loop, and is not delivered anew: that would count.
+        """The loop ends before it asked for its next record. Its done records are accepted, its
+        record in work is released (in explicit mode: by the next poll or loop, if the application
+        has not acknowledged it by then). Unreached records are kept for the next poll or loop:
+        delivering them anew would raise their delivery count.
         """
         iteration, self.iteration = self.iteration, None
         if iteration is None:
@@ -311,7 +309,7 @@ class Holdings:
     # --- renewing ---------------------------------------------------------------------------------
 
     def take_renewals(self) -> list[Renewals]:
-        """What to renew. The caller tells the outcome by :meth:`renewed`."""
+        """The pending renewals. The caller reports their outcome to :meth:`renewed`."""
         return [
             Renewals(delivery, offsets, delivery.within(offsets))
             for delivery in self._hands
@@ -319,8 +317,8 @@ class Holdings:
         ]
 
     def renewed(self, renewals: Renewals, error: KafkaError | None, deadline_s: float) -> None:
-        """The locks were renewed: the next poll returns these records, and nothing else; or they
-        could not be, and nothing can be said of the records any more.
+        """The outcome of renewals. After a success, the next poll returns only renewed records.
+        After an ``error``, these records cannot be acknowledged any more.
         """
         if error is None:
             renewals.delivery.deadline = deadline_s
@@ -356,7 +354,7 @@ class Holdings:
     # --- the end ----------------------------------------------------------------------------------
 
     def give_back(self) -> list[Decided]:
-        """Release what the application was not given. Errors stay: they are to be raised."""
+        """Release records not given to the application. Errors stay: they must be raised."""
         for delivery in _deliveries_of(self._kept):
             delivery.release_kept()
         self._kept = Records()
@@ -370,8 +368,8 @@ class Holdings:
         return self.take_decided()
 
     def release_all(self) -> list[Decided]:
-        """The end: what is decided is said, the rest is released. In a loop what it has in work is
-        not decided, and what came before is.
+        """At the end: send decided acknowledgements, release all other records. In a loop, the
+        record in work is undecided, and the records before it are decided.
         """
         if self.iteration is not None:
             if self.implicit:

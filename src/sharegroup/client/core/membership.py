@@ -10,14 +10,14 @@ ShareMembershipManager).
          │                                            │
       LEAVING ◀─────────────────leave─────────────────┘          any ──fatal error──▶ FAILED
 
-The machine says when the next heartbeat is due and what is in it; answers and errors go in; the
-assignment is what it holds. There is no handshake about revoked partitions in a share group: locks
-protect the records. Time is an argument.
+The machine says when the next heartbeat is due and what is in it; answers and errors go in. It
+keeps the assignment. A share group needs no handshake about revoked partitions: locks protect the
+records. Time is an argument.
 
-One liberty: a member that has joined and holds nothing asks again after 100 ms, then 200, 400, and
-every 500 ms, for twice the group's own interval. Apache Kafka assigns a new group's partitions only
-in a later heartbeat; waiting a whole interval for it would make every first record five seconds
-late.
+One deviation from Kafka's client: a member without partitions sends heartbeats after 100 ms, then
+200, 400, and every 500 ms, for twice the group's own interval after joining. Apache Kafka assigns a
+new group's partitions only in a later heartbeat; waiting a whole interval for it would make every
+first record five seconds late.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Membership:
         self._polled_ms = now_ms
 
     def polled(self, now_ms: int) -> None:
-        """The application is alive; a member that left because it seemed not to be joins again."""
+        """Note that the application is alive. A member that left as STALE joins again."""
         self._polled_ms = now_ms
         if self.state is MemberState.STALE:
             self._join(now_ms)

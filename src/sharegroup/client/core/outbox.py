@@ -2,15 +2,13 @@
 numbers.
 
 An idempotent producer (KIP-98) numbers its records per partition; the broker refuses a gap and
-answers a repetition with the first outcome. So batches must arrive in order, also when some must be
-sent again:
+answers a duplicate with the first outcome. So batches must arrive in order, even with retries:
 
-* up to five are under way at a time (the broker remembers that many);
-* after any failure nothing new is sent until all that are under way are answered; then those that
-are left are sent again
-  one at a time, in order, under their old numbers;
-* when a batch is given up, the numbers after it would be a gap: the partition goes on under a new
-producer id, from 0.
+* up to five batches are under way at a time (the broker remembers that many);
+* after a failure, nothing new is sent until all batches under way are answered; then the failed
+  ones are sent again one at a time, in order, with their old numbers;
+* when a batch is given up, the numbers after it would leave a gap: the partition goes on with a new
+  producer id, from 0.
 
 Sans-IO. Times are in seconds, on whatever clock the caller uses.
 """
@@ -54,8 +52,8 @@ class Batch:
         size: bytes that it holds in the producer's buffer.
         deadline_s: when it is given up.
         awaited: how many of its records somebody awaits, or has awaited.
-        dropped: how many nobody can await any more.
-        failures: who is told when more are dropped; None as long as the batch has not failed.
+        dropped: how many of its records nobody can await any more.
+        failures: is told when more are dropped; None until the batch has failed.
     """
 
     __slots__ = (
@@ -100,13 +98,13 @@ class Batch:
 
     @classmethod
     def refused(cls, where: TopicPartition, size: int, outcome: Any) -> Batch:
-        """A batch of one record that never came so far; the caller completes it."""
+        """A batch of one refused record, which was in no batch; the caller completes it."""
         batch = cls(where, None, outcome, 0.0, 0.0)
         batch.count, batch.size = 1, size
         return batch
 
     def release(self) -> None:
-        """Its outcome is known: whoever keeps a record's delivery does not keep its bytes."""
+        """Drop the bytes, because the outcome is known: a kept delivery must not keep them."""
         self._builder = self._data = None
 
     def encoded(self, identity: ProducerIdentity | None) -> bytearray:
@@ -124,7 +122,7 @@ class Outbox:
     """One partition's batches. See the module.
 
     Args:
-        idempotent: without it only one batch is under way at a time, which keeps the order as well.
+        idempotent: if False, only one batch is under way at a time, which also keeps the order.
         make_outcome: a future for each new batch.
 
     Attributes:
@@ -203,12 +201,10 @@ class Outbox:
     # --- sending ----------------------------------------------------------------------------------
 
     def due_s(self, linger_s: float) -> float | None:
-        """When there is something to send: a past time is now, None is not before something is
-        answered.
+        """When to send next: a past time means now, None means not before the next answer.
 
-        Without a linger time, a batch that is still filling waits while another is under way: what
-            is sent meanwhile
-        joins it.
+        Without a linger time, a batch that is still filling waits while another is under way:
+        records sent meanwhile join it.
         """
         if self._repeating:
             return self.not_before_s if self._unanswered == 0 else None
@@ -235,7 +231,7 @@ class Outbox:
         return batch
 
     def identify(self, identity: ProducerIdentity) -> None:
-        """Go on under this identity: what is left of the batches sent is numbered anew."""
+        """Continue with this identity: sent batches that are left get new numbers."""
         self.identity = identity
         self._next_sequence = 0
         for batch in self._sent:
@@ -253,29 +249,27 @@ class Outbox:
         self._remove(batch)
 
     def failed(self, batch: Batch) -> None:
-        """It may work another time."""
+        """The batch failed, but a retry may succeed."""
         self._answered(batch)
         self._repeating = True
 
     def out_of_order(self, batch: Batch) -> None:
-        """The broker misses what comes before. Behind another failure that is to be expected; where
-        nothing is before it, the broker has forgotten us.
+        """The broker misses earlier records. Behind another failure, that is expected; if no batch
+        is before this one, the broker has forgotten our producer id.
         """
         if batch is self._sent[0]:
             self._lose_identity()
         self.failed(batch)
 
     def gave_up(self, batch: Batch) -> None:
-        """It will never work."""
+        """The batch failed for good."""
         self._answered(batch)
         self._repeating = True
         self._lose_identity()
         self._remove(batch)
 
     def expire(self, now_s: float) -> list[Batch]:
-        """Take out what is past its deadline, as long as nothing is under way; the caller
-        completes it.
-        """
+        """Remove batches past their deadline, if none is under way. The caller completes them."""
         if self._unanswered:
             return []
         expired = [batch for batch in self if batch.deadline_s <= now_s]

@@ -6,7 +6,7 @@ asyncio, and ``spark.task.blocking`` on a plain socket. It knows nothing of topi
 
 A driver sends what :meth:`ClientProtocol.start` returns and passes on each event of
 :meth:`ClientProtocol.receive` until :class:`Ready`. From then on it sends requests. When the
-connection ends, for whatever reason, it calls :meth:`ClientProtocol.end` and fails who still waits.
+connection ends for any reason, it calls :meth:`ClientProtocol.end` and fails the waiting callers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Waiting(NamedTuple):
 
 
 class ClientProtocol(Generic[T]):
-    """One connection's state. ``T`` is what a driver knows its callers by.
+    """One connection's state. ``T`` identifies a caller in the driver.
 
     Args:
         address: the broker's ``host:port``, for messages.
@@ -108,7 +108,7 @@ class ClientProtocol(Generic[T]):
 
     @property
     def wanted(self) -> int:
-        """How many bytes it takes to complete what has begun, a length or a response.
+        """How many bytes are missing from the current length field or response.
 
         A driver that gives :meth:`receive` exactly so many gets at most one event for them, and a
         long response is not copied.
@@ -146,8 +146,8 @@ class ClientProtocol(Generic[T]):
         return self._frame(api, self.version_of(api), request, caller)
 
     def receive(self, data: bytes) -> Iterator[Event[T]]:
-        """What came, in order. Deal with each event before asking for the next one; after an error
-        call :meth:`end`.
+        """The received events, in order. Handle each event before asking for the next one; after an
+        error call :meth:`end`.
 
         Raises:
             NetworkException: this is not what a Kafka broker sends.
@@ -175,7 +175,7 @@ class ClientProtocol(Generic[T]):
         return NetworkException(text if reason is None else f"{text}: {reason}")
 
     def end(self) -> list[T]:
-        """Nothing can be sent any more. The callers whose requests are not answered, in order."""
+        """End the connection. Returns the callers whose requests are unanswered, in order."""
         self._ended = True
         callers = [] if self._handshake is not None else [one.caller for one in self._waiting]
         self._waiting.clear()

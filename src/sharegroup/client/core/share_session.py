@@ -1,5 +1,5 @@
-"""One member's share session with one broker (KIP-932, "Share sessions"): which epoch comes next,
-which partitions the broker already knows, and what each request must therefore say.
+"""One member's share session with one broker (KIP-932, "Share sessions"): the next epoch, the
+partitions that the broker already knows, and what each request must therefore contain.
 
 Requests of a session go one after another. A session begins with a fetch at epoch 0, which may
 carry no acknowledgements; epochs then count from 1; -1 ends it. Any error of the session makes it
@@ -32,8 +32,8 @@ Acknowledgements = Mapping[TopicIdPartition, Sequence[AcknowledgedRange]]
 class FetchLimits:
     """How much one fetch may bring, and how long it may wait for ``min_bytes``.
 
-    ``strict``: never more than ``max_records`` (KIP-1206, record_limit); otherwise a record batch
-    is given whole.
+    ``strict``: never more than ``max_records`` (KIP-1206, record_limit); otherwise record batches
+    are acquired whole.
     ``without_records``: acquire only, no bytes (our extension).
     """
 
@@ -116,7 +116,7 @@ class ShareSession:
         self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
 
     def lost(self) -> None:
-        """The session is gone, or nobody knows: begin again. Its locks may be gone as well."""
+        """The session is gone, or may be: begin a new one. Its locks may be gone as well."""
         self._epoch = INITIAL_EPOCH
         self._partitions = frozenset()
 

@@ -1,7 +1,7 @@
-"""What an option is, and the values it may have: for the stream, the batch read and the sink alike.
+"""Options and their value types, shared by the stream, the batch read and the sink.
 
-Spark hands option names over in lower case, so names are compared without case. A wrong option
-fails with a sentence that says what to write; none is ignored.
+Spark passes option names in lower case, so names are compared without case. A wrong option fails
+with an error that says what to write; none is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INT_MAX: Final = 2**31 - 1
 FORMAT: Final = "kafka-share"
 KAFKA: Final = "kafka."
 CLOSE: Final = 0.7
-"""How alike two names must be, from 0 to 1, for one to be a misspelling of the other."""
+"""Similarity from 0 to 1 above which one name counts as a misspelling of another."""
 
 Parse = Callable[[str, str], object]
 """(the option's name, its text) → its value; raises ConfigError."""
@@ -27,11 +27,11 @@ Parse = Callable[[str, str], object]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: what users write, and where its value goes."""
+    """One option: the name that users write, and the field that gets its value."""
 
     name: str
     field: str
-    """Two options may fill one field, when they are names for the same thing."""
+    """Two options may have the same field, if they are names for the same thing."""
     parse: Parse
     meaning: str
     spark: str = ""
@@ -44,9 +44,9 @@ class OptionTable:
     """All options of one way to use ``kafka-share``.
 
     Args:
-        options: those there are.
-        refused: options that Spark's own Kafka source has, or that one would expect, with the
-            reason they are not here and what to use instead.
+        options: the supported options.
+        refused: unsupported options that users may expect (from Spark's own Kafka source, say),
+            with the reason and the replacement.
     """
 
     def __init__(self, options: Iterable[Option], refused: Mapping[str, str]) -> None:
@@ -56,10 +56,10 @@ class OptionTable:
         self._reasons = {name.lower(): reason for name, reason in refused.items()}
 
     def values(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Field → value of what was given.
+        """Field → value of the given options.
 
         Raises:
-            ConfigError: one is unknown, refused, missing, or has a value that cannot be.
+            ConfigError: an option is unknown, refused or missing, or has an invalid value.
         """
         values: dict[str, Any] = {}
         for key, text in given.items():
@@ -91,8 +91,8 @@ class OptionTable:
         return f"{key} is not an option of {FORMAT}: did you mean {guess}?{why}"
 
     def _guess(self, key: str) -> str | None:
-        """The option, of those there are and those that are refused, that was probably meant.
-        ``kafka.`` in front says nothing: with it all of Kafka's settings look alike."""
+        """The supported or refused option that was probably meant. The prefix ``kafka.`` is left
+        out of the comparison: with it all of Kafka's settings look alike."""
         names = {
             name.lower().removeprefix(KAFKA): name
             for name in (*self.refused, *(option.name for option in self.options))
@@ -107,7 +107,7 @@ _PORT: Final = re.compile(r"^(\[.*\]|[^:]*):\d+$")
 
 
 def servers(name: str, text: str) -> str:
-    """host:port, with commas between them. The port is demanded, as in Spark's own source."""
+    """host:port, separated by commas. The port is required, as in Spark's own source."""
     for part in filter(None, map(str.strip, text.split(","))):
         if "]:" not in part and part.count(":") != 1:
             host = f"[{part.strip('[]')}]" if ":" in part else part
@@ -123,14 +123,14 @@ def servers(name: str, text: str) -> str:
 
 
 def text(name: str, given: str) -> str:
-    """Anything but nothing."""
+    """Any text that is not empty."""
     if not given.strip():
         raise ConfigError(f"{name} is empty")
     return given.strip()
 
 
 def topics(name: str, text: str) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """Names, separated by commas."""
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not names:
         raise ConfigError(f"{name} is empty: write a topic, or topics with commas between them")

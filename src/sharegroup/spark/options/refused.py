@@ -1,5 +1,5 @@
-"""Options that Spark's own Kafka source has and a queue cannot have, each with the reason and what
-to use instead.
+"""Options of Spark's own Kafka source that a queue cannot support, each with the reason and the
+replacement.
 """
 
 from __future__ import annotations

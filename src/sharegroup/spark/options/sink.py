@@ -21,7 +21,7 @@ _ASYNC: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """What a ``kafka-share`` sink was asked to do; what each means stands in :data:`SINK`."""
+    """The options of a ``kafka-share`` sink; :data:`SINK` says what each means."""
 
     bootstrap_servers: str | None = None
     topic: str | None = None
@@ -40,12 +40,12 @@ class SinkOptions:
     delivery_timeout_ms: int = 120_000
     block_ms: int = 60_000
     checkpoint: str | None = None
-    """The query's."""
+    """The query's checkpoint."""
     query_name: str | None = None
 
     @property
     def writer(self) -> Writer | None:
-        """The query, as it is told to others; None: a sink of a batch does not know it."""
+        """The query, as error messages name it; None: a batch sink does not know it."""
         return None if self.checkpoint is None else Writer(self.checkpoint, self.query_name)
 
 
@@ -53,10 +53,10 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """The options as values.
 
     Raises:
-        ConfigError: one is unknown, not available here, or has a value that cannot be.
+        ConfigError: an option is unknown, not available here, or has an invalid value.
     """
     given = {name.lower(): text for name, text in options.items()}
-    # Spark puts these two among the sink's options by itself.
+    # Spark adds these two to the sink's options by itself.
     query_name = given.pop("queryname", None)
     checkpoint = given.pop("checkpointlocation", None)
     return SinkOptions(**SINK.values(given), checkpoint=checkpoint, query_name=query_name)

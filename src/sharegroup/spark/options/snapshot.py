@@ -1,8 +1,8 @@
-"""The options of ``spark.read.format("kafka-share")``, which looks at a queue: a batch read has no
-way to say that it succeeded, so it takes nothing.
+"""The options of ``spark.read.format("kafka-share")``, which looks at a queue. A batch read cannot
+report that it succeeded, so it acquires nothing.
 
-Spark asks for the schema before it says whether a batch or a stream is wanted. The option
-``states``, which only a look has, tells them apart.
+Spark asks for the schema before it says whether it wants a batch or a stream. Only a look has the
+option ``states``, which tells them apart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Positions = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeekOptions:
-    """What a look was asked to show; what each means stands in :data:`PEEK`."""
+    """The options of a look; :data:`PEEK` says what each means."""
 
     bootstrap_servers: str
     group_id: str
@@ -58,8 +58,8 @@ def parse_peek_options(options: Mapping[str, str]) -> PeekOptions:
     """The options as values.
 
     Raises:
-        ConfigError: one is missing, unknown, not available here, has a value that cannot be, or
-            does not go with another.
+        ConfigError: an option is missing, unknown, not available here, has an invalid value, or
+            conflicts with another.
     """
     parsed = PeekOptions(**PEEK.values(options))
     if bool(parsed.topics) == (parsed.topic_pattern is not None):
@@ -89,7 +89,7 @@ def _states(name: str, text: str) -> frozenset[str]:
 
 
 def _positions(word: str, *, negatives: Mapping[int, str]) -> Parse:
-    """``word``, or JSON as Spark's own Kafka source takes it."""
+    """``word``, or JSON in the format of Spark's own Kafka source."""
 
     def parse(name: str, text: str) -> str | Positions:
         if text.strip().lower() == word:

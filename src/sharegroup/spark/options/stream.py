@@ -29,8 +29,8 @@ CLAIM: Final = "claim"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareOptions:
-    """What a ``kafka-share`` stream was asked to do; what each means stands in :data:`STREAM`.
-    Times are in milliseconds; None means that nothing was asked for."""
+    """The options of a ``kafka-share`` stream; :data:`STREAM` says what each means. Times are in
+    milliseconds; None means that the option was not given."""
 
     bootstrap_servers: str
     group_id: str
@@ -67,8 +67,8 @@ def parse_options(options: Mapping[str, str]) -> ShareOptions:
     """The options as values.
 
     Raises:
-        ConfigError: one is missing, unknown, not available here, has a value that cannot be, or
-            does not go with another.
+        ConfigError: an option is missing, unknown, not available here, has an invalid value, or
+            conflicts with another.
     """
     values = STREAM.values(options)
     if "ack_location" in values:

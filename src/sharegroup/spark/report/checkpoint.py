@@ -1,10 +1,10 @@
-"""Reading a checkpoint of a query: what was planned (``offsets/N``), what is finished
-(``commits/N``), and when (the times of the files).
+"""Reads a query's checkpoint: planned batches (``offsets/N``), finished ones (``commits/N``), and
+their times (the modification times of the files).
 
 Layout: Spark's classes OffsetSeqLog and CommitLog. The first line of a file is the format's
-version, the second of ``offsets/N`` is about the query, then comes a line for each source (in
-format 2 with the source's name and a colon before it). Files of a checkpoint that was copied
-without its times tell no durations.
+version. The second line of ``offsets/N`` is about the query. Then comes a line for each source (in
+format 2 with the source's name and a colon before it). If a checkpoint was copied without its
+modification times, durations are not known.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Batch:
 
     number: int
     offsets: tuple[BatchOffset, ...]
-    """Of each kafka-share source that has read something; those of the batch before when there was
-    nothing new."""
+    """The offset of each kafka-share source that has read something; that of the previous batch if
+    there was nothing new."""
     fresh: tuple[BatchOffset, ...]
-    """Those of ``offsets`` that are this batch's own."""
+    """The ``offsets`` that are new in this batch."""
     planned_at: float
     """When ``offsets/N`` was written."""
     finished_at: float | None
     """When ``commits/N`` was written; None: the batch is not finished."""
     settle_s: float | None = None
-    """What acknowledging it took, as the next batch says."""
+    """How long acknowledging took; the next batch records it."""
 
     @property
     def records(self) -> int:
@@ -46,7 +46,7 @@ class Batch:
 
     @property
     def redelivered(self) -> int:
-        """Those that were given to somebody before."""
+        """Records of the batch that were delivered before."""
         return sum(one.last - one.first + 1 for _, one in self._ranges() if one.delivery_count > 1)
 
     @property
@@ -60,7 +60,7 @@ class Batch:
 
     @property
     def unconfirmed(self) -> dict[str, int]:
-        """Records of earlier batches that are done, and the broker has not confirmed it."""
+        """Finished records of earlier batches whose acknowledgement is not confirmed."""
         found: dict[str, int] = {}
         for name, one in _named((offset, offset.done) for offset in self.fresh):
             found[name] = found.get(name, 0) + one.last - one.first + 1
@@ -68,12 +68,12 @@ class Batch:
 
     @property
     def acquire_s(self) -> float | None:
-        """What acquiring it took."""
+        """How long acquiring took."""
         return _seconds(self.number_of("took"))
 
     @property
     def run_s(self) -> float | None:
-        """From planned to finished: Spark's tasks and the sink."""
+        """Seconds from planned to finished: Spark's tasks and the sink."""
         if self.finished_at is None or self.finished_at < self.planned_at:
             return None
         return self.finished_at - self.planned_at
@@ -89,7 +89,7 @@ class Batch:
         return tuple(offset.member_id for offset in self.offsets)
 
     def number_of(self, name: str) -> int | None:
-        """A number that the source wrote down with the batch, the sum over its sources."""
+        """A number that the sources stored with the batch, summed over the sources."""
         known = [value for o in self.fresh if (value := o.numbers.get(name)) is not None]
         return sum(known) if known else None
 
@@ -110,7 +110,7 @@ class Checkpoint:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The share groups that the query read from last."""
+        """The share groups of the last batch."""
         return tuple(dict.fromkeys(offset.group_id for offset in self.batches[-1].offsets))
 
     @property
@@ -124,8 +124,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """The checkpoint in ``folder``.
 
     Raises:
-        ConfigError: there is none, it has no batch yet, or the query reads nothing from a share
-            group; the text says which.
+        ConfigError: there is no checkpoint, it has no batch yet, or the query reads nothing from a
+            share group; the text says which.
     """
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}: name the query's checkpointLocation")
@@ -155,8 +155,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _numbered(folder: Path) -> list[tuple[int, Path]]:
-    """(batch, file), ascending; other files are left out: checksums, and what Spark writes before
-    it renames it."""
+    """(batch, file), ascending; skips other files: checksums, and Spark's temporary files."""
     if not folder.is_dir():
         return []
     return sorted((int(path.name), path) for path in folder.iterdir() if path.name.isdecimal())
@@ -189,12 +188,12 @@ def _batches(
 
 
 def _settled(batch: Batch, after: Batch | None) -> Batch:
-    """With what the batch after it says about acknowledging it."""
+    """The batch with its settling time, which the batch after it records."""
     return replace(batch, settle_s=None if after is None else _seconds(after.number_of("settle")))
 
 
 def _offsets(text: str) -> Iterator[BatchOffset]:
-    """Those of kafka-share sources that have read something.
+    """The offsets of kafka-share sources that have read something.
 
     Raises:
         ValueError: the file ends too early.

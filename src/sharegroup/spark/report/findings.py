@@ -1,5 +1,5 @@
-"""What a checkpoint, and the broker if it was asked, say about a query that is stuck or slow, in
-sentences that name a number, its reason and what to do.
+"""Explains a stuck or slow query, from its checkpoint and, if it was asked, the broker. Each
+finding is a sentence that names a number, its reason and what to do.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from sharegroup.spark.report.checkpoint import Batch, Checkpoint
 from sharegroup.spark.report.queue import Queue
 
 RECENT: Final = 10
-"""Batches that are looked at for what the query does now."""
+"""How many of the last batches count as the present."""
 SAME_MIN: Final = 3
-"""So many batches in a row with equal numbers of a partition are no chance."""
+"""This many batches in a row with the same number of records of a partition are no coincidence."""
 AGAIN_MIN: Final = 0.05
-"""A share of redelivered records worth a sentence."""
+"""The fraction of redelivered records from which a finding is reported."""
 LIMIT_MIN: Final = 100
-"""No limit of locks is lower."""
+"""The lowest lock limit that can be set."""
 NAMED_MAX: Final = 5
 STILL_S: Final = 60.0
 
 
 def findings(checkpoint: Checkpoint, now_s: float, queues: Iterable[Queue] = ()) -> list[str]:
-    """The sentences, the most urgent first; none: nothing is wrong that can be seen here."""
+    """The sentences, most urgent first; none if no problem is visible."""
     asked = list(queues)
     return [
         *_unreadable(checkpoint),
@@ -43,7 +43,8 @@ def _unreadable(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _unfinished(checkpoint: Checkpoint, now_s: float) -> Iterator[str]:
-    """Only the last one can be: Spark finishes a batch before it plans the next."""
+    """The batch that is not finished. Only the last one can be: Spark finishes a batch before it
+    plans the next."""
     batch = checkpoint.batches[-1]
     if batch.finished_at is not None:
         return
@@ -87,7 +88,7 @@ def _still(checkpoint: Checkpoint, now_s: float, queues: list[Queue]) -> Iterato
 
 
 def _others(checkpoint: Checkpoint, queues: list[Queue]) -> Iterator[str]:
-    """Records that members which are not this query hold."""
+    """Records that other members than this query hold."""
     own = set(checkpoint.batches[-1].members)
     for queue in queues:
         held: dict[str, int] = {}
@@ -119,7 +120,7 @@ def _unconfirmed(batch: Batch) -> Iterator[str]:
 
 
 def _at_the_limit(checkpoint: Checkpoint, queues: list[Queue]) -> Iterator[str]:
-    """Batches that end where the locks end: throughput of a partition is locks / batch seconds."""
+    """Batches bounded by the lock limit: throughput of a partition is locks / batch seconds."""
     recent = [batch for batch in checkpoint.batches if batch.records][-RECENT:]
     limit = max((queue.locks_max or 0 for queue in queues), default=0)
     if limit:
@@ -175,7 +176,7 @@ def batch_s(batch: Batch) -> float | None:
 
 
 def since(seconds: float) -> str:
-    """``12 min``: a time as people say it."""
+    """A duration in words, such as ``12 min``."""
     seconds = max(0.0, seconds)
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
@@ -190,7 +191,7 @@ def count(number: int, noun: str) -> str:
 
 
 def _named(counts: Mapping[str, int], noun: str = "lock") -> str:
-    """``2,000 locks of jobs-3``, or of how many partitions."""
+    """``2,000 locks of jobs-3``, or the number of partitions if there are several."""
     if not counts:
         return ""
     total = count(sum(counts.values()), noun)

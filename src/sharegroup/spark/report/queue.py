@@ -1,5 +1,5 @@
-"""What the broker says of a query's queue now: how much waits, who holds what, how much one member
-may hold.
+"""The present state of a query's queue, as the broker reports it: the lag, the records that each
+member holds, and the lock limit.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class Queue:
     group_id: str
     exists: bool
     lag: Mapping[str, int]
-    """Records not done yet, where it is known."""
+    """Records that are not finished, if known."""
     held: Mapping[str, Mapping[str, int]]
-    """Partition → member → records it holds; empty where the broker does not tell."""
+    """Partition → member → records it holds; empty if the broker does not report it."""
     members: tuple[str, ...]
     locks_max: int | None
-    """Of one partition."""
+    """The lock limit of one partition."""
 
 
 async def ask(bootstrap_server: str, group_id: str, topics: tuple[str, ...]) -> Queue:
     """Ask the broker.
 
     Raises:
-        KafkaError: it does not tell; BootstrapError when it cannot be reached.
+        KafkaError: the broker refuses; BootstrapError: it cannot be reached.
     """
     async with Admin(bootstrap_server) as admin:
         try:
@@ -69,7 +69,7 @@ async def _held(
 
 
 async def _locks_max(admin: Admin, group_id: str) -> int | None:
-    """The wide limit of our broker, where one is set, else Kafka's."""
+    """The wide limit of our broker if one is set, else Kafka's limit."""
     configs = await admin.describe_configs("group", group_id)
     for name in LOCK_CONFIGS:
         value = configs[name].value if name in configs else None

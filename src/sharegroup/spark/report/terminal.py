@@ -12,7 +12,7 @@ from sharegroup.spark.report.series import ALL, Series
 BARS: Final = "▁▂▃▄▅▆▇█"
 UNKNOWN: Final = "·"
 BATCHES_MAX: Final = 60
-"""As many fit on a line."""
+"""How many batches fit on a line."""
 
 COLUMNS: Final = ("", "batches", "median", "most", "last")
 
@@ -20,8 +20,8 @@ Row = tuple[str, str, str, str, str]
 
 
 def rows(batches: Sequence[Batch]) -> list[Row]:
-    """For each curve that has something to show: name, bars of the last batches, median, highest
-    and last value."""
+    """A row for each curve with values: name, bars of the last batches, median, highest and last
+    value."""
     shown = batches[-BATCHES_MAX:]
     found = []
     for series in ALL:

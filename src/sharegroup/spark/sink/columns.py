@@ -1,9 +1,10 @@
-"""What the columns of a DataFrame mean to the sink, found out before anything runs.
+"""Determines what the columns of a DataFrame mean to the sink, before anything runs.
 
 With a column ``ack`` the sink acknowledges: ``topic``, ``partition`` and ``offset`` name the record
-as the source gave it, ``delay_ms`` says when. It writes results, too, when it is told where to: the
-option ``topic``, or the column ``result_topic`` (null: this row has none). Without ``ack`` it is a
-sink as Spark's own for Kafka: ``value``, and ``key``, ``headers``, ``topic``, ``partition``.
+as the source gave it, and ``delay_ms`` is the delay. It also writes results, if it knows their
+topic: from the option ``topic``, or from the column ``result_topic`` (null: no result in this row).
+Without ``ack`` it works like Spark's own Kafka sink, with ``value``, and ``key``, ``headers``,
+``topic``, ``partition``.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _SELECT: Final = 'df.select("topic", "partition", "offset", "ack")'
 
 @dataclass(frozen=True, slots=True)
 class SinkColumns:
-    """What a sink does with each row; columns are named, None: there is no such column."""
+    """What a sink does with each row, as names of columns; None: there is no such column."""
 
     acknowledges: bool
     produces: bool
     topic: str | None
-    """Where the result of a row goes; None: all go to the option's topic."""
+    """The column with the topic of a row's result; None: all results go to the option's topic."""
     partition: str | None
     key: str | None
     headers: str | None
@@ -48,7 +49,7 @@ def check_sink(
     """What to do with a DataFrame of these columns (name and Spark type).
 
     Raises:
-        ConfigError: columns or options are missing, or do not go together.
+        ConfigError: columns or options are missing, or conflict.
     """
     types = dict(fields)
     if "ack" in types:

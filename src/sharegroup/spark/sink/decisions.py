@@ -1,9 +1,9 @@
-"""What a query decided about its records: from rows ``(topic, partition, offset, ack[, delay_ms])``
-to ranges of offsets.
+"""A query's decisions about its records: turns rows ``(topic, partition, offset, ack[, delay_ms])``
+into ranges of offsets.
 
-A decision is about one record. Of one record the same thing may be said twice; two different things
-are an error. Everything here works on whole columns: a million rows become a few ranges, or as many
-as there are changes of mind.
+A decision is about one record. The same decision may be made twice; two different decisions about
+one record are an error. Everything here works on whole columns. Neighbouring records with the same
+decision share a range, so a million rows may become a few ranges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ disjoint."""
 
 
 class DecisionError(SharegroupError):
-    """The rows that a query gave to its sink do not say what is to happen to which record."""
+    """The rows that a query gave to its sink are no valid decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class Decisions:
 
 
 def decisions_in(batch: pa.RecordBatch) -> Decisions:
-    """The decisions that one Arrow batch of the sink's input holds.
+    """The decisions in one Arrow batch of the sink's input.
 
     Raises:
-        DecisionError: a null where a value must be, a word that is none of ``WORDS``, a delay
-            that does not go with its word, or two decisions about one record.
+        DecisionError: a null in a required column, a word that is not in ``WORDS``, a delay for a
+            word that has none, or two decisions about one record.
     """
     if not batch.num_rows:
         return Decisions()
@@ -98,7 +98,7 @@ def merged(parts: Iterable[Decisions]) -> Decisions:
 
 def _union(where: TopicPartition, rows: Rows) -> Rows:
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    if np.any(rows[1:, 0] <= rows[:-1, 1]):  # said twice: look at each record
+    if np.any(rows[1:, 0] <= rows[:-1, 1]):  # decided twice: compare record by record
         rows = _singles(rows)
         rows = _unique(where, rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 0]))])
     return _joined(rows)
@@ -136,7 +136,7 @@ def _said(row: Rows) -> str:
 
 
 def _joined(rows: Rows) -> Rows:
-    """Neighbours that say the same become one range."""
+    """Join neighbours with the same decision into one range."""
     if len(rows) < 2:
         return rows
     goes_on = (rows[1:, 0] == rows[:-1, 1] + 1) & np.all(rows[1:, 2:] == rows[:-1, 2:], axis=1)

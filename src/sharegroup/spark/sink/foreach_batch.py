@@ -1,4 +1,4 @@
-"""Deciding about records from inside ``foreachBatch``, next to whatever else is done there."""
+"""Decisions about records from inside ``foreachBatch``, next to other writes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def acknowledge(df: DataFrame, ack_location: str) -> None:
             batch.write.mode("append").parquet(...)
             acknowledge(batch.withColumn("ack", lit("accept")), "/shared/acks")
 
-    The decisions take effect when Spark has committed the batch: if the function fails afterwards,
-    the batch runs again, and decides again. It may be called several times for one batch; when two
-    calls decide about one record, the later counts.
+    The decisions take effect when Spark has committed the batch. If the function fails afterwards,
+    the batch runs again, and decides again. It may be called several times for one batch; if two
+    calls decide about one record, the later call wins.
 
     Args:
         df: columns ``topic``, ``partition`` and ``offset`` as the source gave them, ``ack``
-            (accept, release, reject, renew; or 1, 2, 3, 4), and perhaps ``delay_ms``; others are
-            left aside.
+            (accept, release, reject, renew; or 1, 2, 3, 4), and optionally ``delay_ms``; others
+            are ignored.
         ack_location: the source's option ``ackLocation``.
 
     Raises:
         PySparkException: a column or a value is wrong, or no source reads ``ack_location``; the
-            sentence says what to write.
+            message says what to write.
     """
     columns = [name for name in df.columns if name in ACK_COLUMNS]
     writer = df.select(*columns).write.format("kafka-share").mode("append")

@@ -1,4 +1,4 @@
-"""Result records from a Spark task to their topic, all of them confirmed before the task ends."""
+"""Writes a Spark task's result records to their topic; all are confirmed before the task ends."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ RETRY_SECONDS: Final = 0.2
 
 
 class ResultError(SharegroupError):
-    """A row does not say where its record goes, or names a topic that is not there."""
+    """A row names no topic for its record, or one that does not exist."""
 
 
 def write_results(
     batches: Iterable[pa.RecordBatch], options: SinkOptions, columns: SinkColumns
 ) -> None:
-    """Write every row's record, and return when the broker has them all.
+    """Write every row's record, and return when the broker has confirmed all.
 
     Raises:
         KafkaError: a record was refused, or not confirmed in kafka.delivery.timeout.ms.
-        ResultError: a row names no topic, or one that is not there.
+        ResultError: a row names no topic, or one that does not exist.
     """
     asyncio.run(_write(batches, options, columns))
 
@@ -57,14 +57,14 @@ async def _write(
                     await producer.enqueue(
                         topic, value, key=key, headers=headers, partition=partition
                     )
-                # The next batch may take minutes to come, and nothing is sent while we wait for it.
+                # The next batch may take minutes, and nothing is sent while we wait for it.
                 await producer.flush()
     finally:
         await cluster.close()
 
 
 async def _check_topic(cluster: Cluster, topic: str, options: SinkOptions) -> None:
-    """A topic that is just being made, and a broker that has just started, get a few seconds."""
+    """Check that the topic exists; wait a few seconds for a new topic or a starting broker."""
     loop = asyncio.get_running_loop()
     wait_s = TOPIC_SECONDS if not options.create_topics else options.block_ms / 1000
     deadline = loop.time() + wait_s

@@ -1,8 +1,9 @@
 """The sink ``kafka-share``: decides about records of a queue, writes records to a topic, or both.
 
-Spark pickles a writer to executors, where :meth:`write` runs once per task and returns one message,
-and makes another one beside the driver, where ``commit`` gets the messages of all tasks. A decision
-counts only from there on: a task that failed, or whose results are not written, decides nothing.
+Spark pickles a writer to executors, where :meth:`write` runs once per task and returns one message.
+It makes another writer beside the driver, whose ``commit`` gets the messages of all tasks. A
+decision counts only from then on: a task that failed, or whose results are not written, decides
+nothing.
 """
 
 from __future__ import annotations
@@ -69,10 +70,10 @@ class ShareSink:
     def commit(
         self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None = None
     ) -> None:
-        """All tasks are done: what they decided counts when the batch is committed.
+        """All tasks are done: write their decisions, which count when the batch is committed.
 
         Raises:
-            DecisionError: two tasks decide differently about one record; nothing is decided then.
+            DecisionError: two tasks decide differently about one record; then no decision counts.
             ConfigError: no source reads one of the topics through ackLocation.
             FolderTaken: another query answers there.
         """

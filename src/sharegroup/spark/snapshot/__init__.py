@@ -1,1 +1,1 @@
-"""A queue as rows: each record with its state, nothing taken."""
+"""A queue as rows: each record with its state; nothing is acquired."""

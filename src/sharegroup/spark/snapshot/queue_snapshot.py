@@ -1,5 +1,5 @@
-"""Which records a share group sees, and in which state: asked of the broker once, when a batch read
-is planned. Nothing is taken from the queue.
+"""The records of a share group and their states. The broker is asked once, when a batch read is
+planned. Nothing is acquired.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class Seen(NamedTuple):
-    """Records ``first`` … ``last``, both included, and what they are to the group."""
+    """Records ``first`` … ``last``, both inclusive, and their state in the group."""
 
     first: int
     last: int
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen: runs of records, ascending, of each partition that has any."""
+    """The result: ascending runs of records, for each partition that has any."""
 
     topics: Mapping[TopicIdPartition, str]
     seen: Mapping[TopicIdPartition, tuple[Seen, ...]]
@@ -62,7 +62,7 @@ async def look(options: PeekOptions) -> Look:
 
     Raises:
         ConfigError: there is no such topic or group.
-        KafkaError: the broker does not tell; BootstrapError when it cannot be reached.
+        KafkaError: the broker refuses; BootstrapError: it cannot be reached.
     """
     cluster = Cluster(
         options.bootstrap_servers,
@@ -126,7 +126,7 @@ async def _bounds(
     places: list[TopicPartition],
     records: Mapping[TopicPartition, PartitionRecords],
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """From where to where (exclusive) each partition is looked at, inside its log."""
+    """The first and the end offset (exclusive) of the look in each partition, within its log."""
     first = await _log_offsets(admin, places, OffsetSpec.EARLIEST)
     end = await _log_offsets(admin, places, OffsetSpec.LATEST)
     begins = await _beginnings(admin, options, first, end, records)
@@ -152,7 +152,7 @@ async def _beginnings(
     end: Offsets,
     records: Mapping[TopicPartition, PartitionRecords],
 ) -> Offsets:
-    """The group's start offsets; where it has none yet, the one that it will choose."""
+    """The group's start offsets; for a partition without one, the offset that it will choose."""
     starts = {at: one.start_offset for at, one in records.items()}
     unbegun = [at for at, start in starts.items() if start is None]
     chosen: Offsets = {}
@@ -182,7 +182,7 @@ def _asked(
 
 
 def _shown(records: PartitionRecords, first: int, end: int, options: PeekOptions) -> Iterator[Seen]:
-    """The runs between both bounds that are in a wanted state, no more records than wanted."""
+    """The runs between both bounds in a wanted state, up to the wanted number of records."""
     if records.error is not None:
         raise records.error
     room = options.records_per_topic_partition
@@ -198,7 +198,7 @@ def _shown(records: PartitionRecords, first: int, end: int, options: PeekOptions
 
 
 def _runs(records: PartitionRecords, end: int) -> Iterator[Seen]:
-    """All offsets from 0 on: finished before the window, never delivered after it."""
+    """Runs of all offsets from 0: finished before the window, never delivered after it."""
     start = records.start_offset or 0
     if start > 0:
         yield Seen(0, start - 1, 0, ACKNOWLEDGED)

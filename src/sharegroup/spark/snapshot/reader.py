@@ -1,10 +1,9 @@
-"""``spark.read.format("kafka-share")``: a queue as rows, each with its state. It takes no record
-from the queue and delivers none: the states are asked for once, the records are read with plain
-Fetch.
+"""``spark.read.format("kafka-share")``: a queue as rows, each with its state. It acquires no record
+and counts as no delivery: it asks for the states once, and reads the records with plain Fetch.
 
-Columns are those of the stream, and ``state``, ``member_id`` (who holds the record) and ``lock_ms``
-(how long yet, when the read was planned). ``delivery_count`` is 0 for what was never delivered, and
-for finished records of which the broker no longer knows.
+The columns are those of the stream, and ``state``, ``member_id`` (the holder of the record) and
+``lock_ms`` (the time left on its lock when the read was planned). ``delivery_count`` is 0 for
+records that were never delivered, and for finished records, whose count the broker forgets.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def peek_ddl(options: PeekOptions) -> str:
 
 
 class PeekTask(InputPartition):
-    """What one Spark task reads: slices, and what each of their records is to the group."""
+    """What one Spark task reads: slices, and the state of each of their records."""
 
     def __init__(
         self,
@@ -66,11 +65,11 @@ class PeekReader(DataSourceReader):
         self._fields = fields
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Only what was asked for travels to other processes."""
+        """Pickle only what made this reader; other processes need nothing else."""
         return shipped(PeekReader, dict(self._raw_options), self._fields)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks, of what the broker says now."""
+        """The tasks, from the present state at the broker."""
         options = parse_peek_options(self._raw_options)
         self._own_columns()  # a column that is not ours is refused before any work
         seen = asyncio.run(look(options))
@@ -87,7 +86,7 @@ class PeekReader(DataSourceReader):
         from sharegroup.spark.task.fetch import SliceReader
 
         if not isinstance(partition, PeekTask):
-            return  # no record is to be seen, and Spark makes a task of that
+            return  # nothing to show; Spark makes a task all the same
         settings = _fetch_settings(parse_peek_options(self._raw_options))
         for part in partition.slices:
             key = TopicIdPartition(part.topic_id, part.partition)
@@ -154,7 +153,7 @@ def _task(slices: tuple[Slice, ...], look: Look) -> PeekTask:
 
 
 def _within(seen: Sequence[Seen], first: int, last: int) -> tuple[Seen, ...]:
-    """The runs, of ascending ones, that hold any of these offsets."""
+    """Those of the ascending runs that hold any of these offsets."""
     start = bisect_left(seen, first, key=attrgetter("last"))
     end = bisect_right(seen, last, key=attrgetter("first"))
     return tuple(seen[start:end])

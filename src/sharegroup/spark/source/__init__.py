@@ -1,1 +1,1 @@
-"""The driver's side of a stream: acquires, remembers, settles."""
+"""The driver's side of a stream: acquires records, keeps track of them, settles batches."""

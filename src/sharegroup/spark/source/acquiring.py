@@ -1,7 +1,7 @@
-"""Acquiring records: what one request brings goes into the ledger, until a batch is full.
+"""Acquires records into the ledger, request by request, until a batch is full.
 
-How much is asked for at once, and when a batch is closed, is decided here; waiting is done by the
-broker.
+This module decides how much one request asks for, and when a batch is closed. The waiting happens
+at the broker.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from sharegroup.spark.source.subscription import Subscription
 log = logging.getLogger("sharegroup.spark")
 
 FETCH_BYTES: Final = 50 * 1024 * 1024
-"""What one request may acquire. Apache Kafka sends the bytes along, and we throw them away."""
+"""The most that one request may acquire. Apache Kafka sends the bytes too, which we discard."""
 SAMPLE_BYTES: Final = 1024 * 1024
-"""While it is not known how large records are no more are acquired, and these are looked at."""
+"""The most to acquire while the size of records is not known; the size is measured on these."""
 WAITS_PER_LOCK: Final = 6
 REFUSED_SECONDS: Final = 20.0
 RETRY_SECONDS: Final = 0.2
 COLLECT_SECONDS: Final = 5.0
-"""A batch is closed after this time even though more could be acquired."""
+"""A batch is closed after this time even if more could be acquired."""
 FEW_RECORDS: Final = 500
 """A request that brings fewer has brought all there was: asking again would only cost time. In
-claim mode that may also be the group's locks."""
+claim mode the reason may also be the group's lock limit."""
 
 Targets = dict[TopicIdPartition, int]
 
@@ -80,7 +80,7 @@ class Acquirer:
 
     @property
     def ready(self) -> int:
-        """Records that the next batch may have."""
+        """How many records are ready for the next batch."""
         return self._ledger.ready_count(self.targets)
 
     @property
@@ -90,7 +90,7 @@ class Acquirer:
         return min(self._options.poll_timeout_ms, lock_ms // WAITS_PER_LOCK)
 
     def most_records(self) -> int:
-        """How many may be held at once: ``maxAcquiredRecords`` and ``maxAcquiredBytes``."""
+        """How many records may be held at once: ``maxAcquiredRecords``, ``maxAcquiredBytes``."""
         by_bytes = self._sizes.records_in(self._options.max_acquired_bytes)
         return min(self._options.max_acquired_records, by_bytes)
 
@@ -98,7 +98,7 @@ class Acquirer:
         """Acquire until ``limit`` records are ready or no more come at once; wait for the first.
 
         Args:
-            is_over: asked, with the seconds since something came, when there is nothing.
+            is_over: called when there is nothing, with the seconds since records last came.
 
         Returns:
             How many records the batch may have.
@@ -130,7 +130,7 @@ class Acquirer:
             wait_ms = self._wait_ms
 
     async def fetch(self, count: int, wait_ms: int) -> int:
-        """One request, in the caller's turn; how many records came that Spark may have.
+        """Send one request, in the caller's turn; return how many new records Spark may have.
 
         Raises:
             KafkaError: a partition or the group refuses for good.
@@ -188,8 +188,8 @@ class Acquirer:
         return self._ledger.acquired(partition, [Acquired(*one) for one in part.acquired])
 
     def _forget_lost_locks(self) -> None:
-        """A session that is gone took its locks with it: what was ready comes again, and the batch
-        goes on without."""
+        """The locks of a lost session are gone: forget its ready records, which are delivered
+        again. The batch goes on without locks."""
         lost = [partition for partition, lease in self._leases.items() if lease.lost]
         if not lost:
             return

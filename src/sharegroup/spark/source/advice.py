@@ -1,4 +1,4 @@
-"""What a user should know of a query that runs: one sentence in the driver's log each, once."""
+"""Advice for the user of a running query: each is logged once, as one sentence, by the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger("sharegroup.spark")
 
 
 class Advice:
-    """Each method looks at one thing, and says something at most once in its life."""
+    """Each method checks one thing, and logs at most once."""
 
     def __init__(self, options: ShareOptions) -> None:
         self._options = options
@@ -20,7 +20,7 @@ class Advice:
         self._uncommitted: int | None = None
 
     def batch_time(self, seconds: float, lock_ms: int | None) -> None:
-        """A batch took so long, and its locks were not renewed."""
+        """A batch took ``seconds``, and its locks were not renewed."""
         if lock_ms is not None and seconds * 1000 > lock_ms:
             self._say(
                 "batch_time",
@@ -32,8 +32,8 @@ class Advice:
             )
 
     def locks(self, batch: BatchOffset, limit: int | None, locks_per_partition: int | None) -> None:
-        """A batch was made of at most ``limit`` records (None: of all there are); so many of one
-        partition may be held."""
+        """A batch was made of at most ``limit`` records (None: of all there are); at most
+        ``locks_per_partition`` records of one partition may be held."""
         if locks_per_partition is None or self._options.ack_mode == CLAIM:
             return
         if limit is not None and batch.records >= limit:
@@ -59,8 +59,8 @@ class Advice:
             self._uncommitted = None
 
     def superseded(self, sequence: int) -> None:
-        """A further batch was made after the one of this offset; Spark commits it before the
-        further one runs. With asyncProgressTrackingEnabled it does not."""
+        """The batch after the one of this offset was made. Spark commits an offset before the next
+        batch runs, but not with asyncProgressTrackingEnabled."""
         if self._uncommitted is not None:
             self._say(
                 "progress",

@@ -1,9 +1,9 @@
-"""When a run that reads what is there now (Trigger.AvailableNow) has read it all.
+"""Decides when a run with Trigger.AvailableNow has read all that was there at its start.
 
-What the group has not finished may be with somebody else. A member that died keeps its partitions
-until its session ends, and its records until their locks end; a member that lives may hold both for
-as long as it likes, or give them back. So the run waits for as long as a dead member could matter
-after the last record came, and ends: with nothing left, or with a warning that counts what is.
+Other members may hold unfinished records. A dead member keeps its partitions until its session
+ends, and its records until their locks expire. A live member may hold both for as long as it likes,
+or release them. So after its last record the run waits for as long as a dead member could hold
+something. Then it ends, with a warning that counts the records left, if there are any.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ START_SECONDS: Final = 60.0
 """How long Apache Kafka may take to give the first records of a partition that is new to the group;
 it makes a topic and loads states meanwhile."""
 LATEST_START_SECONDS: Final = 2.0
-"""The same where the group begins at the end, so that none will come; it gets a position only with
-the first record."""
+"""The same if the group begins at the end, so that no records will come; it gets a position only
+with the first record."""
 MARGIN_SECONDS: Final = 2.0
 TOLD_SECONDS: Final = 5.0
-"""The log says what is waited for after this time."""
+"""After this time the log says what the run waits for."""
 NAMED_MAX: Final = 5
 
 
 class AvailableNow:
-    """One run, which reads what lies before ``targets``."""
+    """One run, which reads the records before ``targets``."""
 
     def __init__(
         self, targets: Targets, member: ShareMember, group: GroupView, subscription: Subscription
@@ -50,11 +50,11 @@ class AvailableNow:
         self._told = False
 
     async def is_read(self, held: Mapping[TopicIdPartition, int], idle_s: float) -> bool:
-        """Whether nothing before the targets will come any more, after ``idle_s`` without records.
+        """Whether no more records before the targets will come, after ``idle_s`` without records.
 
         Args:
-            held: how many records of each partition we keep for later; the run does not wait for
-                them.
+            held: how many records of each partition are held for later; the run does not wait
+                for them.
         """
         if not self._targets:
             return True
@@ -72,14 +72,14 @@ class AvailableNow:
                 self._told = True
                 await self._tell_waiting(missing, max(waits[key] for key in missing))
             return False
-        if latest:  # what is there now is not for the group
+        if latest:  # the group does not read the records that are there now
             left = {key: one for key, one in left.items() if one.begun}
         if left:
             await self._tell_left(left, idle_s)
         return True
 
     def _since_assigned(self) -> float:
-        """Seconds since the group gave us other partitions."""
+        """Seconds since our assignment last changed."""
         now = asyncio.get_running_loop().time()
         if self._assigned != self._member.assignment:
             self._assigned = self._member.assignment
@@ -93,7 +93,7 @@ class AvailableNow:
     async def _waits(
         self, left: Mapping[TopicIdPartition, Left], latest: bool
     ) -> dict[TopicIdPartition, float]:
-        """How long records may take to come, by partition."""
+        """How long records may still take to come, by partition."""
         waits = {}
         for key, one in left.items():
             wait_s = self._lock_s + MARGIN_SECONDS

@@ -1,11 +1,12 @@
-"""The driver's book in ``ackMode`` claim: what a batch may have was accepted at the broker before.
+"""The driver's ledger in ``ackMode`` claim, where records are accepted at the broker before a batch
+gets them.
 
-Records that were acquired become *claimed* when they are written down (:mod:`claims`), and stay so
-until a batch has them. Their locks do not matter any more. Until the broker has confirmed that they
-are accepted, they are *done* too: delivered again, they are accepted and not processed again.
+Acquired records become *claimed* when they are written to a claim file (:mod:`claims`), and stay so
+until a batch takes them. Their locks no longer matter. Until the broker has confirmed the accept,
+they are also *done*: if they are delivered again, they are accepted and not processed again.
 
-Batches take claimed records in the order of the claims, and within a claim by partition and offset,
-so that a :class:`ClaimPosition` tells what is left.
+Batches take claimed records in the order of the claims, and within a claim by partition and offset.
+So a :class:`ClaimPosition` says which ones are left.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from sharegroup.spark.source.ledger import NOTHING_DECIDED, Decided, Ledger, Led
 from sharegroup.spark.source.offsets import Acquired, BatchOffset, ClaimPosition, Done, Ranges
 
 Start = tuple[int, int]
-"""Number of a claim, and how many of its records are in batches."""
+"""The number of a claim, and how many of its records are in batches."""
 RANGES_MAX: Final = 100_000
-"""A batch of scattered records is closed about here, so that its offset stays small."""
+"""A batch of scattered records is closed at about this many ranges, to keep its offset small."""
 
 
 class ClaimLedger(Ledger):
-    """See the module. A batch that an earlier run of the query acquired in another mode is treated
-    as that mode does."""
+    """See the module. A batch that an earlier run of the query acquired in another mode is handled
+    as in that mode."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class ClaimLedger(Ledger):
         return ClaimPosition(self._folder, *self._start)
 
     def load(self, claims: Iterable[Claim], position: ClaimPosition) -> None:
-        """What an earlier run has claimed. It may have ended before the broker was told.
+        """Load the claims of an earlier run, which may have ended before the broker accepted.
 
         Args:
             claims: ascending.
@@ -63,7 +64,7 @@ class ClaimLedger(Ledger):
         self._owe_claimed()
 
     def unclaimed(self, targets: Mapping[TopicIdPartition, int] | None) -> Ranges:
-        """What was acquired and is to be claimed next.
+        """The acquired records to claim next.
 
         Args:
             targets: end offset per partition; records at or after it are not. None: no end.
@@ -76,10 +77,10 @@ class ClaimLedger(Ledger):
         return {partition: ranges for partition, ranges in found.items() if ranges}
 
     def claimed(self, claim: Claim) -> dict[TopicIdPartition, list[Done]]:
-        """The claim is written down.
+        """The claim is durable.
 
         Returns:
-            What is to be acknowledged now.
+            The records to acknowledge now.
         """
         owed = {}
         for partition, ranges in claim.ranges.items():
@@ -96,7 +97,7 @@ class ClaimLedger(Ledger):
     # --- what is different from the other modes ---------------------------------------------------
 
     def acquired(self, partition: TopicIdPartition, ranges: Iterable[Acquired]) -> list[Done]:
-        """As in the other modes; what is claimed already is to be accepted once more."""
+        """As in the other modes; records that are already claimed must be accepted once more."""
         new = sorted(ranges)
         mine = [*self._claimed.get(partition, ())]
         if self._is_claimed:
@@ -170,7 +171,7 @@ class ClaimLedger(Ledger):
         return {}
 
     def statistics(self) -> LedgerStatistics:
-        """What is ready is what is claimed."""
+        """Claimed records count as ready."""
         return replace(super().statistics(), ready=self._waiting)
 
     def check_invariants(self) -> None:
@@ -208,7 +209,7 @@ class ClaimLedger(Ledger):
 
 
 def _part(claim: Claim, taken: int, limit: int) -> Iterator[tuple[TopicIdPartition, Acquired]]:
-    """At most ``limit`` records of a claim behind its first ``taken``."""
+    """At most ``limit`` records of a claim, after its first ``taken``."""
     for partition, ranges in sorted(claim.ranges.items()):
         for first, last, count in ranges:
             begin = first + taken
@@ -224,8 +225,8 @@ def _count(claim: Claim) -> int:
 
 
 def _joined(pieces: Iterable[Acquired]) -> list[Acquired]:
-    """Ascending; neighbours with one delivery count become one range. A record that was claimed
-    twice, because somebody has set the group back, is in the batch once."""
+    """Ascending ranges; neighbours with the same delivery count become one. A record that was
+    claimed twice, because the group's offset was reset, is in the batch once."""
     joined: list[Acquired] = []
     for first, last, count in sorted(pieces):
         end = joined[-1].last if joined else -1

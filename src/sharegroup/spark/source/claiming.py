@@ -1,7 +1,7 @@
-"""``ackMode`` claim: what was acquired is written down, then accepted; then more is acquired.
+"""``ackMode`` claim: write acquired records to a file, then accept them, then acquire more.
 
-The order is what keeps the promise: the file is on the disk before the broker hears of it. Whatever
-dies in between leaves a claim, and a claim is delivered.
+The order keeps the promise: the file is durable before the broker is told. A crash in between
+leaves a claim, and a claim is always delivered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sharegroup.spark.source.settling import Settling
 from sharegroup.spark.source.subscription import Subscription
 
 LOCK_SECONDS: Final = 10.0
-"""How long a source of a query that was killed may go on: until its call has ended."""
+"""How long the source of a killed query may keep its lock: until its present call ends."""
 LOCK_PAUSE_SECONDS: Final = 0.1
 
 
@@ -45,13 +45,13 @@ class Claimer:
         self._under_way: asyncio.Task[None] | None = None
 
     async def claim(self, targets: dict[TopicIdPartition, int] | None) -> None:
-        """Claim what was acquired. Goes on when the caller is cancelled: see :meth:`finish`.
+        """Claim the acquired records. It goes on if the caller is cancelled: see :meth:`finish`.
 
         Args:
             targets: end offset per partition; records at or after it are left. None: no end.
 
         Raises:
-            ClaimError: it could not be written down; nothing of it is accepted.
+            ClaimError: the claim could not be written; none of its records is accepted.
         """
         ranges = self._ledger.unclaimed(targets)
         if ranges:
@@ -59,12 +59,12 @@ class Claimer:
             await asyncio.shield(self._under_way)
 
     async def finish(self) -> None:
-        """Wait for what is under way: records of a claim must not be released."""
+        """Wait for a claim under way: its records must not be released."""
         if self._under_way is not None:
             await asyncio.wait([self._under_way])
 
     async def settled(self, batch: BatchOffset) -> None:
-        """Spark has committed this batch: what the ones before it had claimed is not needed.
+        """Spark has committed this batch: delete the claims of the batches before it.
 
         Raises:
             ClaimError: old claims could not be deleted.
@@ -80,26 +80,26 @@ class Claimer:
 
 
 def make_claims(options: ShareOptions) -> ClaimFolder | None:
-    """The folder that a stream's options ask for."""
+    """The claim folder for a stream's options."""
     if options.claim_location is None:
         return None
     return ClaimFolder(options.claim_location, options.group_id)
 
 
 def make_ledger(options: ShareOptions) -> Ledger:
-    """The book that a stream's options ask for."""
+    """The ledger for a stream's options."""
     return Ledger() if options.claim_location is None else ClaimLedger()
 
 
 async def open_claims(folder: ClaimFolder | None, ledger: Ledger, known: BatchOffset) -> None:
-    """Lock the folder and put what lies there, and Spark does not have, into the ledger.
+    """Lock the folder, and load the claims that Spark does not have into the ledger.
 
     Args:
         folder: None: the query does not claim.
         known: the newest offset of the checkpoint.
 
     Raises:
-        ConfigError: folder and checkpoint do not go together, or another source works there.
+        ConfigError: folder and checkpoint do not match, or another source uses the folder.
         ClaimError: the disk fails.
     """
     if folder is None or not isinstance(ledger, ClaimLedger):

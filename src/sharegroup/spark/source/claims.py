@@ -1,8 +1,8 @@
-"""Claims: what ``ackMode`` claim has written down before it accepts records at the broker.
+"""Claims: the files that ``ackMode`` claim writes before it accepts records at the broker.
 
-From then on the broker's word is not needed any more: Spark's checkpoint and this folder
-(``claimLocation``) together hold every record that was accepted and not processed yet. The folder
-holds::
+From then on the broker's state is no longer needed: Spark's checkpoint and this folder
+(``claimLocation``) together hold every record that was accepted and is not processed yet. The
+folder holds::
 
     folder.json            {"v": 1, "id": …, "group": …}: which folder this is, and of which group
     lock                   locked by the source that works here, for as long as its process lives
@@ -10,11 +10,11 @@ holds::
                            the claim's number as ``e``); on a second line the CRC-32C of the first
     damaged/               files that were found damaged, under their names
 
-Claims are numbered from 1 on, and batches take their records in this order. So one place, a
-:class:`ClaimPosition`, tells which of them Spark has: it stands in every offset of the stream. A
-batch that Spark did not write down is made again from the place of the batch before.
+Claims are numbered from 1, and batches take their records in this order. So a single
+:class:`ClaimPosition`, stored in every offset of the stream, says which records Spark has. A batch
+that is not in Spark's checkpoint is made again from the position of the batch before.
 
-A claim that is half written has no name yet, and nothing of it was accepted.
+A half-written claim has no final file name yet, and none of its records was accepted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FILES: Final = f"claim-{'[0-9]' * 12}.json"
 
 
 class ClaimError(SharegroupError):
-    """A claim cannot be written or read: the disk is full, or out of order."""
+    """A claim cannot be written or read: the disk is full or fails."""
 
 
 class Claim(NamedTuple):
@@ -63,7 +63,7 @@ class ClaimFolder:
 
     def __init__(self, location: str, group_id: str) -> None:
         self.id = ""
-        """What the folder calls itself; known when it is open."""
+        """The folder's own id; known when it is open."""
         self.next = 1
         """The number of the claim that is written next."""
         self._folder = Path(location)
@@ -75,8 +75,8 @@ class ClaimFolder:
         return str(self._folder)
 
     def try_lock(self) -> bool:
-        """Whether the folder is this source's from now on, until :meth:`close`, or the end of the
-        process however it ends.
+        """Try to lock the folder until :meth:`close`, or until the process ends in any way; return
+        whether this source has the lock.
 
         Raises:
             ConfigError: the folder cannot be made or written.
@@ -103,7 +103,7 @@ class ClaimFolder:
         return True
 
     def holder(self) -> str:
-        """The process that has the lock, for people."""
+        """The process that has the lock, as text for people."""
         return (self._folder / "lock").read_text().strip() or "unknown"
 
     def open(self, position: ClaimPosition | None) -> list[Claim]:
@@ -111,7 +111,7 @@ class ClaimFolder:
         lock.
 
         Args:
-            position: as the newest offset has it; None: there is no offset yet.
+            position: the one in the newest offset; None: there is no offset yet.
 
         Raises:
             ConfigError: the folder belongs to another checkpoint or group, or claims are missing.
@@ -138,10 +138,10 @@ class ClaimFolder:
         return [claims[number] for number in sorted(claims)]
 
     def write(self, topics: Mapping[UUID, str], ranges: Ranges) -> Claim:
-        """Write one claim down. It is there after a power cut when this returns.
+        """Write one claim. When this returns the claim is durable, also after a power cut.
 
         Raises:
-            ClaimError: it could not be written; it may be there all the same after a restart.
+            ClaimError: writing failed; the claim may still be there after a restart.
         """
         claim = Claim(self.next, topics, ranges)
         content = BatchOffset(
@@ -159,8 +159,8 @@ class ClaimFolder:
         return claim
 
     def settled(self, position: ClaimPosition) -> None:
-        """Spark has committed the batch that ends here. What the batches before it held is deleted:
-        Spark asks for none of them again, whatever becomes of the newest offset.
+        """Spark has committed the batch that ends here: delete the claims of the batches before
+        it. Spark never asks for those again, even if it loses the newest offset.
 
         Raises:
             ClaimError: the disk fails.
@@ -176,7 +176,7 @@ class ClaimFolder:
             raise ClaimError(f"claimLocation {self._folder}: {error}") from error
 
     def close(self) -> None:
-        """Give the lock back; does nothing the second time."""
+        """Release the lock; a second call does nothing."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -216,7 +216,7 @@ class ClaimFolder:
         return sorted(self._folder.glob(_FILES))
 
     def _read(self, path: Path) -> Claim | None:
-        """The claim, or None when it is damaged: then it is put aside."""
+        """The claim, or None if it is damaged: then the file is moved aside."""
         data = path.read_bytes()
         try:
             return _parsed(data, _number(path))
@@ -237,7 +237,7 @@ class ClaimFolder:
             return None
 
     def _put(self, name: str, text: str) -> None:
-        """Whole or not at all, and still there after a power cut."""
+        """Write the file atomically, and sync it so that it survives a power cut."""
         scratch = self._folder / f".{name}"
         with scratch.open("w") as file:
             file.write(text)
@@ -258,7 +258,7 @@ def _identity(path: Path) -> dict[str, Any]:
 
 
 def _parsed(data: bytes, number: int) -> Claim:
-    """Raises one of a few errors: it is not what was written."""
+    """The claim in ``data``; raises one of a few errors if the content is not valid."""
     line, _, rest = data.partition(b"\n")
     if not rest.endswith(b"\n"):
         raise ValueError(f"it ends after {len(data)} bytes")

@@ -1,9 +1,9 @@
-"""Settling a batch when Spark has committed it, although Spark has not called yet.
+"""Settles a batch when Spark has committed it, before Spark calls again.
 
-Spark's next call comes with the next trigger: after an hour, if that is the interval, and after
-``Trigger.Once`` never. Where the sink decides, its files say which commit they wait for; when that
-is in the checkpoint, the batch is as finished as it will be. Implicit acknowledgement, and
-decisions from ``foreachBatch``, know no checkpoint: they wait for Spark's call.
+Spark's next call comes with the next trigger: perhaps an hour later, and never after
+``Trigger.Once``. The files of a sink name the commit that they wait for; when that commit is in the
+checkpoint, the batch is finished. Implicit acknowledgement, and decisions from ``foreachBatch``,
+know no checkpoint: they wait for Spark's call.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class CommitWatch:
             self._task = asyncio.create_task(watch, name="share-commit-watch")
 
     def end(self) -> None:
-        """Spark calls by itself. A settling that is under way goes on, in its turn."""
+        """Spark has called: stop watching. A settling under way goes on, in its turn."""
         self._ended.set()
 
     async def check(self, sequence: int) -> bool:
-        """Settle this batch if Spark has committed it; whether that was so."""
+        """Settle this batch if Spark has committed it; return whether it had."""
         if self._inbox is None or not await asyncio.to_thread(self._inbox.committed, self._names()):
             return False
         await self._settle(sequence)

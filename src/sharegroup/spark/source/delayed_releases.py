@@ -1,4 +1,4 @@
-"""Releases what a query wants released later, at its time, whether Spark calls or not."""
+"""Releases held records when their delay is over, whether Spark calls or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("sharegroup.spark")
 
 
 class HoldKeeper:
-    """Watches over the ledger's held records; their locks are kept with all others."""
+    """Releases the ledger's held records when due; :class:`LockKeeper` renews their locks."""
 
     def __init__(self, ledger: Ledger, settling: Settling, turn: asyncio.Lock) -> None:
         self._ledger = ledger
@@ -24,13 +24,13 @@ class HoldKeeper:
         self._task: asyncio.Task[None] | None = None
 
     def look(self) -> None:
-        """A batch was settled: there may be something to hold."""
+        """A batch was settled: records may be held now."""
         self._changed.set()
         if self._task is None and self._ledger.next_due_ms() is not None:
             self._task = asyncio.create_task(self._keep(), name="share-held-records")
 
     def stop(self) -> None:
-        """Release no more by the clock."""
+        """Stop releasing."""
         if self._task is not None:
             self._task.cancel()
 
@@ -44,7 +44,7 @@ class HoldKeeper:
                     log.warning("delayed records could not be released this time: %s", error)
 
     async def _until(self, due_ms: int | None) -> None:
-        """Return at this time, or when there is something new to wait for."""
+        """Return at this time, or earlier if newly held records need another time."""
         wait_s = None if due_ms is None else max(0, due_ms - clock_ms()) / 1000
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):

@@ -1,13 +1,13 @@
 """The driver's side of a stream: one member of the share group, for as long as the query runs.
 
-Acquires ranges, remembers them in the :class:`Ledger`, keeps their locks alive in the background,
-and acknowledges a batch as soon as Spark shows that it is finished. All of it runs on one event
+It acquires ranges, records them in the :class:`Ledger`, renews their locks in the background, and
+acknowledges a batch as soon as Spark shows that it is finished. All of it runs on one event
 loop; :class:`ShareStreamReader` calls it from Spark's thread.
 
 A batch is settled when Spark passes its offset as ``start`` of ``latestOffset``: then its results
-are committed. What the broker does not confirm stays in the ledger as done, goes into the next
-offset, and is acknowledged, not processed, when it comes again. While Spark works on a batch the
-next one is acquired.
+are committed. Acknowledgements that the broker does not confirm stay in the ledger as done, and go
+into the next offset. When such a record is delivered again, it is acknowledged and not processed.
+While Spark works on a batch the driver acquires the next one.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class ShareDriver:
         self._progress: Progress | None = None
         self._advice = Advice(options)
         self._current = BatchOffset()  # the newest offset that Spark has
-        self._replayed = BatchOffset(), BatchOffset()  # of another process; what is wanted of it
+        self._replayed = BatchOffset(), BatchOffset()  # of another process; its part to process
         self._settled = self._inherited = 0
         self._silent: tuple[BatchOffset, Decided] | None = None  # a batch without any answer
-        self._untold = False  # a run that ends has settled a batch, and no progress shows it
+        self._untold = False  # an ending run settled a batch that no progress has shown
         self._given_at = 0.0
         self._targets: Targets | None = None
         self._run: AvailableNow | None = None
@@ -99,7 +99,7 @@ class ShareDriver:
             await self._subscription.find()
 
     async def set_targets(self) -> None:
-        """What is in the log now is all that this run may read (Trigger.AvailableNow)."""
+        """Limit this run to the records that are in the log now (Trigger.AvailableNow)."""
         await self.connect()
         self._targets = await self._group.end_offsets(self._subscription.topics)
 
@@ -108,12 +108,12 @@ class ShareDriver:
 
         Returns:
             ``start`` itself when there is nothing to read now. A run with an end
-            (Trigger.AvailableNow) ends with a batch without records, whose progress shows that the
-            ones before are settled.
+            (Trigger.AvailableNow) ends with an empty batch, whose progress shows that the batches
+            before it are settled.
 
         Raises:
             Unanswered: no record of the batch before has an answer.
-            FolderTaken: another query has ``ackLocation``.
+            FolderTaken: another query uses ``ackLocation``.
         """
         now = asyncio.get_running_loop().time
         if self._inbox is not None and start.sequence == 0:
@@ -145,14 +145,14 @@ class ShareDriver:
         return after
 
     async def replay(self, end: BatchOffset) -> BatchOffset:
-        """Spark runs the batch ``end``, perhaps again, and another process acquired it: then take
-        it over.
+        """Spark runs the batch ``end``, perhaps again. If another process acquired it, take it
+        over.
 
         Returns:
-            What is to be processed of it.
+            The part of it to process.
 
         Raises:
-            LostLocks: the group has finished some of it meanwhile (``onLostLocks`` fail).
+            LostLocks: the group has finished some of its records meanwhile (``onLostLocks`` fail).
         """
         await self.connect()
         if self._inbox is not None:  # before the sink of the batch looks for it
@@ -167,7 +167,7 @@ class ShareDriver:
         return wanted if replayed == end else end
 
     async def settle(self, end: BatchOffset) -> None:
-        """The batch ``end`` is committed; ``latest_offset(end)`` has settled it, as a rule."""
+        """The batch ``end`` is committed; usually ``latest_offset(end)`` has settled it already."""
         self._advice.committed(end.sequence)
         if self._membership is None or end.sequence < self._current.sequence:
             return
@@ -175,10 +175,11 @@ class ShareDriver:
             await self._settle(end)
 
     async def close(self) -> None:
-        """Give back what Spark never saw, and go.
+        """Release the records that Spark was never given, and leave the group.
 
-        A batch under way is not given back on purpose: it will be replayed, so nobody else should
-        work on it; the broker frees its locks when they expire or with the connection.
+        The records of a batch under way are not released, on purpose: the batch will be replayed,
+        so no other member should process it. The broker frees its locks when they expire or when
+        the connection ends.
         """
         for background in (self._lag, self._topics, self._configs):
             background.stop()
@@ -193,7 +194,7 @@ class ShareDriver:
                 self._claims.close()
 
     def leaders(self, partitions: Sequence[TopicIdPartition]) -> dict[TopicIdPartition, Address]:
-        """Where the leaders of these partitions are, as far as it is known."""
+        """The addresses of the leaders of these partitions, as far as they are known."""
         metadata = self._cluster.metadata
         nodes = {p: metadata.nodes.get(metadata.leader(p) or 0) for p in partitions}
         return {p: node.address for p, node in nodes.items() if node is not None}
@@ -207,8 +208,8 @@ class ShareDriver:
     # --- joining and leaving ----------------------------------------------------------------------
 
     async def _opening(self, inbox: Inbox) -> BatchOffset:
-        """The first batch of a query in explicit mode has no records: what is wrong with its sink
-        shows before any are acquired."""
+        """The empty first batch of a query in explicit mode: mistakes in the sink show before any
+        record is acquired."""
         await self.connect()
         await inbox.open(self._subscription.names)
         inbox.discard(self._subscription.names)
@@ -277,7 +278,7 @@ class ShareDriver:
     # --- acknowledging ----------------------------------------------------------------------------
 
     async def _settle(self, finished: BatchOffset) -> None:
-        """The batch is committed in Spark: acknowledge it, once. Never raises for lost locks."""
+        """Spark has committed the batch: acknowledge it, once. Never raises for lost locks."""
         if finished.sequence > self._current.sequence:
             self._adopt(finished)
         elif finished.sequence < self._current.sequence:
@@ -296,8 +297,8 @@ class ShareDriver:
         membership.holds.look()
 
     def _without_answers(self, batch: BatchOffset, decided: Decided, *, inherited: bool) -> None:
-        """No record of the batch has an answer: Spark's next call fails, unless that is meant. A
-        batch of an earlier run does not fail this one, whose program may be right by now."""
+        """No record of the batch has an answer: make Spark's next call fail, unless ``defaultAck``
+        is set. A batch of an earlier run only warns: the program may be corrected by now."""
         if self._options.default_ack is not None:
             return
         if inherited:
@@ -306,8 +307,8 @@ class ShareDriver:
             self._silent = batch, decided
 
     async def _settle_committed(self, sequence: int) -> None:
-        """Spark has committed this batch, and has not said so yet. It may have said so while we
-        waited for our turn, and have a later batch: that one is not finished."""
+        """Settle a batch that Spark has committed before Spark calls. While we waited for our turn
+        Spark may have called and got a later batch: that one is not finished, so do nothing."""
         async with self._turn:
             if sequence == self._current.sequence:
                 await self._settle(self._current)
@@ -315,7 +316,7 @@ class ShareDriver:
     # --- acquiring --------------------------------------------------------------------------------
 
     async def _is_over(self, idle_s: float) -> bool:
-        """Nothing is ready and a fetch brought nothing: whether to tell Spark so."""
+        """Whether to tell Spark that there is nothing; called when a fetch brought nothing."""
         if self._targets is None:
             return True
         if self._run is None:
@@ -347,11 +348,11 @@ class ShareDriver:
         return self._current
 
     def _given(self, start: BatchOffset, batch: BatchOffset, limit: int | None) -> None:
-        """Spark works on the batch from now on; meanwhile the next one is acquired.
+        """Spark works on the batch from now on; start to acquire the next one.
 
-        Not before this process has seen a batch through: a query that fails in its first batch,
-        again and again, would otherwise use up deliveries of records that it never works on. Nor
-        without renewal: the locks of prefetched records are older than those of their batch.
+        Prefetching waits until this process has finished a batch: a query that fails in its first
+        batch, again and again, would otherwise use up deliveries of records that it never works
+        on. There is no prefetching without renewal: locks begin before Spark works on the batch.
         """
         self._watch.begin(batch.sequence)
         membership = self._joined()
@@ -367,7 +368,7 @@ class ShareDriver:
     # --- looking around ---------------------------------------------------------------------------
 
     async def _look_at_topics(self) -> None:
-        """A pattern may match more, or less; what is left of a topic that is gone is forgotten."""
+        """A pattern may match other topics now; forget what is left of a deleted topic."""
         gone = await self._subscription.refresh()
         names, member = self._subscription.names, self._joined().member
         if names and sorted(names) != list(member.topics):

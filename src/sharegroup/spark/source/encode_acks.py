@@ -1,5 +1,5 @@
-"""From ranges with one type each to what a request says: neighbours share a range in it, with a
-type for each offset, as Kafka's protocol has it. A million changing answers are one range then.
+"""Turns ranges with one type each into the ranges of a request. As Kafka's protocol allows,
+neighbours share a range with a type for each offset. So a million changing answers are one range.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from sharegroup.client.core.acknowledgements import AcknowledgedRange
 from sharegroup.spark.source.offsets import Done
 
 LONG: Final = 16
-"""Offsets of one type that are better said as a range of their own."""
+"""From this many offsets of one type on, a range of their own is better."""
 _TYPES: Final = [bytes([kind]) * LONG for kind in range(5)]
 
 
 def worded(ranges: Iterable[Done]) -> Iterator[AcknowledgedRange]:
-    """The same, ascending as they are, in few ranges."""
+    """The same acknowledgements, ascending, in few ranges."""
     first = end = 0
     types: list[bytes] = []
     for one in ranges:

@@ -1,4 +1,4 @@
-"""What a process of ours can see of how Spark was set up, and says when it costs the user time."""
+"""Checks the Spark settings that our process can see, and warns about slow ones."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def warn(environment: Mapping[str, str] = os.environ) -> None:
     run of a query.
 
     Args:
-        environment: of a process that Spark started; PySpark's ``worker_util`` finds the way back
-            to the JVM in the same variables.
+        environment: that of a process that Spark started; PySpark's ``worker_util`` finds the JVM
+            by the same variables.
     """
     if _SOCKET_PORT in environment and _SOCKET_PATH not in environment:
         log.warning(

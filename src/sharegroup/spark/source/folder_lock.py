@@ -1,16 +1,16 @@
 """The lock on an ``ackLocation``: one reader for each topic in the folder.
 
-Answers find their records by topic, partition and offset. Two queries that read one topic through
+Answers name their records by topic, partition and offset. Two queries that read one topic through
 one folder would settle each other's records, so the second one is refused. Two sources of one query
-may share a folder if they read different topics; therefore each topic has a lock of its own::
+may share a folder if they read different topics; therefore each topic has its own lock::
 
     reader-<digest of the topic>.lock    {"v": 1, "topic": …, "group": …, "pid": …, "host": …,
                                           "since": …, "token": …}
 
-It is held with ``flock``, which the system ends with the process, ``kill -9`` included. What is
-written in the file says who holds it. A file system that cannot lock (some object store mounts), or
-not between hosts, is caught later: the newer reader has written its own token, and the older one
-fails at its next batch.
+The lock is held with ``flock``, which the system releases when the process ends, also after
+``kill -9``. The content of the file names the holder. If a file system cannot lock (some object
+store mounts), or not between hosts, the conflict is detected later: the newer reader has written
+its own token, and the older one fails at its next batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sharegroup.model.errors import SharegroupError
 log = logging.getLogger("sharegroup.spark")
 
 WAIT_SECONDS: Final = 5.0
-"""A query that was killed, or is just stopping, may hold its locks for a few seconds."""
+"""A query that was killed, or is stopping, may hold its locks for a few seconds."""
 POLL_SECONDS: Final = 0.05
 _HELD: Final = (errno.EWOULDBLOCK, errno.EACCES)
 _CANNOT_LOCK: Final = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
@@ -48,7 +48,7 @@ class FolderTaken(SharegroupError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads the answers about one topic."""
+    """The source that reads the answers about one topic."""
 
     topic: str
     group: str
@@ -56,7 +56,7 @@ class Reader:
     host: str
     since: str
     token: str
-    """Another one each time that a source takes the lock."""
+    """New each time that a source takes the lock."""
 
     def __str__(self) -> str:
         return (
@@ -71,7 +71,7 @@ def lock_file(folder: Path, topic: str) -> Path:
 
 
 def reader_of(folder: Path, topic: str) -> Reader | None:
-    """Who reads this topic in the folder, or was the last to do so; None: nobody ever."""
+    """The present or last reader of this topic in the folder; None: there was none."""
     return _reader(lock_file(folder, topic))
 
 
@@ -96,7 +96,7 @@ class FolderLock:
         """Lock these topics; those that are locked already stay so.
 
         Raises:
-            FolderTaken: another source reads one of them, for longer than it may take to stop.
+            FolderTaken: another source still reads one of them after ``WAIT_SECONDS``.
             OSError: the folder cannot be written.
         """
         deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
@@ -107,10 +107,10 @@ class FolderLock:
                 await asyncio.sleep(POLL_SECONDS)
 
     def check(self) -> None:
-        """See whether the folder is still ours.
+        """Check that the folder is still ours.
 
         Raises:
-            FolderTaken: another source has written its name over ours.
+            FolderTaken: another source has overwritten our token.
         """
         for topic, (_, ours) in self._held.items():
             now = reader_of(self._folder, topic)
@@ -121,13 +121,13 @@ class FolderLock:
                 )
 
     def release(self) -> None:
-        """Let others have the folder."""
+        """Release all locks."""
         for descriptor, _ in self._held.values():
             os.close(descriptor)
         self._held.clear()
 
     def _locked(self, topic: str) -> bool:
-        """One attempt."""
+        """Try once to lock the topic."""
         descriptor = os.open(lock_file(self._folder, topic), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,7 +185,7 @@ class Writer:
 
 
 def writer_of(folder: Path, reader: Reader | None) -> Writer | None:
-    """The query that has answered for this reader; None: none yet, or it has not said."""
+    """The query that has answered for this reader; None: none yet, or it is not known."""
     known = None if reader is None else _content(_writer_file(folder, reader.topic))
     if reader is None or known is None or known.get("token") != reader.token:
         return None
@@ -193,10 +193,10 @@ def writer_of(folder: Path, reader: Reader | None) -> Writer | None:
 
 
 def answer_for(folder: Path, reader: Reader, writer: Writer) -> None:
-    """Note that ``writer`` answers for the records of ``reader``, if nobody does yet.
+    """Record that ``writer`` answers for the records of ``reader``, if no query does yet.
 
     Raises:
-        FolderTaken: another query does.
+        FolderTaken: another query answers for them.
     """
     known = writer_of(folder, reader)
     if known is None:
@@ -225,7 +225,7 @@ def _reader(path: Path) -> Reader | None:
 
 
 def _content(path: Path) -> dict[str, Any] | None:
-    """None: it is not there, or is being written."""
+    """The file's content; None: it does not exist, or is being written."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):

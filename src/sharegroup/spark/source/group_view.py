@@ -1,4 +1,4 @@
-"""What the driver asks the cluster about the group: how far it is, where logs end, its configs."""
+"""The driver's questions to the cluster: the group's positions and configs, and end offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sharegroup.spark.options.stream import ShareOptions
 log = logging.getLogger("sharegroup.spark")
 
 WIDE_WINDOW_FEATURE: Final = "share.wide.window"
-"""Our broker lets a group have a lock limit beyond the bounds of Kafka's."""
+"""Our broker allows a group a higher lock limit than Kafka does."""
 ISOLATION_CONFIG: Final = "share.isolation.level"
 SESSION_CONFIG: Final = "share.session.timeout.ms"
 SESSION_MS_DEFAULT: Final = 45_000
@@ -37,7 +37,7 @@ READ_COMMITTED: Final = "read_committed"
 LOCKS_CONFIG: Final = "share.partition.max.record.locks"
 WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
 WIDE_LOCKS: Final = 1_000_000
-"""Locks per partition on such a broker: they bound a batch, and a batch's overhead is fixed."""
+"""Locks per partition on such a broker: locks bound a batch, and a batch's overhead is fixed."""
 
 Offsets = dict[TopicIdPartition, int]
 
@@ -62,11 +62,10 @@ class GroupView:
         self._session_timeout_s: float | None = None
 
     async def prepare(self, topics: Collection[str], *, is_new_query: bool) -> None:
-        """Give a group that has no position yet the configs and the position that the options ask
-        for.
+        """Set the configs and the position from the options, for a group without a position.
 
         Raises:
-            ConfigError: the broker refuses one; its own sentence says why.
+            ConfigError: the broker refuses one; the text has the broker's reason.
         """
         wanted = self._wanted_configs()
         if not wanted:
@@ -113,8 +112,8 @@ class GroupView:
         return WIDE_WINDOW_FEATURE in self._cluster.features
 
     async def _begin_at(self, topics: Collection[str], timestamp_ms: int) -> None:
-        """A group without members can be put anywhere; partitions without so young a record begin
-        at their end."""
+        """Set the position of a group without members to the first records of ``timestamp_ms`` or
+        later; partitions without such a record begin at their end."""
         described = (await self._admin.describe_topics(*topics)).values() if topics else ()
         partitions = [TopicPartition(t.name, p.partition) for t in described for p in t.partitions]
         found = await self._admin.list_offsets(partitions, timestamp_ms)
@@ -133,7 +132,7 @@ class GroupView:
                 raise error
 
     async def positions(self, topics: Collection[str]) -> dict[TopicPartition, ShareGroupOffset]:
-        """Where the group is in the partitions of ``topics``, as far as it has been there.
+        """The group's positions in the partitions of ``topics``, where it has one.
 
         Raises:
             KafkaError: the coordinator cannot be asked.
@@ -145,7 +144,7 @@ class GroupView:
         """How many records of one partition the group may hold; None: the broker does not say.
 
         Raises:
-            KafkaError: nobody could be asked.
+            KafkaError: no broker could be asked.
         """
         settings = await self._admin.describe_configs("group", self._group_id)
         found = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
@@ -165,8 +164,8 @@ class GroupView:
             return {}
 
     async def end_offsets(self, topics: Mapping[UUID, str]) -> Offsets:
-        """Where each partition that holds records ends (exclusive); for a group that reads what is
-        committed, where its first open transaction begins."""
+        """The end offset (exclusive) of each partition that holds records; for a read_committed
+        group, the start of its first open transaction."""
         partitions = await self._partitions(topics)
         committed = await self._reads_committed()
         first = await self._admin.list_offsets(partitions.values(), OffsetSpec.EARLIEST)
@@ -190,14 +189,14 @@ class GroupView:
         targets: Offsets,
         held: Mapping[TopicIdPartition, int],
     ) -> dict[TopicIdPartition, Left]:
-        """How many records before ``targets`` the group has not finished, in all partitions where
-        there are some, whoever has them.
+        """How many records before ``targets`` the group has not finished, whichever member holds
+        them, for the partitions that have some.
 
         Args:
-            held: records that we keep for later ourselves; they do not count.
+            held: records that this query holds for later; they do not count.
 
-        Where the group has not begun, and on Apache Kafka before 4.2, which knows no lag, all
-        records count that it has not passed.
+        If the group has no position yet, and on Apache Kafka before 4.2, which reports no lag, all
+        records that the group has not passed count.
 
         Raises:
             KafkaError: the brokers cannot be asked.
@@ -214,11 +213,11 @@ class GroupView:
             state = progress.get(partition)
             start = None if state is None else state.start_offset
             if state is not None and start is None:
-                start = state.begins_at  # nothing is answered: whoever holds it may be dead
+                start = state.begins_at  # no record is acknowledged: a dead member may hold them
             if state is None or start is None:
                 new[key] = partition
                 continue
-            # Apache Kafka stores the start offset one write late; its lag is right at once.
+            # Apache Kafka stores the start offset one write late; its lag is correct at once.
             beyond = max(0, ends[partition].offset - target) + held.get(key, 0)
             behind = target - start
             if state.lag is not None:
@@ -258,7 +257,7 @@ class GroupView:
         return self._session_timeout_s
 
     async def begins_at_latest(self) -> bool:
-        """What lies in a partition that is new to the group is not for it.
+        """Whether the group begins new partitions at their end.
 
         Raises:
             KafkaError: nobody could be asked.

@@ -1,5 +1,5 @@
-"""How far the group is: its lag, for a query's progress, and what needs no acknowledgement any
-more. Asked for in the background.
+"""The group's lag, for a query's progress, and the records that no longer need an acknowledgement.
+Both are asked for in the background.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ log = logging.getLogger("sharegroup.spark")
 
 REFRESH_SECONDS: Final = 1.0
 PARTITIONS_TOLD: Final = 64
-"""The lag of each partition is told up to this many; a query's progress must stay small."""
+"""Lag is reported per partition up to this many partitions; a query's progress must stay small."""
 
 
 class Lag:
-    """Records that the group has not done yet, as of the last second or so.
+    """Records that the group has not finished, as of about the last second.
 
     Attributes:
         total: None: not known yet.
@@ -64,7 +64,7 @@ class Lag:
         self._forget_passed(positions)
 
     def _forget_passed(self, positions: Mapping[TopicPartition, ShareGroupOffset]) -> None:
-        """What lies before the group's start offset is done for good, whoever has heard of it."""
+        """Records before the group's start offset are final: forget their acknowledgements."""
         for partition in self._ledger.done():
             name = self._subscription.topics.get(partition.topic_id, "")
             known = positions.get(TopicPartition(name, partition.partition))

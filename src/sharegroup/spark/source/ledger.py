@@ -1,18 +1,19 @@
-"""What the driver holds of the group's records, and what it owes the broker. A plain machine: no
-clock, no network.
+"""The driver's ledger of the group's records: those it holds, and the acknowledgements it owes the
+broker. A plain state machine: no clock, no network.
 
-A record that the broker hands us is in one of four places:
+A record that the broker gives us is in one of four places:
 
 * **ready**: acquired, not yet given to Spark;
 * **batch**: in the newest offset given to Spark, so perhaps being processed;
-* **held**: its batch is finished and asked to wait: for its release, or for coming to Spark again
-  (renew). The lock stays ours meanwhile;
+* **held**: its batch is finished, and it waits for a delayed release, or to be given to Spark again
+  (renew). We keep its lock meanwhile;
 * **done**: its batch is finished with accept or reject, but the broker has not confirmed it (the
   lock was lost, the connection broke). When it is delivered again, it is acknowledged with the
   remembered type and not processed again.
 
-Confirmed records are forgotten, and so are released ones, confirmed or not: when a release is lost
-the lock expires, and the record comes again as it would have. A crash forgets *held* likewise.
+Confirmed records are forgotten. So are released ones, confirmed or not: if a release is lost the
+lock expires, and the record is delivered again all the same. After a crash this holds for *held*
+records too.
 
 Invariants (:meth:`check_invariants`): the ranges of each place are ascending and disjoint; no
 offset is in two of the places; *done* holds no release; an offset that the broker delivers again
@@ -37,7 +38,7 @@ from sharegroup.spark.source.offsets import Acquired, BatchOffset, ClaimPosition
 _T = TypeVar("_T")
 
 RANGES_MAX: Final = 100_000
-"""Of one batch. An offset has 300 kB then, in the checkpoint and in every progress of the query."""
+"""The most ranges of a batch: 300 kB per offset, in the checkpoint and in every progress."""
 
 
 class Decision(NamedTuple):
@@ -68,8 +69,8 @@ NOTHING_DECIDED: Final[Decided] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerStatistics:
-    """How many records are where; and how many of each kind there were since the ledger was
-    made."""
+    """How many records are in each place now, and how many of each kind there were since the ledger
+    was made."""
 
     ready: int
     in_batch: int
@@ -86,7 +87,7 @@ class LedgerStatistics:
 
 
 class Ledger:
-    """The driver's book of records."""
+    """The driver's ledger of records."""
 
     def __init__(self) -> None:
         self.topics: dict[UUID, str] = {}
@@ -101,7 +102,7 @@ class Ledger:
 
     @property
     def position(self) -> ClaimPosition | None:
-        """Where the newest batch ends in the claims; None: there are none."""
+        """The place in the claims where the newest batch ends; None: there are no claims."""
         return None
 
     def acquired(self, partition: TopicIdPartition, ranges: Iterable[Acquired]) -> list[Done]:
@@ -128,9 +129,9 @@ class Ledger:
     def take(
         self, limit: int, targets: Mapping[TopicIdPartition, int] | None
     ) -> dict[TopicIdPartition, tuple[Acquired, ...]]:
-        """Move at most ``limit`` ready records into the batch, evenly from all partitions: they
-        are worked on in parallel. Scattered ones are fewer: a batch has at most ``RANGES_MAX``
-        ranges, or one of each partition.
+        """Move at most ``limit`` ready records into the batch, evenly from all partitions, so that
+        tasks can work in parallel. If records are scattered it takes fewer: a batch has at most
+        ``RANGES_MAX`` ranges, or one per partition.
 
         Args:
             targets: end offset per partition; records at or after it stay ready. None: there is no
@@ -172,12 +173,12 @@ class Ledger:
         """The batch is processed.
 
         Args:
-            decided: what is to become of its records; decisions about others have no effect.
-            default: what becomes of those that nothing was decided about.
+            decided: decisions about its records; decisions about others have no effect.
+            default: the type for records without a decision.
             now_ms: delays count from here; any clock, the same as for :meth:`due`.
 
         Returns:
-            What is to be acknowledged now.
+            The records to acknowledge now.
         """
         owed: dict[TopicIdPartition, list[Done]] = {}
         self._unmatched += sum(map(size, decided.values()))
@@ -191,10 +192,10 @@ class Ledger:
         return owed
 
     def due(self, now_ms: int) -> dict[TopicIdPartition, list[Done]]:
-        """The time of some held records has come: renewed ones are ready for Spark again.
+        """Take out the held records that are due; renewed ones become ready for Spark again.
 
         Returns:
-            What is to be released now.
+            The records to release now.
         """
         owed: dict[TopicIdPartition, list[Done]] = {}
         for partition, ranges in list(self._held.items()):
@@ -211,11 +212,11 @@ class Ledger:
         return min((one.due_ms for ranges in self._held.values() for one in ranges), default=None)
 
     def confirmed(self, partition: TopicIdPartition, ranges: Iterable[tuple[int, int]]) -> None:
-        """The broker has these acknowledgements for good."""
+        """The broker has confirmed these acknowledgements."""
         _put(self._done, partition, without(self._done.get(partition, ()), ranges))
 
     def passed(self, partition: TopicIdPartition, start_offset: int) -> None:
-        """The group's start offset is here: everything before it is settled for good."""
+        """The group's start offset is ``start_offset``: all records before it are final."""
         self.confirmed(partition, [(0, start_offset - 1)])
 
     def lost(self, partition: TopicIdPartition, ranges: Iterable[tuple[int, int]]) -> None:
@@ -242,11 +243,11 @@ class Ledger:
         return {partition: merged(_bounds(ranges)) for partition, ranges in self._ready.items()}
 
     def held(self) -> dict[TopicIdPartition, list[OffsetRange]]:
-        """Records of finished batches that wait."""
+        """Records of finished batches that wait for their delay."""
         return {partition: merged(_bounds(ranges)) for partition, ranges in self._held.items()}
 
     def spare(self) -> dict[TopicIdPartition, list[OffsetRange]]:
-        """All that no batch needs, ready and held: to be released when the query stops."""
+        """Ready and held records, which no batch needs: released when the query stops."""
         ready, held = self.ready(), self.held()
         return {
             partition: merged([*ready.get(partition, ()), *held.get(partition, ())])
@@ -254,7 +255,7 @@ class Ledger:
         }
 
     def done(self) -> dict[TopicIdPartition, tuple[Done, ...]]:
-        """Done, not confirmed: to be remembered in the next offset."""
+        """Done but not confirmed records, to be stored in the next offset."""
         return {partition: tuple(ranges) for partition, ranges in self._done.items()}
 
     def statistics(self) -> LedgerStatistics:
@@ -299,7 +300,7 @@ class Ledger:
     def _hold(
         self, partition: TopicIdPartition, decisions: Sequence[Decision], now_ms: int
     ) -> None:
-        """Hold records that are to wait. Records without a lock are redelivered."""
+        """Hold records that must wait. Records without a lock are redelivered."""
         ours = without(self._batch[partition], self._unlocked.get(partition, ()))
         kept = [
             Held(first, last, one.delivery_count, wait.type, now_ms + wait.delay_ms)
@@ -313,7 +314,7 @@ class Ledger:
         _put(self._done, partition, sorted(kept + final))
 
     def _relocked(self, partition: TopicIdPartition, ranges: list[Acquired]) -> None:
-        """Records of the batch were delivered to us again: their locks are ours once more."""
+        """Records of the batch were delivered to us again: we hold their locks again."""
         if ranges and partition in self._unlocked:
             gone = [Acquired(first, last, 0) for first, last in self._unlocked[partition]]
             _put(self._unlocked, partition, merged(_bounds(without(gone, _bounds(ranges)))))

@@ -1,6 +1,4 @@
-"""Keeping the locks of everything that is held: renewed in the background, however long a batch
-runs (KIP-1222).
-"""
+"""Renews the locks of all held records in the background, however long a batch runs (KIP-1222)."""
 
 from __future__ import annotations
 
@@ -24,12 +22,12 @@ from sharegroup.spark.source.settling import ATTEMPTS_PER_PARTITION
 log = logging.getLogger("sharegroup.spark")
 
 LOCK_MS_DEFAULT: Final = 30_000
-"""Kafka's group.share.record.lock.duration.ms, until the broker has said what it is."""
+"""Kafka's group.share.record.lock.duration.ms, used until the broker has said its value."""
 RENEWALS_PER_LOCK: Final = 3
 
 
 class LockKeeper:
-    """Renews the locks of one member. :meth:`start` when the broker has said how long they last."""
+    """Renews the locks of one member. Call :meth:`start` when the lock duration is known."""
 
     def __init__(
         self, member: ShareMember, ledger: Ledger, turn: asyncio.Lock, *, wanted: bool = True
@@ -39,9 +37,9 @@ class LockKeeper:
         self._turn = turn
         self._task: asyncio.Task[None] | None = None
         self.possible = wanted
-        """Locks are renewed: the user allows it, and the broker can, as far as it is known."""
+        """Whether locks are renewed: the user allows it, and the broker is not known to refuse."""
         self.renewed = 0
-        """Records renewed so far, each time counted."""
+        """Renewals of records so far; each renewal of a record counts."""
 
     def start(self) -> None:
         """Renew from now on, if it is wanted; a second call does nothing."""
@@ -49,7 +47,7 @@ class LockKeeper:
             self._task = asyncio.create_task(self._keep(), name="share-lock-renewal")
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         if self._task is not None:
             self._task.cancel()
 
@@ -89,7 +87,7 @@ class LockKeeper:
                     middle = len(ones) // 2
                     waiting += [{partition: ones[:middle]}, {partition: ones[middle:]}]
                 elif isinstance(error, NetworkException):
-                    # The broker has not said that they are lost. The next renewal will hear it.
+                    # The broker has not said that they are lost. The next renewal will learn it.
                     log.info("%s: locks could not be renewed this time: %s", partition, error)
                 else:
                     self._lost(partition, ones, error)

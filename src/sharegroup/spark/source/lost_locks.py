@@ -1,10 +1,10 @@
-"""A batch that runs again, after its locks were lost: which of its records the group has finished
-meanwhile, and what the option ``onLostLocks`` makes of them.
+"""A batch that runs again after its locks were lost: finds the records that the group has finished
+meanwhile, and applies the option ``onLostLocks`` to them.
 
-A batch runs again when its query died before Spark had committed it. If it stayed away for longer
-than its locks lasted, other members may have got its records. Those they have finished are in a
-final state and never come again, so leaving them out loses nothing; records that others only hold
-may come back to us, and stay in.
+A batch runs again when its query died before Spark had committed it. If the query was away for
+longer than its locks lasted, other members may have got its records. Records that they have
+finished are in a final state and never come again, so leaving them out loses nothing. Records that
+others only hold may come back to us, so they stay in the batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ async def still_wanted(batch: BatchOffset, group: GroupView, policy: str) -> Bat
     """The part of ``batch`` to process again.
 
     Args:
-        policy: ``process``: all of it; ``drop``: what the group has not finished; ``fail``.
+        policy: ``process``: keep all records; ``drop``: only those that the group has not finished;
+            ``fail``: raise if it has finished some.
 
     Raises:
         LostLocks: the group has finished some of it, and the policy is to fail.
@@ -67,7 +68,7 @@ async def still_wanted(batch: BatchOffset, group: GroupView, policy: str) -> Bat
 
 
 def _finished(records: PartitionRecords) -> list[OffsetRange]:
-    """What is before the window, and what is in a final state within it."""
+    """The offsets before the window, and those in a final state within it."""
     if records.start_offset is None:
         return []
     final = [OffsetRange(r.first, r.last) for r in records.ranges if r.state in TERMINAL]

@@ -29,11 +29,11 @@ log = logging.getLogger("sharegroup.spark")
 
 RETRY_SECONDS: Final = 0.5
 REACH_SECONDS: Final = 8.0
-"""How long a broker may take to be reached where it says it is."""
+"""How long connecting to a broker's advertised address may take."""
 
 
 class Membership(NamedTuple):
-    """Everything that lives as long as the membership."""
+    """The parts that live as long as the membership."""
 
     member: ShareMember
     outage: Outage
@@ -55,7 +55,7 @@ def make_membership(
     inbox: Inbox | None,
     claims: ClaimFolder | None,
 ) -> Membership:
-    """The parts, put together; :func:`join` takes part in the group."""
+    """Assemble the parts; :func:`join` joins the group."""
     member = ShareMember(
         cluster, options.group_id, member_id=member_id, subscribed_topics=subscription.names
     )
@@ -76,10 +76,10 @@ def make_membership(
 async def join(
     membership: Membership, group: GroupView, subscription: Subscription, is_new: bool
 ) -> None:
-    """Join the group. A coordinator that is loading, or away, is waited for.
+    """Join the group. Wait for a coordinator that is loading or away.
 
     Raises:
-        NetworkException: for longer than ``brokerOutageTimeout``.
+        NetworkException: it was away for longer than ``brokerOutageTimeout``.
         KafkaError: the group refuses.
     """
     while True:
@@ -94,7 +94,7 @@ async def join(
 
 
 async def reach(cluster: Cluster) -> None:
-    """Reach the cluster at the addresses that it gives itself.
+    """Connect to the cluster at its advertised addresses.
 
     Raises:
         BootstrapError: no broker answers; it names the addresses.

@@ -1,8 +1,8 @@
 """A stream's offset: the acquired ranges themselves, so that a replay reads exactly the same
 records.
 
-Spark writes it as one line of JSON into ``offsets/N`` before batch N runs, hands the previous one
-back as ``start``, and compares offsets only for equality. Short keys because it is written once per
+Spark writes it as one line of JSON into ``offsets/N`` before batch N runs, passes the previous one
+as ``start``, and compares offsets only for equality. Keys are short because it is written once per
 batch::
 
     {"v": 1, "e": 7, "g": "group", "m": "member id", "t": {topic id: name},
@@ -14,14 +14,13 @@ batch::
 ``e`` counts offsets of this stream. ``r`` is the batch. ``d`` holds records whose batch is done but
 whose acknowledgement the broker has not confirmed: when they are delivered again they are
 acknowledged with ``type`` and not processed again. Ranges include both ends. More than
-``LISTED_MAX`` ranges of a partition are a text, see
-:mod:`~sharegroup.spark.source.range_text`; then ``v`` is 2, and versions of sharegroup that do not
-know it refuse the checkpoint. ``c`` is there with ``ackMode`` claim only: from where the next batch
-takes its records. ``s`` is for people:
-when the offset was made (ms since 1970), how many milliseconds it took to acquire the batch and to
-settle the one before, the group's lag if it is known, and how many records were redelivered,
-renewed, accepted, released and rejected since the offset before. Checkpoints without it are read
-as well.
+``LISTED_MAX`` ranges of a partition are stored as a text, see
+:mod:`~sharegroup.spark.source.range_text`; then ``v`` is 2, and older versions of sharegroup refuse
+the checkpoint. ``c`` exists with ``ackMode`` claim only: the place from which the next batch takes
+its records. ``s`` is for people: when the offset was made (ms since 1970), how many milliseconds it
+took to acquire the batch and to settle the previous one, the group's lag if it is known, and how
+many records were redelivered, renewed, accepted, released and rejected since the previous offset.
+Checkpoints without ``s`` can be read too.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from sharegroup.spark.source.range_text import packed, unpacked
 VERSION: Final = 1
 PACKED_VERSION: Final = 2
 LISTED_MAX: Final = 16
-"""A list that people can read is kept up to this many ranges."""
+"""Up to this many ranges are stored as a list that people can read."""
 
 
 class Acquired(NamedTuple):
@@ -58,8 +57,8 @@ class Done(NamedTuple):
 
 
 class ClaimPosition(NamedTuple):
-    """A place in a folder of claims: those before ``number`` are in batches, and so are the first
-    ``taken`` records of that one."""
+    """A place in a folder of claims: the claims before ``number`` are in batches, and so are the
+    first ``taken`` records of claim ``number``."""
 
     folder: str
     number: int
@@ -84,7 +83,7 @@ class BatchOffset:
     claims: ClaimPosition | None = None
     """Where the batch ends in the claims; None: there are none."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """``s`` of the module's text."""
+    """``s``, see the module."""
 
     @property
     def records(self) -> int:
@@ -96,7 +95,7 @@ INITIAL: Final = BatchOffset()
 
 
 def to_json(offset: BatchOffset) -> dict[str, Any]:
-    """The offset as Spark stores it; the initial one is ``{"v": 1, "e": 0}`` whoever asks."""
+    """The offset as Spark stores it; the initial one is always ``{"v": 1, "e": 0}``."""
     if offset.sequence == 0:
         return {"v": VERSION, "e": 0}
     parts = (*offset.ranges.values(), *offset.done.values())

@@ -1,4 +1,4 @@
-"""How long the brokers have been silent, and for how long that is put up with."""
+"""Measures how long the brokers have been silent, and fails when it is too long."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sharegroup.model.errors import NetworkException
 from sharegroup.spark.options.stream import ShareOptions
 
 HEARTBEAT_SECONDS: Final = 10.0
-"""A broker that only heartbeats are sent to may answer nothing for this long."""
+"""A broker that gets only heartbeats may be silent for this long."""
 SILENCE_SECONDS: Final = 2.0
-"""A broker that is asked all the time and answers nothing for this long is away."""
+"""A broker that gets requests all the time and is silent for this long is away."""
 
 
 class Outage:
-    """Watches one member: whatever a broker answers to it ends the outage."""
+    """Watches one member: any response of a broker ends the outage."""
 
     def __init__(self, member: ShareMember, options: ShareOptions) -> None:
         self._member = member
@@ -30,16 +30,16 @@ class Outage:
 
     @property
     def _pause_s(self) -> float:
-        """How long it may be silent in good health, because nothing is asked or it waits."""
+        """How long a healthy broker may be silent, because it gets no request or it waits."""
         if not self._member.assignment:
             return HEARTBEAT_SECONDS
         return self._options.poll_timeout_ms / 1000
 
     def check(self) -> None:
-        """Call where something should have been answered.
+        """Call this when a response should have come.
 
         Raises:
-            NetworkException: it lasts longer than ``brokerOutageTimeout``.
+            NetworkException: the outage lasts longer than ``brokerOutageTimeout``.
         """
         silent_s = self._silent_s()
         if silent_s > self._pause_s + self._options.broker_outage_timeout_ms / 1000:

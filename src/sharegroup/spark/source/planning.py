@@ -1,8 +1,8 @@
-"""From the ranges of a batch to Spark tasks: equal numbers of records, any number of tasks per
-Kafka partition.
+"""Splits the ranges of a batch into Spark tasks with equal numbers of records; a Kafka partition
+may have any number of tasks.
 
-A task costs 13-50 ms whatever it reads, so small batches are packed into few tasks; slow work per
-record asks for more with ``maxRecordsPerPartition`` or ``minPartitions``. The plan depends on the
+A task costs 13-50 ms whatever it reads, so small batches are packed into few tasks. For slow work
+per record, ``maxRecordsPerPartition`` or ``minPartitions`` give more tasks. The plan depends on the
 offset and the options only: a replay in another process gives the same tasks.
 """
 
@@ -58,7 +58,7 @@ def plan(
 
 
 def _cut(offset: BatchOffset, tasks: int) -> Iterator[list[_Piece]]:
-    """All ranges laid end to end and cut into equal parts."""
+    """All ranges, laid end to end and cut into equal parts."""
     records = offset.records
     pieces: list[_Piece] = []
     task = taken = 0

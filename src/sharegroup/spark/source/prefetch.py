@@ -1,7 +1,7 @@
-"""The next batch is acquired while Spark works on this one.
+"""Acquires the next batch while Spark works on the present one.
 
-Requests do not wait at the broker: one that did would hold up the acknowledgements behind it. After
-one that brings nothing comes a pause.
+Requests do not wait at the broker: a waiting request would delay the acknowledgements behind it.
+After a request that brings nothing there is a pause.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Prefetcher:
         self._task = asyncio.create_task(self._run(limit, self._ended), name="share-prefetch")
 
     def end(self) -> None:
-        """Begin no further request; one that is under way ends by itself, in its turn."""
+        """Send no further request; one under way ends by itself, in its turn."""
         self._ended.set()
 
     def stop(self) -> None:
-        """End at once. What a request under way brings goes back when the session ends."""
+        """End at once. Records of a request under way are released when the session ends."""
         self.end()
         if self._task is not None:
             self._task.cancel()
@@ -66,7 +66,7 @@ class Prefetcher:
         except (
             KafkaError,
             ClaimError,
-        ) as error:  # Spark's next call meets it as well, and tells of it
+        ) as error:  # Spark's next call gets the same error and reports it
             log.info("prefetching ended: %s", error)
 
     def _room(self, limit: int | None) -> int:
@@ -76,7 +76,7 @@ class Prefetcher:
 
 
 async def _within(event: asyncio.Event, seconds: float) -> bool:
-    """Whether it happens in this time."""
+    """Whether the event is set within this time."""
     try:
         async with asyncio.timeout(seconds):
             return await event.wait()

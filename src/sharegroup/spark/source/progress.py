@@ -11,14 +11,14 @@ from sharegroup.spark.source.ledger import LedgerStatistics
 from sharegroup.spark.source.lock_renewal import LockKeeper
 
 COUNTED: Final = ("redelivered", "renewed", "accepted", "released", "rejected")
-"""What is counted since the stream began in this process."""
+"""The counters, which start with the stream in this process."""
 
 
 class Progress:
     """See the module.
 
     Args:
-        ledger: gives its statistics.
+        ledger: the source of the statistics.
     """
 
     def __init__(self, ledger: Callable[[], LedgerStatistics], locks: LockKeeper, lag: Lag) -> None:
@@ -48,7 +48,7 @@ class Progress:
         }
 
     def numbers(self, took_s: float, settle_s: float) -> dict[str, int]:
-        """For one offset: what was counted since the last one, and how long things took."""
+        """Numbers for one offset: the counts since the previous offset, and the durations."""
         counted = self._counted()
         since = {name: counted[name] - self._told[name] for name in COUNTED}
         self._told = counted

@@ -1,9 +1,9 @@
-"""Many ranges as a short text, for offsets: scattered records would make megabytes of JSON.
+"""Encodes many ranges as a short text, for offsets: scattered records would be megabytes of JSON.
 
-The text is base64 of deflated JSON, ``[gaps, sizes, values]``, a number for each range: how many
-offsets lie between it and the range before, how many it has, and its third value. Neighbours are
-alike, so that this deflates well: every second record of 100,000 takes 450 characters instead of
-940,000, and half of them by chance 27,000.
+The text is base64 of deflated JSON, ``[gaps, sizes, values]``, with one number per range in each
+list: the offsets between it and the previous range, its size, and its third value. Neighbours are
+similar, so this compresses well: every second record of 100,000 takes 450 characters instead of
+940,000, and a random half of them 27,000.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How large records are, as far as it was seen: to bound by bytes what is acquired by number."""
+"""Observed sizes of records: they turn a bound in bytes into a number of records to acquire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.wire.batch import HEADER_BYTES, parse_header
 
 SAMPLE_SECONDS: Final = 60.0
-"""What was seen holds for so long."""
+"""How long an observed size is valid."""
 BATCHES_SAMPLED: Final = 100
 
 
@@ -23,11 +23,11 @@ class RecordSizes:
 
     @property
     def is_known(self) -> bool:
-        """Records were seen lately."""
+        """Whether records were observed lately."""
         return asyncio.get_running_loop().time() - self._seen_at < SAMPLE_SECONDS
 
     def saw(self, topic_id: UUID, records: bytes) -> None:
-        """A fetch brought these record batches."""
+        """Observe the record batches of a fetch."""
         size = count = position = 0
         for _ in range(BATCHES_SAMPLED):
             if len(records) - position < HEADER_BYTES:

@@ -1,11 +1,11 @@
-"""Acknowledging what is finished, whatever the broker says to it.
+"""Acknowledges finished records, whether the broker confirms it or not.
 
-A batch is settled when Spark asks for the offset after it: then its results are committed, and
-nothing that was accepted can be processed again. What was decided about its records comes from the
-sink through the :class:`Inbox`; without one all of them are accepted.
+A batch is settled when Spark asks for the offset after it: then its results are committed, and no
+accepted record can be processed again. Decisions about its records come from the sink through the
+:class:`Inbox`; without an inbox all records are accepted.
 
-What the broker does not confirm stays in the :class:`Ledger` as done: it goes into the next offset,
-and is acknowledged, not processed, when it comes again.
+Acknowledgements that the broker does not confirm stay in the :class:`Ledger` as done, and go into
+the next offset. When such a record is delivered again, it is acknowledged and not processed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sharegroup.spark.source.offsets import Done
 log = logging.getLogger("sharegroup.spark")
 
 ATTEMPTS_PER_PARTITION: Final = 64
-"""Requests spent on finding out which ranges of a refused acknowledgement are still ours."""
+"""The most requests to find out which ranges of a refused acknowledgement are still ours."""
 
 Owed = Mapping[TopicIdPartition, Sequence[Done]]
 
@@ -44,17 +44,17 @@ class Settling:
     async def finish(
         self, topics: Mapping[UUID, str], *, inherited: bool = False
     ) -> Decided | None:
-        """Spark has committed the batch that is in the ledger: acknowledge its records as was
-        decided, hold those that are to wait.
+        """Spark has committed the batch in the ledger: acknowledge its records as decided, and
+        hold those that must wait.
 
         Args:
-            topics: id and name of those that are read.
-            inherited: the batch was acquired by an earlier process, and nobody knows whether its
-                locks are still ours: what is to wait is released at once.
+            topics: id and name of the topics that are read.
+            inherited: an earlier process acquired the batch, and its locks may be lost: release
+                records that must wait (renewed or delayed ones) at once.
 
         Returns:
-            The decisions that came, when there were records and none of the decisions was about
-            one of them.
+            The decisions, if the batch had records and no decision was about one of them; else
+            None.
         """
         decided: Decided = NOTHING_DECIDED
         default = AckType.ACCEPT
@@ -74,7 +74,7 @@ class Settling:
         return decided
 
     async def release_due(self, now_ms: int | None = None) -> None:
-        """What was held until now is released, or ready for Spark again."""
+        """Release the held records that are due, or make them ready for Spark again."""
         due = self._ledger.due(clock_ms() if now_ms is None else now_ms)
         if due:
             await self.acknowledge(due)
@@ -82,8 +82,8 @@ class Settling:
     async def acknowledge(self, owed: Owed) -> None:
         """Send acknowledgements.
 
-        A partition's are refused as a whole when one record is not ours any more, so refused ones
-        are halved until the good ones are in.
+        The broker refuses all acknowledgements of a partition if one record is no longer ours. So
+        refused ones are halved until the valid ones are accepted.
         """
         attempts = dict.fromkeys(owed, 0)
         waiting = [(partition, list(ranges)) for partition, ranges in owed.items() if ranges]
@@ -114,7 +114,7 @@ class Settling:
 
 
 def without_waiting(decisions: Iterable[Decision]) -> list[Decision]:
-    """What is to wait is released at once."""
+    """The decisions, with those that wait (renewals, delayed releases) as immediate releases."""
     return [
         Decision(one.first, one.last, AckType.RELEASE)
         if one.delay_ms or one.type == AckType.RENEW
@@ -124,5 +124,5 @@ def without_waiting(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def clock_ms() -> int:
-    """The clock of delays: the running loop's."""
+    """The time for delays, by the clock of the running loop."""
     return int(asyncio.get_running_loop().time() * 1000)

@@ -1,11 +1,11 @@
-"""SIGTERM in a process that runs sources: Spark ends its source process so, without ``stop()``.
+"""Handles SIGTERM in a process that runs sources: Spark ends it by SIGTERM, without ``stop()``.
 
-While a source runs SIGTERM leaves through the ``finally`` that stops it; while it stops SIGTERM
-waits; when the last one has stopped the process has the handler again that it had before. Only a
-main thread can handle signals: elsewhere all this does nothing.
+While a source runs, SIGTERM leaves through the ``finally`` that stops the source. While a source
+stops, SIGTERM waits. When the last source has stopped, the previous handler is restored. Only a
+main thread can handle signals: in other threads all this does nothing.
 
-A Spark that was killed says nothing: its source process lives on until it next writes to it, which
-may be minutes later. It looks for its parent once a second, and ends in order when that is gone.
+A killed Spark sends no signal. Its source process would live until it next writes to Spark, perhaps
+minutes later. So it checks for its parent once a second, and ends in order when that is gone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def source_started(source: object) -> None:
 
 @contextmanager
 def source_stopping(source: object) -> Iterator[None]:
-    """The source gives back what it holds; SIGTERM may come while it is at it."""
+    """The source releases what it holds; delay a SIGTERM that comes meanwhile."""
     ours = id(source) in _running and threading.current_thread() is threading.main_thread()
     if ours:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

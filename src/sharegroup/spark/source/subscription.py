@@ -1,4 +1,4 @@
-"""Which topics a stream reads: names, or a pattern that is looked at again while the query runs."""
+"""The topics of a stream: names, or a pattern that is matched again while the query runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sharegroup.spark.options.stream import ShareOptions
 log = logging.getLogger("sharegroup.spark")
 
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Brokers say of these that they are internal; an old one may not know of the last."""
+"""Brokers mark these as internal; an old broker may not know the last one."""
 
 
 class Subscription:
@@ -23,8 +23,8 @@ class Subscription:
 
     Attributes:
         names: the topics that the group's member subscribes to.
-        topics: topic id → name, of all that were seen and are not known to be gone. A name that is
-            given again has another id.
+        topics: topic id → name, of all topics that were seen and are not known to be deleted. A
+            topic created again under the same name has another id.
     """
 
     def __init__(self, cluster: Cluster, options: ShareOptions) -> None:
@@ -41,7 +41,7 @@ class Subscription:
         """Look the topics up for the first time.
 
         Raises:
-            ConfigError: a topic of ``subscribe`` is not there. A pattern may match nothing yet.
+            ConfigError: a topic of ``subscribe`` does not exist. A pattern may match nothing yet.
         """
         if self._pattern is not None:
             self.names = await self._matching(self._pattern)
@@ -56,14 +56,15 @@ class Subscription:
             self.topics[topic.topic_id] = name
 
     async def refresh(self) -> set[UUID]:
-        """Look at the topics as they are now.
+        """Look the topics up again.
 
         Returns:
-            Those that are gone: missing for the second time in a row, because a broker that has
-            just started may not know them all yet. They are forgotten here.
+            The deleted topics, which are forgotten here. A topic counts as deleted when it is
+            missing for the second time in a row: a broker that has just started may not know all
+            topics yet.
 
         Raises:
-            KafkaError: nobody could be asked.
+            KafkaError: no broker could be asked.
         """
         if self._pattern is not None:
             self._subscribe(await self._matching(self._pattern))

@@ -1,4 +1,4 @@
-"""Work that is done in the background now and then, when somebody asks for its result."""
+"""Background work that runs on demand, at a limited rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ThrottledTask:
     """Runs ``work`` at most once in ``every_s`` seconds, never twice at a time.
 
     Args:
-        work: what fails in it is logged, and done again the next time.
+        work: its failures are logged, and it runs again at the next request.
     """
 
     def __init__(self, work: Callable[[], Awaitable[None]], every_s: float, name: str) -> None:
@@ -26,14 +26,14 @@ class ThrottledTask:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self) -> None:
-        """Begin, if it is time; returns at once."""
+        """Start the work if it is due; returns at once."""
         now = asyncio.get_running_loop().time()
         if self._task is None and now - self._began >= self._every_s:
             self._began = now
             self._task = asyncio.create_task(self._run(), name=self._name)
 
     def stop(self) -> None:
-        """End what is under way."""
+        """Cancel the work under way."""
         if self._task is not None:
             self._task.cancel()
 

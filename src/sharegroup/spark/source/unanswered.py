@@ -1,9 +1,9 @@
 """A batch of a query in explicit mode whose records got no answer at all: almost always a mistake.
 
 The call of ``acknowledge`` is missing, or the sink's rows name other records. Every record would
-get ``defaultAck`` (release), come again, and be archived at the group's delivery limit, unseen. So
-the query fails, unless ``defaultAck`` was given. A batch without rows is no mistake: its offsets
-are gaps in the log (markers of transactions, compacted or deleted records).
+get ``defaultAck`` (release), be delivered again, and be archived at the group's delivery limit,
+unnoticed. So the query fails, unless ``defaultAck`` is set. A batch without rows is no mistake: its
+offsets are gaps in the log (transaction markers, compacted or deleted records).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_answered(
     """Fail for a batch whose records got no answer. Reads from the log, so it may block.
 
     Args:
-        decided: the answers that came, all of them for other records.
+        decided: the answers, all of them for other records.
 
     Raises:
         Unanswered: the batch has at least one row.

@@ -1,5 +1,4 @@
-"""One TCP connection to one broker for straight-line code: what a Spark task on an executor reads
-through.
+"""A blocking TCP connection to one broker, which a Spark task on an executor reads through.
 
 The driver's side uses the asyncio client. A task is one generator that must not start threads or
 loops, so it gets a plain socket with a time limit, under the same protocol
@@ -26,13 +25,13 @@ VERSIONS: Final[dict[Api, Versions]] = {
     apis.FETCH: (
         13,
         17,
-    ),  # from 13 on topics are named by id, so a topic made anew is not taken for the old one
+    ),  # from 13 on topics are named by id, so a recreated topic is not taken for the old one
     apis.LIST_OFFSETS: (7, 10),
     apis.METADATA: (10, 13),
     apis.API_VERSIONS: (0, 4),
 }
 VIEWED_BYTES_MIN: Final = 1 << 16
-"""A response of so many bytes is passed on as a view, so that its records are not copied."""
+"""A response of at least this many bytes is passed on as a view: its records are not copied."""
 
 
 class BlockingConnection:
@@ -40,10 +39,10 @@ class BlockingConnection:
 
     Raises:
         NetworkException: from every method, when the broker cannot be reached, does not answer in
-            time or sends what is not Kafka. The connection is of no use after it.
-        UnsupportedVersion: from :meth:`send`, when broker and client have no version in common; and
-            when it is opened, for ApiVersions.
-        KafkaError: when it is opened, and the broker refuses.
+            time or does not speak Kafka. The connection cannot be used after it.
+        UnsupportedVersion: from :meth:`send`, when broker and client have no version in common; on
+            opening, for ApiVersions.
+        KafkaError: on opening, when the broker refuses.
     """
 
     def __init__(self, address: Address, *, client_id: str, timeout_ms: int) -> None:
@@ -69,7 +68,7 @@ class BlockingConnection:
 
     @property
     def idle(self) -> bool:
-        """It can be used, and no response is outstanding."""
+        """Whether the connection works and no response is outstanding."""
         return self._protocol.idle and not self._protocol.ended
 
     def call(self, api: Api, request: Message, kind: type[M]) -> M:
@@ -83,7 +82,7 @@ class BlockingConnection:
         self._write(self._protocol.send(api, request, None))
 
     def receive(self, kind: type[M]) -> M:
-        """The response to the request sent last. Record data in a long one is a view of the
+        """The response to the last request. Record data in a long response is a view of the
         received bytes.
         """
         assert not self._protocol.idle, "nothing was sent"
@@ -93,7 +92,7 @@ class BlockingConnection:
         return event.response
 
     def close(self) -> None:
-        """Close it; nothing is sent."""
+        """Close the connection; sends nothing."""
         self._protocol.end()
         self._socket.close()
 

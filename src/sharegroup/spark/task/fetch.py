@@ -58,10 +58,10 @@ from sharegroup.wire.messages.metadata import (
 log = logging.getLogger("sharegroup.spark")
 
 FETCH_BYTES_MAX: Final = 8 * 1024 * 1024
-"""One response: some 70,000 records of 100 B, a good size for one Arrow batch."""
+"""The most of one response: some 70,000 records of 100 B, a good size for one Arrow batch."""
 FETCH_BYTES_MIN: Final = 64 * 1024
 FIRST_GUESS_BYTES: Final = 256
-"""Of a record, until a topic's records have been seen."""
+"""The assumed size of a record, until a topic's records have been seen."""
 MARGIN: Final = 1.15
 WAIT_MS: Final = 500
 RETRY_SECONDS: Final = 0.2
@@ -86,7 +86,7 @@ class FetchSettings:
     client_id: str
     request_timeout_ms: int
     poll_timeout_ms: int
-    """How long the broker may give nothing before the task fails."""
+    """How long the broker may send no records before the task fails."""
     fail_on_data_loss: bool
 
 
@@ -116,11 +116,10 @@ class SliceReader:
         self._deadline = 0.0
 
     def chunks(self) -> Iterator[memoryview]:
-        """Fetched bytes, in order, that together hold all records of the ranges and some of their
-        neighbours.
+        """The fetched bytes, in order: all records of the ranges, and some of their neighbours.
 
         Raises:
-            DataLoss: records are gone, and the options say that this is an error.
+            DataLoss: records are gone, and ``failOnDataLoss`` is set.
             KafkaError: the broker refuses, or nothing came within the time limit.
         """
         try:
@@ -192,13 +191,13 @@ class SliceReader:
         self._connected().send(apis.FETCH, request)
 
     def _request_bytes(self, records: int) -> int:
-        """Small batches must not pull megabytes: ask for what the records are likely to take."""
+        """How many bytes the records are likely to take: small batches must not pull megabytes."""
         guess = _bytes_per_record.get(self._slice.topic_id, FIRST_GUESS_BYTES)
         return max(FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, int(records * guess * MARGIN)))
 
     def _ask_ahead(self, offset: int) -> None:
-        """Let the broker work while this task decodes; when that fails, the next step asks
-        again."""
+        """Send the next request, so that the broker works while this task decodes. If sending
+        fails, the next step sends it again."""
         try:
             self._ask(offset)
         except KafkaError:
@@ -217,7 +216,7 @@ class SliceReader:
             ) from error
 
     def _recovered(self, error: KafkaError, offset: int | None) -> int | None:
-        """Where to go on after an error; raises what cannot be recovered from."""
+        """The offset to go on from after an error; raises errors that cannot be recovered from."""
         self._drop()
         try:
             if isinstance(error, OffsetOutOfRange):
@@ -290,7 +289,7 @@ class SliceReader:
             _keep(connection)
 
     def _look_up_leader(self) -> Address | None:
-        """Where the partition's leader is now; None when there is no topic of our id.
+        """The address of the partition's leader now; None if no topic has our id.
 
         Raises:
             NetworkException: no broker can be reached, or the partition has no leader now.
@@ -334,7 +333,7 @@ class SliceReader:
 
 
 def _keep(connection: BlockingConnection) -> None:
-    """Keep a connection for the next task, if it owes no answer; one for each broker."""
+    """Keep a connection for the next task if no response is outstanding; one for each broker."""
     if connection.idle and connection.address not in _idle_connections:
         _idle_connections[connection.address] = connection
     else:

@@ -1,9 +1,9 @@
-"""Objects on their way to executors, and what an executor says that lacks this package.
+"""Ships objects to executors, with a clear error on an executor that lacks this package.
 
-Spark pickles the source, its readers, writers and tasks on the driver; a pickle names the classes
-that it needs. Where they cannot be imported the user would see a trace of the unpickling. So what
-travels is :func:`arrive`, as code, with everything else as bytes that are opened only when the
-package is there. Where it is not, the task fails with one sentence.
+Spark pickles the source, its readers, writers and tasks on the driver, and a pickle names the
+classes that it needs. If an executor cannot import them, the user would see a stack trace of the
+unpickling. So the pickle holds the function :func:`arrive` as code, and everything else as bytes
+that are unpickled only if the package is there. If it is not, the task fails with one sentence.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sharegroup import __version__
 
 
 def shipped(kind: type, *arguments: object) -> tuple[Callable[..., Any], tuple[object, ...]]:
-    """What ``__reduce__`` returns, for an object that ``kind(*arguments)`` makes again."""
+    """The result of ``__reduce__`` for an object that ``kind(*arguments)`` makes again."""
     packed = pickle.dumps(arguments, pickle.HIGHEST_PROTOCOL)
     return arrive, (kind.__module__, kind.__qualname__, packed, __version__)
 
 
 def arrive(module: str, name: str, packed: bytes, version: str) -> Any:
-    """The object, in whatever process this is; where it cannot be, one that says why when it is
-    used. Uses nothing of this package, because it also runs where there is none."""
+    """The object; if it cannot be made in this process, a substitute that says why when it is used.
+    Uses nothing of this package, because it also runs where the package is missing."""
     import importlib.util
     import pickle
     import socket

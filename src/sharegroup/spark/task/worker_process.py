@@ -1,8 +1,8 @@
-"""What a Python worker of Spark does once in its life, to make its tasks cheap.
+"""Makes tasks cheap, by something that a Python worker of Spark does once.
 
-After each task the worker collects garbage (``pyspark.daemon``), which looks at every object of
-every module: 20 to 50 ms with NumPy and PyArrow, most of what a task of a small batch costs.
-Modules are never garbage, so they are taken out of collections.
+After each task the worker collects garbage (``pyspark.daemon``), which visits every object of every
+module. With NumPy and PyArrow that takes 20 to 50 ms, most of the cost of a small batch's task.
+Modules are never garbage, so they are excluded from collections.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ DAEMON = "pyspark.daemon"
 
 @functools.cache
 def leave_modules_out_of_collections() -> None:
-    """Call it when a task has imported and made what stays; only the first call in a process that
-    collects after each task does anything."""
+    """Call this after a task has imported its modules and made its lasting objects. Only the first
+    call has an effect, and only in a process that collects after each task."""
     specification = sys.modules["__main__"].__spec__
     if specification is not None and specification.name == DAEMON:
         gc.collect()

@@ -262,4 +262,4 @@ _DECODERS: dict[int, Callable[[str, str, bytes], core.CoordinatorRecord]] = {
     15: _state_partitions,
 }
 KEY_PREFIXES: Final = frozenset(key_type.to_bytes(2, "big") for key_type in _DECODERS)
-"""How the keys of these records begin; other kinds of group have others."""
+"""Prefixes of the keys of these records; other kinds of group have other prefixes."""

@@ -30,8 +30,8 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
         DescribeShareGroupOffsetsRequestTopic, nullable="0+"
     )
     states_from: int = i64(tag=9000, default=-1)
-    """Ours (feature ``share.record.states``): tell the state of the records in flight at or after
-    this offset too; -1 asks for none."""
+    """Ours (feature ``share.record.states``): also return the state of the records in flight at or
+    after this offset; -1 asks for none."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class RecordStates(Message):
     delivery_state: int = i8()
     delivery_count: int = i16()
     member_id: str | None = string(default=None, nullable="0+")
-    """Who holds them; null unless they are acquired."""
+    """The member that holds them; null unless they are acquired."""
     lock_ms: int = i64(default=-1)
     """How long their lock still lasts; -1 unless they are acquired."""
 
@@ -63,7 +63,7 @@ class RecordStates(Message):
 @dataclass(slots=True)
 class ArchivedOffsets(Message):
     """Ours, in DescribeShareGroupOffsetsResponse: records ``first_offset`` … ``last_offset``, both
-    included, that were given up."""
+    included, that were archived."""
 
     first_offset: int = i64()
     last_offset: int = i64()
@@ -97,13 +97,13 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     """Ours: ascending and without holes from ``states_from``, or from the start offset where that
     is higher. What does not fit is left out: ask again from the offset after the last."""
     end_offset: int = i64(tag=9002, default=-1)
-    """Ours: nothing at or after this offset was ever given to anybody; -1 unless states were asked
+    """Ours: no record at or after this offset was ever delivered; -1 unless states were asked
     for."""
     damaged: Sequence[DamagedOffsets] = array(DamagedOffsets, tag=9003)
-    """Ours: what is damaged between the log's start and end, ascending, as far as it is known."""
+    """Ours: the known damaged offsets between the log's start and end, ascending."""
     archived: Sequence[ArchivedOffsets] = array(ArchivedOffsets, tag=9004)
-    """Ours: the last records that were given up, ascending, before and after the start offset, as
-    far as the leader remembers; only where states were asked for."""
+    """Ours: the most recently archived records, ascending, below and above the start offset, as far
+    as the leader remembers them; only where states were asked for."""
     begins_at: int = i64(tag=9005, default=-1)
     """Ours: where the group is going to begin, once that is chosen, in a partition that has no
     start offset yet; -1 in all others."""
