@@ -75,7 +75,7 @@ class ScriptedServer:
                 for frame in splitter.feed(data):
                     await self._answer(frame, writer)
         except (ConnectionError, asyncio.CancelledError):
-            return  # dropped by the test, or its end: asyncio logs a stream's task that is cancelled
+            return  # dropped by the test, or its end; asyncio would log a cancelled stream's task
 
     async def _answer(self, frame: bytes, writer: asyncio.StreamWriter) -> None:
         head = parse_request_header(frame)
