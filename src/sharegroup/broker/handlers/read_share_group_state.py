@@ -6,7 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.context import RequestContext
-from sharegroup.broker.share_state_requests import Answered, answer, check_known, commit, refuse_all
+from sharegroup.broker.share_state_requests import (
+    Answered,
+    answer,
+    check_epochs,
+    check_known,
+    commit,
+    refuse_all,
+)
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator
@@ -33,6 +40,7 @@ async def read_share_group_state(
         def decide(machine: ShareCoordinator, now_ms: int) -> tuple[ReadResult, list[KeyedRecord]]:
             return machine.read(key, asked.leader_epoch, now_ms)
 
+        check_epochs(asked.leader_epoch)
         await check_known(broker, key)
         state = await commit(broker, key, decide)
         return PartitionResult(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sharegroup.broker.context import RequestContext
-from sharegroup.broker.share_state_requests import Answered, answer, check_known, commit, refuse_all
+from sharegroup.broker.share_state_requests import (
+    Answered,
+    answer,
+    check_epochs,
+    check_known,
+    commit,
+    refuse_all,
+)
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
@@ -46,6 +53,7 @@ async def write_share_group_state(
             )
             return None, [record]
 
+        check_epochs(asked.leader_epoch, asked.state_epoch)
         await check_known(broker, key)
         await commit(broker, key, decide)
         return PartitionResult(key.partition)
