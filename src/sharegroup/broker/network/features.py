@@ -1,7 +1,8 @@
 """Features that ApiVersions announces: name → (lowest, highest level). They are finalised at their
 highest, but ``share.version`` at the level of the setting of that name; level 0 is not listed.
 
-``share.version`` 1 is Kafka's switch for share groups (4.2 and 4.3).
+``share.version`` 1 is Kafka's switch for share groups, since 4.2. Kafka 4.4 has level 2 as well
+(dead letters), which is not served here.
 ``share.acquire.without.records`` is ours: a ShareFetch may ask for the acquired ranges only (tagged
 field 9000 of its request).
 ``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
