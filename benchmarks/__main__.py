@@ -15,7 +15,7 @@ from benchmarks.benchmark import Benchmark, Scale
 from benchmarks.registry import BENCHMARKS
 from benchmarks.runner import Runner
 from benchmarks.systems import SYSTEMS
-from tests.apache_kafka.jars import jar_folder
+from tests.apache_kafka.jars import KAFKA, KAFKA_WITH_TOOLS, jar_folder
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 QUICK_FACTOR = 0.1
@@ -45,7 +45,8 @@ def main() -> int:
     scale = Scale(factor=QUICK_FACTOR if chosen.quick else 1.0)
     console = Console()
     with console.status("fetching Apache Kafka"):
-        jar_folder()
+        jar_folder(KAFKA)
+        jar_folder(KAFKA_WITH_TOOLS)
 
     with (
         tempfile.TemporaryDirectory(prefix="sharegroup-bench-") as folder,

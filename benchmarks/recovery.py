@@ -65,7 +65,7 @@ async def put_in_flight(bootstrap: str, group: str, topic: str, ranges: int) -> 
     member = await joined(bootstrap, group, topic)
     host, port = bootstrap.split(":")
     peer = await Connection.open(host, int(port), client_id="peer", timeout_ms=TIMEOUT_MS)
-    epoch = await state_epoch(peer, group, member.topic_id)
+    epochs = await epochs_of(peer, group, member.topic_id)
     size = IN_FLIGHT // ranges
     batches = [
         write.StateBatch(n * size, (n + 1) * size - 1, ACKNOWLEDGED if n % 2 else AVAILABLE, 1)
@@ -73,25 +73,29 @@ async def put_in_flight(bootstrap: str, group: str, topic: str, ranges: int) -> 
     ]
     piece = -(-ranges // PIECES)
     for first in range(0, ranges, piece):
-        await send_write(peer, group, member.topic_id, epoch, batches[first : first + piece])
+        await send_write(peer, group, member.topic_id, epochs, batches[first : first + piece])
     member.die()
     peer.close()
 
 
-async def state_epoch(peer: Connection, group: str, topic_id: UUID) -> int:
+async def epochs_of(peer: Connection, group: str, topic_id: UUID) -> tuple[int, int]:
+    """State epoch, and the leader epoch to write in."""
     asked = summary.ReadStateSummaryData(topic_id, [summary.PartitionData(0, 0)])
     request = summary.ReadShareGroupStateSummaryRequest(group, [asked])
     answer = await peer.send(apis.READ_SHARE_GROUP_STATE_SUMMARY, request, timeout_ms=TIMEOUT_MS)
     found = answer.results[0].partitions[0]
     check(found.error_code)
-    epoch: int = found.state_epoch
-    return epoch
+    return found.state_epoch, max(found.leader_epoch, 0)
 
 
 async def send_write(
-    peer: Connection, group: str, topic_id: UUID, epoch: int, batches: Sequence[write.StateBatch]
+    peer: Connection,
+    group: str,
+    topic_id: UUID,
+    epochs: tuple[int, int],
+    batches: Sequence[write.StateBatch],
 ) -> None:
-    changed = write.PartitionData(0, epoch, -1, 0, 0, batches)
+    changed = write.PartitionData(0, *epochs, 0, 0, batches)
     request = write.WriteShareGroupStateRequest(group, [write.WriteStateData(topic_id, [changed])])
     answer = await peer.send(apis.WRITE_SHARE_GROUP_STATE, request, timeout_ms=TIMEOUT_MS)
     check(answer.results[0].partitions[0].error_code)

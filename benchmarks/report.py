@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks.benchmark import Benchmark, Row
 from benchmarks.runner import Results
 from benchmarks.spark_jars import SPARK
-from benchmarks.systems import PEER
+from benchmarks.systems import EARLIER_PEERS, PEER
 
 MISSING = "–"
 PAGE = """# Benchmarks
@@ -26,7 +26,8 @@ clients, on {machine}, {when}, with {versions}.
 The figures of one row are of one run (`--only` measures some rows anew and keeps the others).
 *Rounds*: how many were measured. *Spread*: half of what lies between the lowest and the highest, in
 per cent of the median, for each system. How each row is measured stands in the docstring of its
-file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json).
+file in `benchmarks/`; every sample is in [benchmarks.json](benchmarks.json). A version in brackets
+behind a value is that of the Apache Kafka which the row was measured on.
 
 {table}
 """
@@ -58,13 +59,26 @@ def lines(
     ]
     table = [
         [row.title, row.unit]
-        + [value_text(results.median(row.key, system)) for system in systems]
+        + [system_text(row, results, system) for system in systems]
         + [ratio_text(row, results, system) for system in ours]
         + [row.target, *repeated(results.samples[row.key], systems)]
         for benchmark in benchmarks
         for row in benchmark.rows
     ]
     return header, table
+
+
+def peer_of(samples: Mapping[str, Sequence[float]]) -> str:
+    """The Apache Kafka that a row was measured on: PEER, or an earlier one where PEER was not."""
+    return next((peer for peer in (PEER, *EARLIER_PEERS) if samples.get(peer)), PEER)
+
+
+def system_text(row: Row, results: Results, system: str) -> str:
+    if system != PEER:
+        return value_text(results.median(row.key, system))
+    peer = peer_of(results.samples[row.key])
+    version = "" if peer == PEER else f" ({peer.rpartition(' ')[2]})"
+    return value_text(results.median(row.key, peer)) + version
 
 
 def value_text(value: float | None) -> str:
@@ -77,7 +91,8 @@ def value_text(value: float | None) -> str:
 
 def repeated(samples: Mapping[str, Sequence[float]], systems: Sequence[str]) -> tuple[str, str]:
     """How many rounds a row has, and how far its samples lie from their median."""
-    measured = [samples[system] for system in systems if samples.get(system)]
+    names = [peer_of(samples) if system == PEER else system for system in systems]
+    measured = [samples[name] for name in names if samples.get(name)]
     rounds = max(map(len, measured), default=0)
     if rounds < 2:
         return str(rounds or MISSING), MISSING
@@ -86,7 +101,8 @@ def repeated(samples: Mapping[str, Sequence[float]], systems: Sequence[str]) -> 
 
 
 def ratio_text(row: Row, results: Results, system: str) -> str:
-    mine, peer = results.median(row.key, system), results.median(row.key, PEER)
+    mine = results.median(row.key, system)
+    peer = results.median(row.key, peer_of(results.samples[row.key]))
     if mine is None or not peer:
         return MISSING
     ratio = mine / peer

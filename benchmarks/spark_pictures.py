@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import spark_memory, spark_tasks
-from benchmarks.systems import OURS, PEER
+from benchmarks.systems import EARLIER_PEERS, OURS, PEER
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 STYLES = {"share": "o-", "kafka": "s--", "kafka-split": "^:"}
@@ -54,7 +54,8 @@ def draw_tasks(axes: Axes, samples: Samples) -> None:
 def draw_memory(axes: Axes, samples: Samples) -> None:
     """Memory of the source process by records read, on each broker that was measured."""
     keys = {step: spark_memory.key(step) for step in range(1, spark_memory.STEPS + 1)}
-    measured = {system: medians(samples, keys, system) for system in (OURS, PEER)}
+    systems = (OURS, PEER, *EARLIER_PEERS)
+    measured = {system: medians(samples, keys, system) for system in systems}
     measured = {system: sizes for system, sizes in measured.items() if sizes}
     for system, sizes in measured.items():
         axes.plot(list(sizes), list(sizes.values()), "o-", label=system)

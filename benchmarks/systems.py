@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.apache_kafka.broker import KafkaBroker
+from tests.apache_kafka.broker import KAFKAS_OWN, KafkaBroker
+from tests.apache_kafka.jars import VERSION
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 OURS = "ours, durable"
-PEER = "Apache Kafka 4.3.1"
+PEER = f"Apache Kafka {VERSION}"
+EARLIER_PEERS = ("Apache Kafka 4.3.1",)
+"""Whose samples stand in docs/benchmarks.json for rows that were not measured on PEER yet."""
+
 SHORT_LOCKS = "group.share.min.record.lock.duration.ms=1000"  # a group may then ask for them
 MANY_LOCKS = "group.share.max.partition.max.record.locks=10000"  # the most that Kafka takes
 
@@ -27,7 +31,7 @@ def ours_system_flush(folder: Path) -> RunningServer:
 
 def apache_kafka(folder: Path) -> RunningServer:
     """One node, KRaft, with the heap and JVM options of Kafka's own start script."""
-    return KafkaBroker(folder, SHORT_LOCKS, MANY_LOCKS)
+    return KafkaBroker(folder, SHORT_LOCKS, MANY_LOCKS, jvm=KAFKAS_OWN)
 
 
 SYSTEMS: dict[str, Callable[[Path], RunningServer]] = {

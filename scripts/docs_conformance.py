@@ -91,7 +91,7 @@ def _differences() -> list[str]:
         "",
         "## Differences that are meant",
         "",
-        "A random script of client operations runs against Apache Kafka and against us; these",
+        "A random script of client operations runs against Apache Kafka 4.4 and against us; these",
         "differences may be found.",
         "",
         "| Difference | Why |",

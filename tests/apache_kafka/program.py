@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.apache_kafka.jars import COMPILER, class_path, jar_folder
+from tests.apache_kafka.jars import COMPILER, KAFKA, Jars, class_path, jar_folder
 from tests.apache_kafka.java import java_command
 
 COMPILE_SECONDS = 120
@@ -15,14 +15,13 @@ class DoesNotCompile(Exception):
     """The compiler refused a source; the message is what it said."""
 
 
-def compile_java(source: Path, folder: Path) -> str:
+def compile_java(source: Path, folder: Path, kafka: Jars = KAFKA) -> str:
     """Compile one source file into `folder`; the `-cp` argument to run it with.
 
     Raises DoesNotCompile; JarsMissing when compiler or Kafka cannot be fetched.
     """
-    kafka = class_path()
     compiler = jar_folder(COMPILER) / COMPILER.proof
-    jars = ":".join(str(jar) for jar in sorted(jar_folder().glob("kafka-clients-*.jar")))
+    jars = ":".join(str(jar) for jar in sorted(jar_folder(kafka).glob("kafka-clients-*.jar")))
     command = [java_command(), "-jar", str(compiler), "-17", "-proc:none", "-cp", jars]
     done = subprocess.run(
         [*command, "-d", str(folder), str(source)],
@@ -33,4 +32,4 @@ def compile_java(source: Path, folder: Path) -> str:
     )
     if done.returncode:
         raise DoesNotCompile(f"{source.name}\n{done.stdout}{done.stderr}")
-    return f"{folder}:{kafka}"
+    return f"{folder}:{class_path(kafka)}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tests.apache_kafka.jars import class_path
+from tests.apache_kafka.jars import KAFKA_WITH_TOOLS, class_path
 from tests.apache_kafka.java import java_command
 
 TOOL_SECONDS = 60
@@ -141,7 +141,8 @@ def run_tool(
     jvm: Sequence[str] = SHORT_RUN,
 ) -> str:
     """Run one tool and return its standard output; raises ToolFailed."""
-    command = [java_command(), *jvm, QUIET, "-cp", class_path(), main_class, *arguments]
+    tools = class_path(KAFKA_WITH_TOOLS)
+    command = [java_command(), *jvm, QUIET, "-cp", tools, main_class, *arguments]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL

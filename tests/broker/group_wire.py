@@ -197,6 +197,8 @@ class World:
     async def delete_groups(self, *groups: str) -> dict[str, int]:
         """The error code of each."""
         response = await self.send(apis.DELETE_GROUPS, DeleteGroupsRequest(groups))
+        for result in response.results:
+            assert bool(result.error_message) == bool(result.error_code)
         return {result.group_id: result.error_code for result in response.results}
 
 

@@ -63,7 +63,7 @@ def test_a_life_of_state(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_old_epochs_are_fenced_and_minus_one_is_not_checked(tmp_path: Path) -> None:
+def test_old_epochs_are_fenced_and_negative_ones_refused(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         peer = await peer_of(port, broker)
         assert await peer.initialize(epoch=3) == 0
@@ -74,8 +74,11 @@ def test_old_epochs_are_fenced_and_minus_one_is_not_checked(tmp_path: Path) -> N
         assert await peer.write(epoch=2, leader=4) == leader, "the leader is checked first"
         assert await peer.write(epoch=2, leader=5) == state
         assert await peer.initialize(epoch=2) == state
-        assert (await peer.read(leader=-1)).error_code == 0
-        assert await peer.write((0, 4, 2, 1), epoch=-1, leader=-1) == 0
+        negative = errors.InvalidRequest.code
+        assert (await peer.read(leader=-1)).error_code == negative
+        assert await peer.write(epoch=3, leader=-1) == negative
+        assert await peer.write(epoch=-1, leader=5) == negative
+        assert await peer.write((0, 4, 2, 1), epoch=3, leader=5) == 0
         assert await peer.summary() == (0, 3, 5, 0, 0)
 
     run(tmp_path, scenario)

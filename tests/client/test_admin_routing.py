@@ -85,7 +85,7 @@ class TwoNodes:
                 groups=[ListedGroup(group, "share", "Empty", "share") for group in mine]
             )
 
-        server.handle(apis.DELETE_GROUPS, delete, (0, 2))
+        server.handle(apis.DELETE_GROUPS, delete, (0, 3))
         server.handle(apis.ALTER_SHARE_GROUP_OFFSETS, alter, (0, 0))
         server.handle(apis.LIST_GROUPS, list_groups, (0, 5))
 

@@ -55,9 +55,13 @@ def test_explicit_mode_with_record_limit(
     assert {offset for event in told for offset in event["offsets"]} == set(range(len(VALUES)))
     locks = [event["ms"] for event in events if event["event"] == "lock"]
     assert set(locks) == {30_000}
-    assert [event["event"] for event in events[-3:]] == ["refused", "woken", "closed"]
-    assert events[-3]["error"] == "IllegalStateException"
-    assert events[-1]["finished"] == len(VALUES)
+    last = events[-5:]
+    names = ["refused", "woken", "closed", "deleted", "deleted"]
+    assert [event["event"] for event in last] == names
+    assert last[0]["error"] == "IllegalStateException"
+    assert last[2]["finished"] == len(VALUES)
+    assert last[3]["error"] is None
+    assert last[4]["error"] == "The group id does not exist."
 
 
 def test_the_lock_timeout_is_the_groups_own(

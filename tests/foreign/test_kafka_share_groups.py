@@ -16,6 +16,11 @@ pytestmark = pytest.mark.kafka
 
 # step -> what Apache Kafka prints there, what we print, and why
 EXPLAINED = {
+    "features": (
+        f"MaxVersion: 2{' ' * 16}FinalizedVersionLevel: 2",
+        f"MaxVersion: 1{' ' * 16}FinalizedVersionLevel: 1",
+        "level 2 of share.version is for dead letters, which we do not serve",
+    ),
     "a share group is no consumer group": (
         "is not a consumer group",
         "is not a classic group",

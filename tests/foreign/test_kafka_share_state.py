@@ -86,7 +86,7 @@ async def ready(peer: Peer) -> None:
 
 
 async def shown(port: int, topic_id: UUID) -> Shown:
-    """Everything that APIs 84 and 87 say; nobody is fenced by it."""
+    """Everything that APIs 84 and 87 say; no leader is fenced by it."""
     connection = await connect(port)
     found: Shown = {}
     for group in GROUPS:
@@ -94,7 +94,8 @@ async def shown(port: int, topic_id: UUID) -> Shown:
         for partition in range(PARTITIONS):
             peer.partition = partition
             await ready(peer)
-            state = await peer.read(leader=-1)
+            leader = (await peer.summary())[2]
+            state = await peer.read(leader=max(leader, 0))
             batches = (state.error_code, state.start_offset, quads(state.state_batches))
             found[group, partition] = (await peer.summary(), batches)
     connection.close()
@@ -119,9 +120,9 @@ async def administrate(port: int, topic_id: UUID) -> None:
     """One group begins anew elsewhere, one is deleted, and one has a leader elsewhere."""
     connection = await connect(port)
     peer = Peer(connection, topic_id, "mixed")
-    _, epoch, _, start, complete = await peer.summary()
+    _, epoch, leader, start, complete = await peer.summary()
     states = [(start + 200 + 10 * n, start + 205 + 10 * n, 2 * n, 1 + n) for n in range(3)]
-    assert await peer.write(*states, epoch=epoch, leader=-1, complete=complete + 12) == 0
+    assert await peer.write(*states, epoch=epoch, leader=leader, complete=complete + 12) == 0
     partition = AlterShareGroupOffsetsRequestPartition(1, 12)
     topic = AlterShareGroupOffsetsRequestTopic(TOPIC, [partition])
     altered = await connection.send(

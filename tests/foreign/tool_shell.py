@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.apache_kafka.jars import KAFKA_WITH_TOOLS
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.program import compile_java
 from tests.apache_kafka.tools import SHORT_RUN, ToolFailed
@@ -44,7 +45,7 @@ class ToolShell:
     """A JVM that runs tools; what each one would exit with is its status."""
 
     def __init__(self, folder: Path) -> None:
-        classes = compile_java(SOURCE, folder)
+        classes = compile_java(SOURCE, folder, KAFKA_WITH_TOOLS)
         self._process = subprocess.Popen(
             [java_command(), *SHORT_RUN, SILENT, "-cp", classes, "ToolShell"],
             stdin=subprocess.PIPE,

@@ -22,6 +22,7 @@ from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags
+from tests.spark.readers import until
 
 OPTIONS = {
     "kafka.bootstrap.servers": "127.0.0.1:9092",
@@ -97,8 +98,9 @@ def known_elsewhere(server: RunningServer, queue: str) -> None:
     """Let the group exist, without having begun with its topic."""
     other = f"{queue}-other"
     admin.Admin(server.bootstrap).create_topic(other, partitions=1)
+    start = {TopicPartition(other, 0): 0}
     with sync.Admin(server.bootstrap) as control:
-        control.alter_share_group_offsets(queue, {TopicPartition(other, 0): 0})
+        until(lambda: set(control.alter_share_group_offsets(queue, start).values()) == {None})
 
 
 def test_each_record_has_its_state(server: RunningServer, queue: str) -> None:

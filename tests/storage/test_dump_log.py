@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.storage import LogSettings
-from tests.apache_kafka.jars import class_path
+from tests.apache_kafka.jars import KAFKA_WITH_TOOLS, class_path
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.tools import QUIET, SHORT_RUN, dump_log
 from tests.storage.support import NOW_MS, append_durably, batch, one_log, opened, run
@@ -40,7 +40,8 @@ def folder_of_kafka_files(tmp_path: Path) -> Path:
 
 def verdict(path: Path, mode: str) -> str:
     """What dump-log says of an index file on standard error, where it puts its complaints."""
-    tool = ("-cp", class_path(), "org.apache.kafka.tools.DumpLogSegments", "--files", str(path))
+    tools = class_path(KAFKA_WITH_TOOLS)
+    tool = ("-cp", tools, "org.apache.kafka.tools.DumpLogSegments", "--files", str(path))
     done = subprocess.run(
         [java_command(), *SHORT_RUN, QUIET, *tool, mode],
         capture_output=True,

@@ -1,8 +1,8 @@
 """``Admin``'s requests for the states of a queue's records: one attempt each; errors are raised.
 
-Our broker returns them with the group's offsets (feature ``share.record.states``). Apache Kafka has
-no such request for clients: we read the durable state as a broker would, without a leader epoch, so
-that the request fences no broker (Kafka class ShareCoordinatorShard).
+Our broker tells them with the group's offsets (feature ``share.record.states``). Apache Kafka has
+no such request for clients: what it has made durable is read as a broker would, in the epoch of
+the leader there is, so that nobody is fenced by it (Kafka class ShareCoordinatorShard).
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from sharegroup.wire.messages.read_share_group_state import (
 
 RECORD_STATES_FEATURE: Final = "share.record.states"
 SHARE_KEY: Final = 2
-NO_EPOCH: Final = -1
 
 Found = dict[TopicPartition, PartitionRecords]
 
@@ -171,17 +170,24 @@ def _joined(before: PartitionRecords, page: PartitionRecords, first: int) -> Par
 async def _stored(
     cluster: Cluster, group_id: str, described: dict[TopicPartition, _Described]
 ) -> Found:
-    """The durable state, read from the share coordinators."""
+    """What the share coordinators have made durable.
+
+    Kafka 4.4 takes no leader epoch below 0; where there is no leader yet, 0 fences nobody either.
+    """
     keys = {
         SharePartitionKey(group_id, one.topic_id, where.partition): where
         for where, one in described.items()
         if one.partition.start_offset >= 0
     }
+    epochs = {key: max(described[where].partition.leader_epoch, 0) for key, where in keys.items()}
     by_node: dict[int, list[SharePartitionKey]] = {}
     for key, node_id in (await _share_coordinators(cluster, list(keys))).items():
         by_node.setdefault(node_id, []).append(key)
     answers = await asyncio.gather(
-        *(_read(cluster, node_id, group_id, own) for node_id, own in by_node.items())
+        *(
+            _read(cluster, node_id, group_id, {key: epochs[key] for key in own})
+            for node_id, own in by_node.items()
+        )
     )
     read = {keys[key]: result for answer in answers for key, result in answer.items()}
     return {
@@ -207,11 +213,11 @@ async def _share_coordinators(
 
 
 async def _read(
-    cluster: Cluster, node_id: int, group_id: str, keys: list[SharePartitionKey]
+    cluster: Cluster, node_id: int, group_id: str, epochs: dict[SharePartitionKey, int]
 ) -> dict[SharePartitionKey, PartitionResult]:
     topics: dict[UUID, list[PartitionData]] = {}
-    for key in keys:
-        topics.setdefault(key.topic_id, []).append(PartitionData(key.partition, NO_EPOCH))
+    for key, epoch in epochs.items():
+        topics.setdefault(key.topic_id, []).append(PartitionData(key.partition, epoch))
     request = ReadShareGroupStateRequest(
         group_id, [ReadStateData(topic_id, own) for topic_id, own in topics.items()]
     )

@@ -25,7 +25,7 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.INIT_PRODUCER_ID: (0, 4),
     apis.DESCRIBE_CONFIGS: (1, 4),
     apis.CREATE_PARTITIONS: (0, 3),
-    apis.DELETE_GROUPS: (0, 2),
+    apis.DELETE_GROUPS: (0, 3),
     apis.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     apis.DESCRIBE_CLUSTER: (0, 1),
     apis.SHARE_GROUP_HEARTBEAT: (1, 1),

@@ -564,6 +564,14 @@ class FencedStateEpoch(KafkaError):
     )
 
 
+class RebootstrapRequired(KafkaError):
+    """REBOOTSTRAP_REQUIRED."""
+
+    code = 129
+    name = "REBOOTSTRAP_REQUIRED"
+    description = "Client metadata is stale. The client should rebootstrap to obtain new metadata."
+
+
 class ShareSessionLimitReached(RetriableError):
     """SHARE_SESSION_LIMIT_REACHED."""
 

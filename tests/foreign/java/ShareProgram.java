@@ -6,7 +6,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
 
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -22,18 +24,23 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
  * A share consumer in explicit mode that does to each record what the record's value says, prints a
- * line of JSON for all that it sees, and ends when so many records are accepted or rejected.
+ * line of JSON for all that it sees, and deletes its group when so many records are accepted or
+ * rejected.
  *
  * Arguments: bootstrap servers, topic, group, number of records.
  */
 public final class ShareProgram {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
 
+    private final String bootstrap;
+    private final String group;
     private final KafkaShareConsumer<String, String> consumer;
     private final List<String> renewed = new ArrayList<>();
     private int finished = 0;
 
     private ShareProgram(String bootstrap, String group) {
+        this.bootstrap = bootstrap;
+        this.group = group;
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("group.id", group);
@@ -69,6 +76,8 @@ public final class ShareProgram {
         wakeUp();
         consumer.close(PATIENCE);
         print("closed", "\"finished\": " + finished);
+        deleteGroup();
+        deleteGroup();
     }
 
     private ConsumerRecords<String, String> poll() {
@@ -143,6 +152,15 @@ public final class ShareProgram {
             print("woken", "\"error\": null");
         }
         other.join();
+    }
+
+    private void deleteGroup() throws InterruptedException {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+            admin.deleteShareGroups(List.of(group)).all().get();
+            print("deleted", "\"error\": null");
+        } catch (ExecutionException refused) {
+            print("deleted", "\"error\": \"" + refused.getCause().getMessage() + "\"");
+        }
     }
 
     /** Text, but for one word that it cannot read. */

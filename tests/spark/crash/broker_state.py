@@ -19,8 +19,6 @@ from sharegroup.wire.messages.read_share_group_state import (
 )
 
 READ_SECONDS = 30
-NOT_A_LEADER = -1
-"""The leader epoch of one who only looks."""
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 Place = tuple[int, int]
 """Partition and offset."""
@@ -62,10 +60,15 @@ def group_state(bootstrap: str, group: str, topic: str) -> GroupState:
 async def _group_state(bootstrap: str, group: str, topic: str) -> GroupState:
     async with Cluster(bootstrap) as cluster:
         known = await cluster.topic(topic)
-        asked = [PartitionData(info.partition, NOT_A_LEADER) for info in known.partitions]
+        offsets = await Admin(cluster=cluster).list_share_group_offsets(group)
+        # Who only looks asks in the epoch of the leader there is, which fences nobody.
+        asked = [
+            PartitionData(where.partition, max(state.leader_epoch, 0))
+            for where, state in offsets.items()
+            if where.topic == topic
+        ]
         request = ReadShareGroupStateRequest(group, [ReadStateData(known.topic_id, asked)])
         response = await cluster.send_to_any(apis.READ_SHARE_GROUP_STATE, request)
-        lags = await Admin(cluster=cluster).list_share_group_offsets(group)
     starts: dict[int, int] = {}
     records: dict[Place, tuple[int, int]] = {}
     for result in response.results[0].partitions:
@@ -75,4 +78,4 @@ async def _group_state(bootstrap: str, group: str, topic: str) -> GroupState:
             for offset in range(batch.first_offset, batch.last_offset + 1):
                 found = batch.delivery_state, batch.delivery_count
                 records[result.partition, offset] = found
-    return GroupState(starts, records, [state.lag for state in lags.values()])
+    return GroupState(starts, records, [state.lag for state in offsets.values()])

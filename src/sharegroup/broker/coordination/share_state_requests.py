@@ -133,6 +133,14 @@ def check_partition(key: SharePartitionKey) -> None:
         raise InvalidRequest("The partition id cannot be a negative number.")
 
 
+def check_epochs(leader_epoch: int, state_epoch: int = 0) -> None:
+    """Raises InvalidRequest for a negative epoch, as Kafka does since 4.4."""
+    if leader_epoch < 0:
+        raise InvalidRequest("The leader epoch cannot be a negative number.")
+    if state_epoch < 0:
+        raise InvalidRequest("The state epoch cannot be a negative number.")
+
+
 def check_exists(broker: Broker, key: SharePartitionKey) -> None:
     """Raise UnknownTopicOrPartition for a partition that does not exist, InvalidRequest for a
     negative number."""

@@ -1,4 +1,7 @@
-"""ApiVersions: the APIs served here, and the features (KIP-511, KIP-584)."""
+"""ApiVersions: what we serve, and the features (KIP-511, KIP-584).
+
+A client that wants another node or cluster is sent back to its bootstrap servers (KIP-1242).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 from sharegroup.broker.network.context import RequestContext
 from sharegroup.broker.network.dispatch import api_versions as served_versions
 from sharegroup.broker.network.features import FEATURES, finalized
-from sharegroup.model.errors import InvalidRequest
+from sharegroup.model.errors import InvalidRequest, RebootstrapRequired
 from sharegroup.wire.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -25,11 +28,17 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 async def api_versions(
     broker: Broker, request: ApiVersionsRequest, context: RequestContext
 ) -> ApiVersionsResponse:
-    """Answer with the API table and the feature levels."""
+    """Answer with the API table and the feature levels.
+
+    Raises:
+        InvalidRequest: the client's software is no word, or of cluster and node it names only one.
+        RebootstrapRequired: this is not the node or not the cluster that the client names.
+    """
     if context.version >= 3:
         for text in (request.client_software_name, request.client_software_version):
             if not SOFTWARE.fullmatch(text):
                 raise InvalidRequest(f"{text!r} is no client software name or version")
+    _check_destination(broker, request)
     return ApiVersionsResponse(
         api_keys=served_versions(),
         supported_features=[
@@ -41,3 +50,11 @@ async def api_versions(
             for name, level in finalized(broker.share_version).items()
         ],
     )
+
+
+def _check_destination(broker: Broker, request: ApiVersionsRequest) -> None:
+    wanted = request.cluster_id, request.node_id
+    if (wanted[0] is None) != (wanted[1] == -1):
+        raise InvalidRequest("cluster and node id are named both or not at all")
+    if wanted[0] is not None and wanted != (broker.topics.cluster_id, broker.node_id):
+        raise RebootstrapRequired

@@ -25,7 +25,7 @@ async def delete_groups(
     """Each group on its own."""
     return DeleteGroupsResponse(
         results=[
-            DeletableGroupResult(group_id, await _delete(broker, group_id, context))
+            await _delete(broker, group_id, context)
             for group_id in dict.fromkeys(request.groups_names)
         ]
     )
@@ -34,15 +34,19 @@ async def delete_groups(
 def failure(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
     """Every group says ``error``."""
     return DeleteGroupsResponse(
-        results=[DeletableGroupResult(group_id, error.code) for group_id in request.groups_names]
+        results=[_refused(group_id, error) for group_id in request.groups_names]
     )
 
 
-async def _delete(broker: Broker, group_id: str, context: RequestContext) -> int:
+async def _delete(broker: Broker, group_id: str, context: RequestContext) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
         await broker.groups.delete(group_id)
     except KafkaError as error:
-        return error.code
+        return _refused(group_id, error)
     broker.share_partitions.drop_group(group_id)
-    return 0
+    return DeletableGroupResult(group_id)
+
+
+def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id, error.code, error.message)

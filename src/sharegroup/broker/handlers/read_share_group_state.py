@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sharegroup.broker.coordination.share_state_requests import (
     Answered,
     answer,
+    check_epochs,
     check_known,
     commit,
     refuse_all,
@@ -39,6 +40,7 @@ async def read_share_group_state(
         def decide(machine: ShareCoordinator, now_ms: int) -> tuple[ReadResult, list[KeyedRecord]]:
             return machine.read(key, asked.leader_epoch, now_ms)
 
+        check_epochs(asked.leader_epoch)
         await check_known(broker, key)
         state = await commit(broker, key, decide)
         return PartitionResult(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sharegroup.broker.coordination.share_state_requests import (
     Answered,
     answer,
+    check_epochs,
     check_known,
     commit,
     refuse_all,
@@ -52,6 +53,7 @@ async def write_share_group_state(
             )
             return None, [record]
 
+        check_epochs(asked.leader_epoch, asked.state_epoch)
         await check_known(broker, key)
         await commit(broker, key, decide)
         return PartitionResult(key.partition)

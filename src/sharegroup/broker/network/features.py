@@ -1,17 +1,14 @@
 """Features that ApiVersions announces: name → (lowest, highest level).
 
-Each feature is finalised at its highest level, except ``share.version``: its level is the setting
-of that name. Level 0 is not listed.
-
-``share.version`` 1 is Kafka's switch for share groups (4.2 and 4.3). The others are our own:
-
-* ``share.acquire.without.records``: a ShareFetch may ask for the acquired ranges only (tagged field
-  9000 of its request).
-* ``share.wide.window``: the group config ``share.partition.wide.record.locks``.
-* ``share.record.states``: DescribeShareGroupOffsets can return the state of each record in flight
-  (tagged field 9000 of its request, 9001 and 9002 of its response). Two more tagged fields of that
-  response need no feature: 9003 lists damaged ranges of the log, if any; 9004 lists archived
-  records with their reasons, and comes with the states.
+``share.version`` 1 is Kafka's switch for share groups, since 4.2. Kafka 4.4 has level 2 as well
+(dead letters), which is not served here.
+``share.acquire.without.records`` is ours: a ShareFetch may ask for the acquired ranges only (tagged
+field 9000 of its request).
+``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
+``share.record.states`` as well: DescribeShareGroupOffsets can tell the state of each record in
+flight (tagged fields 9000 of its request, 9001 and 9002 of its response). Tagged field 9003 of that
+response, what is damaged in the log, needs no feature: it is there when something is. Neither does
+9004, what was given up and why, which comes with the states.
 """
 
 from __future__ import annotations

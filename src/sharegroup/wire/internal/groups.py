@@ -1,7 +1,7 @@
 """Records of ``__consumer_offsets`` for share groups: coordinator key types 10 to 15.
 
 Source: the ``ShareGroup*Key.json`` and ``ShareGroup*Value.json`` message definitions of Apache
-Kafka 4.3.
+Kafka 4.4.
 """
 
 from __future__ import annotations

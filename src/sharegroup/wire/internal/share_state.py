@@ -1,7 +1,7 @@
 """Records of ``__share_group_state``: snapshot (key type 0), update (key type 1), tombstone (key
 type 0, no value).
 
-Source: ShareSnapshotKey/Value.json and ShareUpdateKey/Value.json of Apache Kafka 4.3. A value is
+Source: ShareSnapshotKey/Value.json and ShareUpdateKey/Value.json of Apache Kafka 4.4. A value is
 fixed numbers, then its state batches, then tagged fields. The batches, 20 bytes each and perhaps
 100,000 of them, are read and written as one block.
 """

@@ -13,12 +13,17 @@ from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, strin
 
 @dataclass(slots=True)
 class ApiVersionsRequest(Message):
-    """ApiVersionsRequest, versions 0-4."""
+    """ApiVersionsRequest, versions 0-5.
+
+    ``cluster_id`` and ``node_id`` say whom the client wants to reach (KIP-1242): both, or neither.
+    """
 
     FLEXIBLE = 3
 
     client_software_name: str = string("3+")
     client_software_version: str = string("3+")
+    cluster_id: str | None = string("5+", nullable="5+", default=None)
+    node_id: int = i32("5+", default=-1)
 
 
 @dataclass(slots=True)
@@ -50,7 +55,7 @@ class FinalizedFeatureKey(Message):
 
 @dataclass(slots=True)
 class ApiVersionsResponse(Message):
-    """ApiVersionsResponse, versions 0-4."""
+    """ApiVersionsResponse, versions 0-5."""
 
     FLEXIBLE = 3
 

@@ -13,7 +13,7 @@ from sharegroup.wire.schema import Message, array, i16, i32, string
 
 @dataclass(slots=True)
 class DeleteGroupsRequest(Message):
-    """DeleteGroupsRequest, versions 0-2."""
+    """DeleteGroupsRequest, versions 0-3."""
 
     FLEXIBLE = 2
 
@@ -26,11 +26,12 @@ class DeletableGroupResult(Message):
 
     group_id: str = string()
     error_code: int = i16()
+    error_message: str | None = string("3+", nullable="3+", default=None)
 
 
 @dataclass(slots=True)
 class DeleteGroupsResponse(Message):
-    """DeleteGroupsResponse, versions 0-2."""
+    """DeleteGroupsResponse, versions 0-3."""
 
     FLEXIBLE = 2
 
