@@ -60,7 +60,7 @@ def served(folder: Path) -> UUID:
         found.append(session.topic_id)
         configs = {"retention.ms": "-1", "segment.bytes": "1048576"}
         broker.topics.set_configs(share_wire.TOPIC, configs)
-        for log in broker.folder.logs:
+        for log in broker.store.logs:
             if log.topic_partition.topic == share_wire.TOPIC:
                 log.settings = type(log.settings)(
                     segment_bytes=520, retention_ms=-1, index_interval_bytes=100
@@ -80,7 +80,7 @@ def starts(folder: Path) -> None:
     """A broker starts with the folder, and stops."""
 
     async def scenario(broker: Broker, port: int) -> None:
-        for log in broker.folder.logs:
+        for log in broker.store.logs:
             log.check_invariants()
         for shard in broker.state.shards:
             (await shard.machine()).check_invariants()

@@ -35,7 +35,7 @@ def test_others_are_answered_while_it_is_made_and_deleted(tmp_path: Path) -> Non
             # The work is done in slices; how many were done at each answer is seen on the disk.
             seen = set()
             while not task.done():
-                seen.add(len(broker.folder._disk.list(broker.folder.path)))
+                seen.add(len(broker.store._disk.list(broker.store.path)))
                 assert set(await other.topics()) <= {"big", "jobs"}
                 if broker.topics.find("big") is not None:  # then all of it can be used
                     for partition in (0, PARTITIONS - 1):

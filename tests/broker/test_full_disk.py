@@ -124,7 +124,7 @@ def test_everything_that_must_write_answers_an_error_to_try_again_after(
         assert await produce(connection, topic_id, batch) == STORAGE
         assert await client.heartbeat("m2") in (NOT_AVAILABLE, LOADING)
         assert await client.heartbeat("m1", "another") in (NOT_AVAILABLE, LOADING)
-        broker.folder.enforce_retention(broker.clock.wall_ms())
+        broker.store.enforce_retention(broker.clock.wall_ms())
         await broker._enforce_retention()
         assert await client.topics() == ["jobs"]
         disk.full = False
@@ -133,7 +133,7 @@ def test_everything_that_must_write_answers_an_error_to_try_again_after(
         assert await produce(connection, topic_id, batch) == 0
         assert await client.delete_records("jobs", 3) == 0
         assert await client.heartbeat("m1", "another") == 0
-        assert all(log.failure is None for log in broker.folder.logs)
+        assert all(log.failure is None for log in broker.store.logs)
         assert failures(broker) == []
 
     run(tmp_path, scenario, disk=disk)

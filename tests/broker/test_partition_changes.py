@@ -181,7 +181,7 @@ def test_retention_takes_segments_with_records_in_flight(tmp_path: Path, noticed
         if noticed == "told":
             await broker._enforce_retention()
         else:
-            broker.folder.enforce_retention(broker.clock.wall_ms())
+            broker.store.enforce_retention(broker.clock.wall_ms())
         log = broker.topics.log(TOPIC, 0)
         assert log.log_start_offset == 6
         assert acquired(await session.fetch(max_wait_ms=LONG_MS)) == {0: [(6, 7, 2)]}

@@ -88,7 +88,7 @@ async def serving(
 async def with_topic(broker: Broker) -> None:
     """The topic that the keys are of: state of a topic that is not there does not last."""
     if broker.topics.find_id(TOPIC_ID) is None:
-        await broker.folder.create_topic("jobs", TOPIC_ID, 12, {})
+        await broker.store.create_topic("jobs", TOPIC_ID, 12, {})
 
 
 def run(

@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from sharegroup.model.errors import ConfigError
+from sharegroup.model.store import TopicFacts
 from sharegroup.storage import LocalDisk
-from sharegroup.storage.catalog import Catalog, TopicFacts
+from sharegroup.storage.catalog import Catalog
 
 
 def filled(folder: Path) -> Catalog:

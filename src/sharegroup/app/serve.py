@@ -144,7 +144,7 @@ def calm_garbage_collector() -> None:
 
 def ready_line(broker: Broker, host: str, port: int, folder: str) -> str:
     """The one line that says a broker accepts connections."""
-    partitions = sum(1 for _ in broker.folder.logs)
+    partitions = sum(1 for _ in broker.store.logs)
     return (
         f"sharegroup {__version__} ready on {host}:{port}, data {folder}, "
         f"{partitions} partitions recovered"

@@ -18,12 +18,10 @@ from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configs.live_configs import LiveConfigs
-from sharegroup.broker.configs.topic import log_settings
 from sharegroup.broker.coordination.internal_topic import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     InternalTopic,
-    internal_settings,
 )
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
@@ -33,6 +31,7 @@ from sharegroup.broker.delivery.share_fetching import ShareFetching
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.delivery.waiters import Waiters
+from sharegroup.broker.local_store import open_local_store
 from sharegroup.broker.metrics.counters import Counters
 from sharegroup.broker.metrics.meters import Meters
 from sharegroup.broker.network.connection import BrokerConnection
@@ -43,9 +42,8 @@ from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.topics import Topics
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
+from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSession, ShareSessions
-from sharegroup.storage.data_folder import DataFolder, DataFolderSettings
-from sharegroup.storage.settings import LogSettings
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -60,15 +58,15 @@ class Broker:
         self,
         config: BrokerConfig,
         environment: Environment,
-        folder: DataFolder,
+        store: Store,
         descriptors: DescriptorBudget,
     ) -> None:
         self.clock: Clock = environment.clock
         self._disk = environment.disk
         self.counters = Counters(environment.clock.monotonic_ms)
         self.meters = Meters()
-        self.folder = folder
-        self.configs = LiveConfigs(config, folder)
+        self.store = store
+        self.configs = LiveConfigs(config, store)
         self.waiters = Waiters()
         self.stopping = False
         self.share_version = config.integer("share.version")
@@ -76,7 +74,7 @@ class Broker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
         self.topics = Topics(
-            folder,
+            store,
             self.waiters,
             environment.new_id,
             lambda: self.configs.broker.integer("num.partitions"),
@@ -134,29 +132,23 @@ class Broker:
                 too few file descriptors for its partitions.
             OSError: the folder cannot be used.
         """
-        live = config
-
-        def settings_of(topic: str, configs: Any) -> LogSettings:
-            if Topics.is_internal(topic):
-                configs = {**internal_settings(topic, live), **configs}
-            return log_settings(configs, broker.configs.broker if opened else live)
-
         opened = False
         authorizer = configured_authorizer(config, environment.disk)
         descriptors = DescriptorBudget(environment.descriptors)
-        settings = DataFolderSettings(
-            log_settings=settings_of,
-            node_id=config.node_id,
+        store = await open_local_store(
+            environment,
+            data,
+            started_with=config,
+            live=lambda: broker.configs.broker if opened else config,
             check_partitions=descriptors.check_start,
         )
-        folder = await DataFolder.open(environment, data, settings)
-        descriptors.partitions = lambda: folder.partition_count
-        broker = cls(config.altered(folder.facts.broker_configs), environment, folder, descriptors)
+        descriptors.partitions = lambda: store.partition_count
+        broker = cls(config.altered(store.facts.broker_configs), environment, store, descriptors)
         broker.authorizer = authorizer
         opened = True
         await broker.state.load()
         await broker.groups.load()
-        await give_up_seen_offsets(folder, broker.topics, broker.state)
+        await give_up_seen_offsets(store, broker.topics, broker.state)
         await say_lost_state(broker.groups.groups, broker.state)
         return broker
 
@@ -214,7 +206,7 @@ class Broker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.folder.close()
+        await self.store.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` in the background; its failure is logged."""
@@ -241,7 +233,7 @@ class Broker:
 
     def next_producer_id(self) -> int:
         """A new, unique producer id."""
-        return self.folder.next_producer_id()
+        return self.store.next_producer_id()
 
     def forget_meters(self) -> None:
         """Drop the meters of deleted topics and groups."""
@@ -290,9 +282,9 @@ class Broker:
         self.spawn(self._enforce_retention())
 
     async def _enforce_retention(self) -> None:
-        before = {log: log.log_start_offset for log in self.folder.logs}
-        self.folder.enforce_retention(self.clock.wall_ms())
-        await self.folder.remove_leftovers()
+        before = {log: log.log_start_offset for log in self.store.logs}
+        self.store.enforce_retention(self.clock.wall_ms())
+        await self.store.remove_leftovers()
         self.forget_meters()
         for log, start in before.items():
             if log.log_start_offset > start:

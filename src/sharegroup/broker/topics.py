@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS
@@ -20,11 +19,9 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.limits import TOPIC_PARTITIONS_MAX
-from sharegroup.storage.data_folder import DataFolder, check_topic_name
-from sharegroup.storage.partition_log import LocalPartitionLog
-
-if TYPE_CHECKING:
-    from sharegroup.storage.catalog import Facts, TopicFacts
+from sharegroup.model.log import PartitionLog, TrustedLog
+from sharegroup.model.store import TopicFacts, TopicStore
+from sharegroup.model.topic_name import check_topic_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Topic:
 
 
 class Topics:
-    """All topics of one broker, over its data folder.
+    """All topics of one broker, over its store.
 
     Args:
         new_id: makes topic ids.
@@ -48,13 +45,13 @@ class Topics:
 
     def __init__(
         self,
-        folder: DataFolder,
+        store: TopicStore,
         waiters: Waiters,
         new_id: Callable[[], UUID],
         partitions_default: Callable[[], int],
         check_more: Callable[[int], None],
     ) -> None:
-        self._folder = folder
+        self._store = store
         self._waiters = waiters
         self._new_id = new_id
         self._partitions_default = partitions_default
@@ -62,20 +59,15 @@ class Topics:
         self._names: dict[UUID, str] = {}
         self._infos: dict[str, TopicInfo] = {}
         self._image = TopicsImage({})
-        for name in folder.topics:
+        for name in store.topics:
             self._take_in(name)
         self._image = TopicsImage(dict(self._infos))
-        folder.on_topic_changed = self._refresh
+        store.on_topic_changed = self._refresh
 
     @property
     def cluster_id(self) -> str:
         """The cluster's id."""
-        return self._folder.facts.cluster_id
-
-    @property
-    def facts(self) -> Facts:
-        """All durable facts, dynamic configs included."""
-        return self._folder.facts
+        return self._store.facts.cluster_id
 
     @property
     def image(self) -> TopicsImage:
@@ -84,11 +76,11 @@ class Topics:
 
     def all(self) -> list[Topic]:
         """Every topic by name, internal ones included."""
-        return [_topic(name, facts) for name, facts in sorted(self._folder.topics.items())]
+        return [_topic(name, facts) for name, facts in sorted(self._store.topics.items())]
 
     def find(self, name: str) -> Topic | None:
         """The topic of that name."""
-        facts = self._folder.topics.get(name)
+        facts = self._store.topics.get(name)
         return None if facts is None else _topic(name, facts)
 
     def ids(self) -> set[UUID]:
@@ -97,7 +89,7 @@ class Topics:
 
     def id_of(self, name: str) -> UUID | None:
         """The id of the topic of that name."""
-        facts = self._folder.topics.get(name)
+        facts = self._store.topics.get(name)
         return None if facts is None else facts.topic_id
 
     def name_of(self, topic_id: UUID) -> str | None:
@@ -109,16 +101,20 @@ class Topics:
         name = self._names.get(topic_id)
         return None if name is None else self.find(name)
 
-    def log(self, name: str, partition: int) -> LocalPartitionLog:
+    def log(self, name: str, partition: int) -> PartitionLog:
         """The log of a partition.
 
         Raises:
             UnknownTopicOrPartition: there is none.
             KafkaStorageError: it could not be opened.
         """
-        return self._folder.log(name, partition)
+        return self._store.log(name, partition)
 
-    def log_by_id(self, key: TopicIdPartition) -> LocalPartitionLog:
+    def internal_log(self, name: str, partition: int) -> TrustedLog:
+        """The log of a partition of an internal topic; raises as :meth:`log`."""
+        return self._store.internal_log(name, partition)
+
+    def log_by_id(self, key: TopicIdPartition) -> PartitionLog:
         """The log of a partition by its topic's id.
 
         Raises:
@@ -128,7 +124,7 @@ class Topics:
         name = self._names.get(key.topic_id)
         if name is None:
             raise UnknownTopicId
-        return self._folder.log(name, key.partition)
+        return self._store.log(name, key.partition)
 
     @staticmethod
     def is_internal(name: str) -> bool:
@@ -163,7 +159,7 @@ class Topics:
                 f"Number of partitions was set to an invalid value: {count}; "
                 f"1 to {TOPIC_PARTITIONS_MAX} is possible."
             )
-        if name in self._folder.topics:
+        if name in self._store.topics:
             raise TopicAlreadyExists(f"Topic '{name}' already exists.")
         self._check_collision(name)
         self._check_more(count)
@@ -173,7 +169,7 @@ class Topics:
 
     async def create_internal(self, name: str, partitions: int) -> None:
         """Create an internal topic, unless another task has just created it."""
-        if name not in self._folder.topics:
+        if name not in self._store.topics:
             try:
                 await self._create(name, partitions, {})
             except TopicAlreadyExists:
@@ -208,7 +204,7 @@ class Topics:
             )
         self._check_more(partitions - topic.partition_count)
         if not validate_only:
-            await self._folder.add_partitions(name, partitions)
+            await self._store.add_partitions(name, partitions)
 
     async def delete(self, topic: Topic) -> None:
         """Delete a topic and its records, and wake its waiting fetches.
@@ -216,20 +212,20 @@ class Topics:
         Raises:
             UnknownTopicOrPartition, KafkaStorageError.
         """
-        await self._folder.delete_topic(topic.name)
+        await self._store.delete_topic(topic.name)
 
     def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace a topic's configs."""
-        self._folder.set_topic_config(name, configs)
+        self._store.set_topic_config(name, configs)
 
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        await self._folder.create_topic(name, self._new_id(), partitions, configs)
-        return _topic(name, self._folder.topics[name])
+        await self._store.create_topic(name, self._new_id(), partitions, configs)
+        return _topic(name, self._store.topics[name])
 
     def _check_collision(self, name: str) -> None:
         """Kafka's rule: names that differ only in '.' and '_' collide in metric names."""
         folded = name.replace(".", "_")
-        for other in self._folder.facts.topics:  # also topics being created
+        for other in self._store.facts.topics:  # also topics being created
             if other.replace(".", "_") == folded:
                 raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
@@ -240,7 +236,7 @@ class Topics:
         old = self._infos.pop(name, None)
         if old is not None:
             del self._names[old.topic_id]
-        if name in self._folder.topics:
+        if name in self._store.topics:
             self._take_in(name)
         elif old is not None:
             for partition in range(old.partition_count):
@@ -248,13 +244,13 @@ class Topics:
         self._image = TopicsImage(dict(self._infos))
 
     def _take_in(self, name: str) -> None:
-        facts = self._folder.topics[name]
+        facts = self._store.topics[name]
         self._names[facts.topic_id] = name
         self._infos[name] = TopicInfo(facts.topic_id, facts.partitions)
-        for log in self._folder.logs_of(name):
+        for log in self._store.logs_of(name):
             log.on_advance = self._advanced
 
-    def _advanced(self, log: LocalPartitionLog) -> None:
+    def _advanced(self, log: PartitionLog) -> None:
         self._waiters.wake(TopicIdPartition(log.topic_id, log.topic_partition.partition))
 
 

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 
 
@@ -63,6 +65,13 @@ class PartitionLog(Protocol):
     topic_partition: TopicPartition
     topic_id: UUID
     leader_epoch: int
+    on_advance: Callable[[PartitionLog], None] | None
+    """Called on the loop's thread when the high watermark has moved."""
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """Why the log is out of service; None when it is not. Every call raises this error then."""
+        ...
 
     @property
     def log_start_offset(self) -> int: ...
@@ -140,4 +149,17 @@ class PartitionLog(Protocol):
     async def delete_records(self, before_offset: int) -> int:
         """Move the log start up to ``before_offset`` (-1: the high watermark); the new log
         start."""
+        ...
+
+
+class TrustedLog(PartitionLog, Protocol):
+    """The log of a partition that only this broker writes; it knows the offsets at once."""
+
+    def append_trusted(self, batches: bytes) -> Appended:
+        """Append batches that this broker has made: no CRC, limit or sequence is checked. They are
+        written, not yet durable.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
         ...

@@ -22,12 +22,11 @@ from crc32c import crc32c
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import parse_topic_id, topic_id_text
+from sharegroup.model.store import Configs, StoreFacts, TopicFacts
 from sharegroup.storage.missing_catalog import rebuild_command
 
 FILE_NAME: Final = "catalog.json"
 VERSION: Final = 1
-
-Configs = Mapping[str, str]
 
 _CHECKSUM: Final = re.compile(rb',\s*"crc32c":\s*(\d+)\s*}\s*\Z')
 _KEYS: Final = {
@@ -42,22 +41,9 @@ _KEYS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicFacts:
-    """One topic."""
-
-    topic_id: UUID
-    partitions: int
-    configs: Configs = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(StoreFacts):
     """Everything in the catalog at one moment."""
 
-    cluster_id: str
-    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
-    group_configs: Mapping[str, Configs] = field(default_factory=dict)
-    broker_configs: Configs = field(default_factory=dict)
     producer_ids_end: int = 0
     deleted: Mapping[UUID, int] = field(default_factory=dict)
     """Topic id → the first partition that is deleted, where folders may be left."""

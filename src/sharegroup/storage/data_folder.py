@@ -32,13 +32,14 @@ from uuid import UUID
 from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import (
     ConfigError,
-    InvalidTopic,
     NotLeaderOrFollower,
 )
+from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.model.limits import CLIENT_TEXT_LENGTH_MAX
+from sharegroup.model.store import Configs, TopicFacts
+from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, skipping
-from sharegroup.storage.catalog import Catalog, Configs, Facts, TopicFacts
+from sharegroup.storage.catalog import Catalog, Facts
 from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.missing_catalog import check_catalog
 from sharegroup.storage.partition_folders import PartitionFolders, slices
@@ -52,7 +53,6 @@ from sharegroup.transactions.producer_ids import ProducerIdAllocator
 
 logger = logging.getLogger(__name__)
 
-_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _PARTITION_FOLDER: Final = re.compile(r"(.+)-(\d+)")
 _CHECKPOINT_LINE_BYTES: Final = 64
 
@@ -167,6 +167,15 @@ class DataFolder:
         """The logs of all partitions that are there."""
         return self._logs.values()
 
+    @property
+    def flush_seconds(self) -> Histogram:
+        """How long each round of the flusher took, in seconds."""
+        return self.flusher.seconds
+
+    def refusals(self) -> dict[str, int]:
+        """How often the disk could not do something for now, by what there was too little of."""
+        return {lack.value: self.failures.refused[lack] for lack in Lack}
+
     def out_of_service(self) -> list[TopicPartition]:
         """Partitions that cannot be used until the next start: their disk failed, or they could not
         be opened."""
@@ -187,6 +196,10 @@ class DataFolder:
             KafkaStorageError: it is there, but could not be opened.
         """
         return self._partitions.find(TopicPartition(topic, partition))
+
+    def internal_log(self, topic: str, partition: int) -> LocalPartitionLog:
+        """The same, of a topic that only this broker writes. See ``model.store``."""
+        return self.log(topic, partition)
 
     def find_log(self, key: TopicPartition) -> LocalPartitionLog | None:
         """The log of one partition, if it is there and was opened."""
@@ -468,14 +481,3 @@ class DataFolder:
         if not unclean and not unsynced:
             path = f"{self.path}/{checkpoints.CLEAN_MARKER}"
             self._disk.write_file(path, checkpoints.CLEAN_MARKER_CONTENT)
-
-
-def check_topic_name(name: str) -> None:
-    """Kafka's rule for topic names (class Topic): also what keeps a name from leaving the data
-    folder.
-    """
-    if name in (".", "..") or len(name) > CLIENT_TEXT_LENGTH_MAX or not _TOPIC_NAME.fullmatch(name):
-        raise InvalidTopic(
-            f"Topic name {name!r} is illegal: up to {CLIENT_TEXT_LENGTH_MAX} ASCII letters, "
-            "digits, '.', '_' and '-', and not '.' or '..'"
-        )

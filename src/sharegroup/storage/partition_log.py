@@ -1,4 +1,4 @@
-"""One partition's log in local segment files (``model.log.PartitionLog``; Kafka class UnifiedLog).
+"""One partition's log in local segment files (``model.log.TrustedLog``; Kafka class UnifiedLog).
 
 Invariants (:meth:`LocalPartitionLog.check_invariants`):
 
@@ -20,7 +20,13 @@ from uuid import UUID
 from sharegroup.model.environment import DiskFile, Environment
 from sharegroup.model.errors import KafkaError, KafkaStorageError, OffsetOutOfRange
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import AbortedTransaction, Appended, DamagedOffsets, ReadBatches
+from sharegroup.model.log import (
+    AbortedTransaction,
+    Appended,
+    DamagedOffsets,
+    PartitionLog,
+    ReadBatches,
+)
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
     lookup,
@@ -66,7 +72,7 @@ class LocalPartitionLog:
         self.topic_id = topic_id
         self.settings = settings
         self.folder = contents.folder
-        self.on_advance: Callable[[LocalPartitionLog], None] | None = None
+        self.on_advance: Callable[[PartitionLog], None] | None = None
         """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
         """Makes durable that :meth:`delete_records` has moved the log start; raises OSError."""
@@ -129,9 +135,7 @@ class LocalPartitionLog:
     # Appending -------------------------------------------------------------------------------
 
     async def append(self, batches: bytes) -> Appended:
-        """Check and append a producer's batches; written, not yet durable. See
-        ``PartitionLog.append``.
-        """
+        """Check and append a producer's batches. See ``PartitionLog.append``."""
         self._check_in_service()
         now_ms = self._environment.clock.wall_ms()
         headers = check_batches(batches, self.settings, now_ms)
@@ -149,9 +153,7 @@ class LocalPartitionLog:
         return self._append(batches, headers, now_ms)
 
     def append_trusted(self, batches: bytes) -> Appended:
-        """Append batches that we have made ourselves: no CRC, limit or sequence is checked. Raises
-        KafkaStorageError.
-        """
+        """Append batches that we have made ourselves, unchecked. See ``TrustedLog``."""
         self._check_in_service()
         return self._append(batches, parse_headers(batches), self._environment.clock.wall_ms())
 
@@ -231,9 +233,7 @@ class LocalPartitionLog:
     # Durability (the flusher's side) ---------------------------------------------------------
 
     async def wait_durable(self, end_offset: int) -> None:
-        """Return once all below ``end_offset`` is durable under the flush policy. See
-        ``PartitionLog``.
-        """
+        """Return once all below ``end_offset`` is durable. See ``PartitionLog``."""
         if end_offset <= self._visible.offset:
             return
         self._check_in_service()

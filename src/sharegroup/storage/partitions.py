@@ -8,7 +8,8 @@ from typing import Protocol
 from sharegroup.model.environment import Environment
 from sharegroup.model.errors import KafkaStorageError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
-from sharegroup.storage.catalog import Catalog, Configs
+from sharegroup.model.store import Configs
+from sharegroup.storage.catalog import Catalog
 from sharegroup.storage.failures import Failures
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.partition_folders import Opened, PartitionFolders, Wanted

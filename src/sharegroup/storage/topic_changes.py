@@ -22,7 +22,8 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicPartition
-from sharegroup.storage.catalog import Catalog, Configs, TopicFacts
+from sharegroup.model.store import Configs, TopicFacts
+from sharegroup.storage.catalog import Catalog
 from sharegroup.storage.partition_folders import slices
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.partitions import Partitions

@@ -12,15 +12,15 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import check_topic_configs
 from sharegroup.groups.config import GroupSettings, check_group_configs, effective, today
 from sharegroup.model.errors import KafkaStorageError
-from sharegroup.storage.data_folder import DataFolder
+from sharegroup.model.store import ConfigStore
 
 
 class LiveConfigs:
-    """Broker, topic and group settings of one running broker, durable in its data folder."""
+    """Broker, topic and group settings of one running broker, durable in its store."""
 
-    def __init__(self, broker: BrokerConfig, folder: DataFolder) -> None:
+    def __init__(self, broker: BrokerConfig, store: ConfigStore) -> None:
         self.broker = broker
-        self._folder = folder
+        self._store = store
         self._groups: dict[str, GroupSettings] = {}
 
     def group(self, group_id: str) -> GroupSettings:
@@ -33,11 +33,11 @@ class LiveConfigs:
 
     def of_group(self, group_id: str) -> Mapping[str, str]:
         """A group's own settings."""
-        return self._folder.facts.group_configs.get(group_id, {})
+        return self._store.facts.group_configs.get(group_id, {})
 
     def of_topic(self, name: str) -> Mapping[str, str]:
         """The own settings of an existing topic."""
-        return self._folder.topics[name].configs
+        return self._store.topics[name].configs
 
     def set_group(self, group_id: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace a group's settings, durably.
@@ -48,7 +48,7 @@ class LiveConfigs:
         configs = today(configs)
         check_group_configs(configs, self.broker.group_defaults())
         if not validate_only:
-            self._folder.set_group_configs(group_id, configs)
+            self._store.set_group_configs(group_id, configs)
             self._groups.pop(group_id, None)
 
     def set_topic(self, name: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
@@ -59,7 +59,7 @@ class LiveConfigs:
         """
         check_topic_configs(configs)
         if not validate_only:
-            self._folder.set_topic_config(name, configs)
+            self._store.set_topic_config(name, configs)
 
     def set_broker(self, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace the broker settings that were altered while it runs, durably.
@@ -71,7 +71,7 @@ class LiveConfigs:
         if not validate_only:
             before, self.broker = self.broker, altered
             try:
-                self._folder.set_broker_configs(configs)
+                self._store.set_broker_configs(configs)
             except KafkaStorageError:
                 self.broker = before
                 raise

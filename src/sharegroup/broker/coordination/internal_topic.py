@@ -1,4 +1,4 @@
-"""Internal topics over local files, and their partitions as logs of coordinators.
+"""Internal topics, and their partitions as logs of coordinators.
 
 The topic is created with its first record, so that an unused broker has no files for it.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sharegroup.broker.configs.broker import BrokerConfig
     from sharegroup.broker.topics import Topics
     from sharegroup.model.environment import Clock
-    from sharegroup.storage.partition_log import LocalPartitionLog
+    from sharegroup.model.log import TrustedLog
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -88,15 +88,15 @@ class InternalTopic:
         """One partition as the log of a coordinator."""
         return InternalLog(self, partition, self._clock)
 
-    def log(self, partition: int) -> LocalPartitionLog:
+    def log(self, partition: int) -> TrustedLog:
         """The log of one partition of the topic, which must exist."""
-        return self._topics.log(self.name, partition)
+        return self._topics.internal_log(self.name, partition)
 
 
 class LocalTicket(NamedTuple):
-    """Submitted records of a local log, with offsets known at once; implements ``log.Ticket``."""
+    """Submitted records of a log that knows offsets at once; implements ``log.Ticket``."""
 
-    log: LocalPartitionLog
+    log: TrustedLog
     first_offset: int
     end_offset: int
 
@@ -187,7 +187,7 @@ class InternalLog:
         logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
 
     @property
-    def _log(self) -> LocalPartitionLog:
+    def _log(self) -> TrustedLog:
         return self._topic.log(self._partition)
 
     def _report_lost(self, first: int, end: int) -> None:

@@ -1,7 +1,8 @@
 """The log of a coordinator, as the runtime sees it: one partition of an internal topic.
 
-``internal_topic`` implements it over local files. A log in another cluster would know the offsets
-only when it answers, so this protocol gives offsets only once the records are durable.
+``internal_topic`` implements it over a log that knows offsets at once. A log in another cluster
+would know them only when it answers, so this protocol gives offsets only once the records are
+durable.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.topics import Topics
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
-from sharegroup.storage.data_folder import DataFolder
+from sharegroup.model.store import TopicStore
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -19,7 +19,7 @@ more in one segment. A larger gap means that the state is wrong, and the log is 
 """
 
 
-async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareStateLog) -> None:
+async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareStateLog) -> None:
     """Where a log has lost its tail, continue it after the last offset that share groups have seen.
 
     An offset names one record for ever. If lost offsets were used again, a group would take new
@@ -35,7 +35,7 @@ async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareS
         if name is None:
             continue
         key = TopicPartition(name, where.partition)
-        log = folder.find_log(key)
+        log = store.find_log(key)
         if log is None or log.failure is not None or end <= log.log_end_offset:
             continue
         if end - log.log_end_offset > OFFSETS_BELIEVED_MAX:
@@ -48,7 +48,7 @@ async def give_up_seen_offsets(folder: DataFolder, topics: Topics, state: ShareS
             )
             continue
         seen[key] = end
-    await folder.give_up_offsets(seen)
+    await store.give_up_offsets(seen)
 
 
 async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:

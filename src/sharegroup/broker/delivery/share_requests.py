@@ -37,7 +37,7 @@ def check_acknowledges(broker: Broker, frame: bytes, body: int) -> None:
     group_id = first_string(frame, body)
     led = [one.core for one in broker.share_partitions.all() if one.key.group_id == group_id]
     records = sum(core.end_offset - core.start_offset for core in led)
-    partitions = sum(1 for _ in broker.folder.logs)
+    partitions = sum(1 for _ in broker.store.logs)
     most = ACKNOWLEDGING_BYTES_FREE + ACKNOWLEDGING_BYTES_PER_RECORD * records
     if len(frame) > most + SESSION_BYTES_PER_PARTITION * partitions:
         raise InvalidRequest(

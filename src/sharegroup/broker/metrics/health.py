@@ -21,7 +21,7 @@ def why_not_ready(broker: Broker | None) -> str:
         return "starting: the data folder is being read"
     if broker.stopping:
         return "stopping"
-    failed = broker.folder.out_of_service()
+    failed = broker.store.out_of_service()
     if failed:
         return f"partitions out of service: {_named([str(key) for key in failed])}"
     return ""

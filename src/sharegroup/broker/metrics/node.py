@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
 from sharegroup.model.histogram import Histogram
-from sharegroup.storage.failures import Lack
 
 if TYPE_CHECKING:
     from sharegroup.broker.server import Broker
@@ -94,13 +93,13 @@ class LoopLag:
 
 def read(broker: Broker, lag: LoopLag) -> Iterator[Sample]:
     """The samples of this table."""
-    yield FLUSH_SECONDS.of(broker.folder.flusher.seconds)
+    yield FLUSH_SECONDS.of(broker.store.flush_seconds)
     yield LOOP_LAG.of(lag.seconds)
-    logs = list(broker.folder.logs)
+    logs = list(broker.store.logs)
     yield LOGS.of(len(logs))
-    yield FAILED_LOGS.of(len(broker.folder.out_of_service()))
-    for lack in Lack:
-        yield DISK_REFUSALS.of(broker.folder.failures.refused[lack], lack)
+    yield FAILED_LOGS.of(len(broker.store.out_of_service()))
+    for lack, count in broker.store.refusals().items():
+        yield DISK_REFUSALS.of(count, lack)
     for log in logs:
         topic, partition = log.topic_partition
         yield LOG_END.of(log.log_end_offset, topic, str(partition))

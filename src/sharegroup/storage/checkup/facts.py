@@ -11,9 +11,10 @@ from uuid import UUID
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError, InvalidTopic
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.storage.catalog import FILE_NAME, Catalog, Facts, TopicFacts
+from sharegroup.model.store import TopicFacts
+from sharegroup.model.topic_name import check_topic_name
+from sharegroup.storage.catalog import FILE_NAME, Catalog, Facts
 from sharegroup.storage.checkup import small_files
-from sharegroup.storage.data_folder import check_topic_name
 from sharegroup.transactions.producer_ids import BLOCK_SIZE
 
 PARTITIONS_MAX: Final = 1_000_000

@@ -1,0 +1,48 @@
+"""Opens the store of a broker: a local data folder. No other module of the broker knows what kind
+of store it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.topic import log_settings
+from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS, internal_settings
+from sharegroup.model.environment import Environment
+from sharegroup.model.store import Store
+from sharegroup.storage.data_folder import DataFolder, DataFolderSettings
+from sharegroup.storage.settings import LogSettings
+
+
+async def open_local_store(
+    environment: Environment,
+    path: str,
+    *,
+    started_with: BrokerConfig,
+    live: Callable[[], BrokerConfig],
+    check_partitions: Callable[[int], None],
+) -> Store:
+    """Lock and recover the data folder ``path``.
+
+    Args:
+        started_with: the configs of the start; internal topics keep to these.
+        live: the broker's configs now, for the settings of logs.
+        check_partitions: raises ConfigError if there are more partitions than can be opened.
+
+    Raises:
+        ConfigError: another process holds the folder, its catalog cannot be read, or
+            ``check_partitions`` raised it.
+        OSError: the folder cannot be used.
+    """
+
+    def settings_of(topic: str, configs: Mapping[str, str]) -> LogSettings:
+        if topic in INTERNAL_TOPICS:
+            configs = {**internal_settings(topic, started_with), **configs}
+        return log_settings(configs, live())
+
+    settings = DataFolderSettings(
+        log_settings=settings_of,
+        node_id=started_with.node_id,
+        check_partitions=check_partitions,
+    )
+    return await DataFolder.open(environment, path, settings)

@@ -1,0 +1,226 @@
+"""The store's interface for the broker: topics with their logs, durable configs, and the rest.
+
+:class:`Store` is implemented by ``storage`` (a local data folder) and, later, by ``upstream`` (a
+Kafka cluster). Nothing above knows which one it has. ``tests/storage/test_store_contract.py`` holds
+what every implementation must do.
+
+"Durable" means: the store has it after a crash of this process or of its machine. A change that
+raises KafkaStorageError has changed nothing, except where it says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+from uuid import UUID
+
+from sharegroup.model.histogram import Histogram
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import PartitionLog, TrustedLog
+
+Configs: TypeAlias = Mapping[str, str]
+"""Settings by name, as they were given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """One topic."""
+
+    topic_id: UUID
+    partitions: int
+    configs: Configs = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """The durable facts of a store at one moment; records are not among them."""
+
+    cluster_id: str
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    """All topics by name, also those that are being made."""
+    group_configs: Mapping[str, Configs] = field(default_factory=dict)
+    """Group id → its own configs; a group without any is not in it."""
+    broker_configs: Configs = field(default_factory=dict)
+    """The dynamic configs of the broker."""
+
+
+class TopicStore(Protocol):
+    """Topics, and the logs of their partitions."""
+
+    on_topic_changed: Callable[[str], None]
+    """Called on the loop's thread with a topic's name, when everybody can see that the topic is
+    there, has grown, has other configs, or is gone."""
+
+    @property
+    def facts(self) -> StoreFacts:
+        """All durable facts as they are now."""
+        ...
+
+    @property
+    def topics(self) -> Mapping[str, TopicFacts]:
+        """The topics that can be used, by name. A topic that is being made is not in it yet, and a
+        deleted one not any more."""
+        ...
+
+    @property
+    def partition_count(self) -> int:
+        """All partitions, also those that are being made."""
+        ...
+
+    @property
+    def logs(self) -> Iterable[PartitionLog]:
+        """The logs of all partitions that could be opened."""
+        ...
+
+    def logs_of(self, topic: str) -> Sequence[PartitionLog]:
+        """The logs of one of :attr:`topics`, in the order of their partitions; those that could not
+        be opened are left out."""
+        ...
+
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """The log of one partition.
+
+        Raises:
+            UnknownTopicOrPartition: there is none.
+            KafkaStorageError: it is there, but could not be opened.
+        """
+        ...
+
+    def internal_log(self, topic: str, partition: int) -> TrustedLog:
+        """The log of a partition of a topic that only this broker writes; raises as :meth:`log`."""
+        ...
+
+    def find_log(self, key: TopicPartition) -> PartitionLog | None:
+        """The log of one partition, or None if there is none or it could not be opened."""
+        ...
+
+    async def create_topic(
+        self, name: str, topic_id: UUID, partitions: int, configs: Configs
+    ) -> None:
+        """Make a topic with empty logs. It is durable and in :attr:`topics` afterwards.
+
+        Raises:
+            InvalidTopic, InvalidPartitions, TopicAlreadyExists: as their names say.
+            KafkaStorageError: it could not be made; nothing is left of it.
+        """
+        ...
+
+    async def add_partitions(self, name: str, partitions: int) -> None:
+        """Let a topic have ``partitions`` in all, durably. The new ones are empty, the old ones
+        stay as they are.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            InvalidPartitions: it has as many already.
+            KafkaStorageError: it could not be done; the topic is as it was.
+        """
+        ...
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove a topic and its records, durably. Its logs answer UnknownTopicOrPartition from
+        then on. A topic that is made later under that name begins empty.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            KafkaStorageError: it could not be done; the topic is as it was.
+        """
+        ...
+
+    def set_topic_config(self, name: str, configs: Configs) -> None:
+        """Replace a topic's configs durably, and apply them to its logs.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            KafkaStorageError: they could not be written.
+        """
+        ...
+
+    async def give_up_offsets(self, given: Mapping[TopicPartition, int]) -> None:
+        """Let each log that ends below its offset in ``given`` continue at that offset, durably:
+        lost offsets must not name other records. Call it before anything is appended. Unknown
+        partitions are passed over.
+
+        Raises:
+            OSError: it could not be written; then nothing may be appended.
+        """
+        ...
+
+
+class ConfigStore(Protocol):
+    """The durable configs of topics, groups and the broker."""
+
+    @property
+    def facts(self) -> StoreFacts:
+        """All durable facts as they are now."""
+        ...
+
+    @property
+    def topics(self) -> Mapping[str, TopicFacts]:
+        """As ``TopicStore.topics``."""
+        ...
+
+    def set_topic_config(self, name: str, configs: Configs) -> None:
+        """As ``TopicStore.set_topic_config``."""
+        ...
+
+    def set_group_configs(self, group_id: str, configs: Configs) -> None:
+        """Replace a group's configs durably; empty ones forget the group.
+
+        Raises:
+            KafkaStorageError: they could not be written.
+        """
+        ...
+
+    def set_broker_configs(self, configs: Configs) -> None:
+        """Replace the broker's dynamic configs durably, and apply what they change in the logs.
+
+        Raises:
+            KafkaStorageError: they could not be written.
+        """
+        ...
+
+
+class Store(TopicStore, ConfigStore, Protocol):
+    """All that a broker keeps, and the work on it that the broker must call for."""
+
+    @property
+    def flush_seconds(self) -> Histogram:
+        """How long each flush took, in seconds."""
+        ...
+
+    def refusals(self) -> Mapping[str, int]:
+        """How often something could not be done for want of a resource, and may be tried again;
+        by resource, those that never lacked included."""
+        ...
+
+    def out_of_service(self) -> list[TopicPartition]:
+        """The partitions that cannot be used until the next start, sorted."""
+        ...
+
+    def next_producer_id(self) -> int:
+        """A producer id that was never given out before, not even before a crash.
+
+        Raises:
+            KafkaStorageError: it could not be written.
+        """
+        ...
+
+    def enforce_retention(self, now_wall_ms: int) -> int:
+        """Remove what is past retention; the number of segments removed. ``now_wall_ms``:
+        milliseconds since 1970.
+
+        Call it every ``log.retention.check.interval.ms``. What cannot be removed is logged, and
+        tried again at the next call.
+        """
+        ...
+
+    async def remove_leftovers(self) -> None:
+        """Finish earlier changes that could not be finished. Call it as often as
+        :meth:`enforce_retention`."""
+        ...
+
+    async def close(self) -> None:
+        """Make everything durable and give the store back. Its logs answer NotLeaderOrFollower from
+        then on."""
+        ...
