@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,11 +23,25 @@ TABLES = {"stream": STREAM, "look": PEEK, "sink": SINK}
 SECONDS = 600  # far more than it takes: others may use the machine as well
 
 
-@pytest.fixture(scope="module", params=["4.3", "4.2"])
-def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What came of all cases with one version of PySpark."""
-    version = request.param
-    folder = tmp_path_factory.mktemp("every-option")
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_all("4.3", tmp_path_factory.mktemp("every-option"))
+
+
+@pytest.fixture(scope="module")
+def oldest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_all("4.2", tmp_path_factory.mktemp("every-option"))
+
+
+@pytest.fixture(params=["newest", "oldest"], ids=["4.3", "4.2"])
+def ran(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What came of all cases with one version of PySpark, which runs once in any order of tests."""
+    found: dict[str, Any] = request.getfixturevalue(request.param)
+    return found
+
+
+def run_all(version: str, folder: Path) -> dict[str, Any]:
+    """Run all cases with one version of PySpark."""
     (folder / "mortal").mkdir()
     with SharegroupServer(folder) as server, SharegroupServer(folder / "mortal") as mortal:
         module = "tests.spark.every_option.program"
@@ -42,7 +57,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             check=False,
         )
     assert done.returncode == 0, done.stderr[-4_000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert found["pyspark"].startswith(f"{version}.")
     return found
 
