@@ -9,6 +9,7 @@ the tests of one file and stage stay together on one worker, so that they share 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Generator
 
@@ -30,6 +31,11 @@ settings.register_profile(
     "thorough", max_examples=2_000, deadline=None, print_blob=True, database=None
 )
 settings.load_profile("fast")  # --hypothesis-profile=thorough wins over this
+
+# A shell starts what runs in its background with SIGINT ignored. The commands that tests start would
+# inherit that, and a terminal's commands do not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Spark starts its workers with the `python3` of the PATH unless it is told ours.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
