@@ -32,8 +32,8 @@ settings.register_profile(
 )
 settings.load_profile("fast")  # --hypothesis-profile=thorough wins over this
 
-# A shell starts its background jobs with SIGINT ignored. The commands that tests start would inherit
-# that; at a terminal they do not.
+# A shell starts its background jobs with SIGINT ignored. The commands that tests start would
+# inherit that; at a terminal they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
