@@ -1,29 +1,29 @@
-"""Parse acknowledgements: acknowledgement batches become runs of offsets with one verb.
+"""Parse acknowledgements: acknowledgement batches become answers, with one byte per offset.
 
 Checks here need only the window's bounds, not its content (KIP-932 "ShareAcknowledge", Kafka
-classes KafkaApis and SharePartition). A batch has one type for its range or one per offset. An
-array of types is split into runs at C speed, not in a Python loop.
+classes KafkaApis and SharePartition). A batch has one type for its range or one per offset.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
-from sharegroup.share.record_state import AckType, Verb
+from sharegroup.share.record_state import AckType
 
-_RUN = re.compile(rb"(.)\1*", re.DOTALL)
 _TYPES = bytes(AckType)
 _RENEW = bytes([AckType.RENEW])
 _SINGLE = {int(kind): bytes([kind]) for kind in AckType if kind is not AckType.RENEW}
-_VERBS = tuple(Verb(kind) for kind in AckType)
 
-
-NEAR_OFFSETS: Final = 16
-"""Runs with at most this many offsets between them are handled together: to step over the hole,
-which has no more pieces than offsets, costs less than a second pass."""
+SILENT: Final = 7
+"""In the types of an :class:`Answer`: nothing is said about this offset, it stays as it is."""
+NEAR: Final = 16
+"""Batches with at most this many offsets between them become one answer: to step over the hole
+costs less than a second pass."""
+SHORT: Final = 512
+"""Only batches of at most this many offsets do; a long one stays one byte for its range."""
+_HOLES = [bytes([SILENT]) * size for size in range(NEAR + 1)]
 
 
 class AckBatch(NamedTuple):
@@ -34,18 +34,19 @@ class AckBatch(NamedTuple):
     types: Sequence[int]
 
 
-class AckRun(NamedTuple):
-    """Adjoining offsets to which the same verb applies. Verb None: they stay as they are."""
+class Answer(NamedTuple):
+    """What is said about the offsets ``first`` … ``last``: one type for all, or a type or
+    :data:`SILENT` for each."""
 
     first: int
     last: int
-    verb: Verb | None
+    types: bytes
 
 
-def checked_runs(
+def checked_answers(
     batches: Iterable[AckBatch], *, start: int, end: int, renew_allowed: bool
-) -> list[AckRun]:
-    """Ascending runs of ``batches`` inside the window ``start`` … ``end - 1``.
+) -> list[Answer]:
+    """What ``batches`` say inside the window ``start`` … ``end - 1``: ascending, disjoint.
 
     Offsets below ``start`` are finished already and are ignored. ``renew_allowed``: whether the
     request may carry RENEW (version 2 with IsRenewAck).
@@ -56,77 +57,81 @@ def checked_runs(
             InvalidRecordState; we refuse it like any other.
         InvalidRecordState: nothing is in flight.
     """
-    texts = [(batch, _checked_types(batch, renew_allowed=renew_allowed)) for batch in batches]
+    said = [
+        Answer(first, last, _checked_types(first, last, types, renew_allowed=renew_allowed))
+        for first, last, types in batches
+    ]
     previous_last = -1
-    for batch, _ in texts:
-        if batch.first <= previous_last:
-            raise InvalidRequest(f"Acknowledgement batch at {batch.first} overlaps another one.")
-        previous_last = batch.last
-    runs: list[AckRun] = []
-    for batch, types in texts:
-        if batch.last < start:
-            continue
-        if start == end:
-            raise InvalidRecordState(f"Offset {batch.first} is not among the acquired records.")
-        if batch.last >= end:
-            raise InvalidRequest(f"Offset {batch.last} is past the acquired records.")
-        if len(types) == 1:
-            _add(runs, max(batch.first, start), batch.last, _VERBS[types[0]])
-            continue
-        for match in _RUN.finditer(types):
-            at, after = match.span()
-            first, last = batch.first + at, batch.first + after - 1
-            if last >= start:
-                _add(runs, max(first, start), last, _VERBS[types[at]])
-    return runs
+    for first, last, _ in said:
+        if first <= previous_last:
+            raise InvalidRequest(f"Acknowledgement batch at {first} overlaps another one.")
+        previous_last = last
+    if said and said[0].first < start:
+        said = [_from(answer, start) for answer in said if answer.last >= start]
+    if said and start == end:
+        raise InvalidRecordState(f"Offset {said[0].first} is not among the acquired records.")
+    if said and previous_last >= end:
+        beyond = next(answer.last for answer in said if answer.last >= end)
+        raise InvalidRequest(f"Offset {beyond} is past the acquired records.")
+    return list(_together(said))
 
 
-def neighbouring(runs: list[AckRun]) -> Iterator[list[AckRun]]:
-    """Group ``runs`` so that no group has a hole inside.
+def _from(answer: Answer, start: int) -> Answer:
+    first, last, types = answer
+    if first >= start:
+        return answer
+    return Answer(start, last, types if len(types) == 1 else types[start - first :])
 
-    Small holes are filled with a run without a verb. So a request that acknowledges every second
-    piece of the window costs one pass, not one pass for each piece.
-    """
-    group: list[AckRun] = []
+
+def _together(said: list[Answer]) -> Iterator[Answer]:
+    """Answers that are short and near each other as one."""
+    group: list[Answer] = []
     expected = 0
-    for run in runs:
-        if group and run.first > expected:
-            if run.first - expected > NEAR_OFFSETS:
-                yield group
-                group = []
-            else:
-                group.append(AckRun(expected, run.first - 1, None))
-        group.append(run)
-        expected = run.last + 1
+    for answer in said:
+        first, last, _ = answer
+        short = last - first < SHORT
+        if group and not (short and first - expected <= NEAR):
+            yield _one(group)
+            group = []
+        group.append(answer)
+        expected = last + 1
+        if not short:
+            yield _one(group)
+            group = []
     if group:
-        yield group
+        yield _one(group)
 
 
-def _checked_types(batch: AckBatch, *, renew_allowed: bool) -> bytes:
-    if batch.last < batch.first or batch.first < 0:
-        raise InvalidRequest(f"Acknowledgement batch {batch.first}-{batch.last} is no range.")
-    if len(batch.types) == 1 and (single := _SINGLE.get(batch.types[0])):
+def _one(group: list[Answer]) -> Answer:
+    """Ascending answers as one, with SILENT between them."""
+    if len(group) == 1:
+        return group[0]
+    parts = []
+    expected = group[0].first
+    for first, last, types in group:
+        if first > expected:
+            parts.append(_HOLES[first - expected])
+        parts.append(types if len(types) > 1 or first == last else types * (last - first + 1))
+        expected = last + 1
+    return Answer(group[0].first, expected - 1, b"".join(parts))
+
+
+def _checked_types(first: int, last: int, types: Sequence[int], *, renew_allowed: bool) -> bytes:
+    if last < first or first < 0:
+        raise InvalidRequest(f"Acknowledgement batch {first}-{last} is no range.")
+    if len(types) == 1 and (single := _SINGLE.get(types[0])):
         return single
-    if len(batch.types) not in (1, batch.last - batch.first + 1):
+    if len(types) not in (1, last - first + 1):
         raise InvalidRequest(
-            f"Acknowledgement batch {batch.first}-{batch.last} has {len(batch.types)} types;"
+            f"Acknowledgement batch {first}-{last} has {len(types)} types;"
             " one for all or one for each offset is expected."
         )
     try:
-        types = bytes(batch.types)
+        checked = bytes(types)
     except ValueError:
         raise InvalidRequest("An acknowledgement type is out of range.") from None
-    if unknown := types.translate(None, _TYPES):
+    if unknown := checked.translate(None, _TYPES):
         raise InvalidRequest(f"Acknowledgement type {unknown[0]} is unknown.")
-    if not renew_allowed and _RENEW in types:
+    if not renew_allowed and _RENEW in checked:
         raise InvalidRequest("RENEW is allowed only in a request marked for renewal.")
-    return types
-
-
-def _add(runs: list[AckRun], first: int, last: int, verb: Verb) -> None:
-    if runs:
-        before = runs[-1]
-        if before[1] + 1 == first and before[2] is verb:
-            runs[-1] = AckRun(before[0], last, verb)
-            return
-    runs.append(AckRun(first, last, verb))
+    return checked

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharegroup.share.archived import ArchivedRange, Reason
+from sharegroup.share.codes import runs
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import AcquiredRange, Fetched
 from sharegroup.share.record_state import TRANSITIONS, RecordState, Verb
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Span, clipped
+from sharegroup.share.spans import ABSENT, Span, Status, clipped
+from sharegroup.share.stretches import Stretch, recoded, spans_of
 from sharegroup.share.throttle import portion, threshold
 from sharegroup.share.window import Window
 
@@ -70,7 +72,7 @@ def acquired(
     # start offset passes it, so one stuck record bounds what is delivered behind it.
     wanted = min(wanted, settings.record_locks_max - (window.end - window.start))
     new = _new_ranges(window, fetched, wanted, strict=request.strict)
-    given: list[Span] = []
+    given: list[AcquiredRange] = []
     if again.region or new:
         lock = window.locks.take(request.member_id, request.deadline_ms)
         given += _lock_again(window, again.region, lock) if again.region else ()
@@ -93,12 +95,18 @@ def discard(window: Window, missing: list[tuple[int, int]]) -> None:
         first, last = max(hole_first, window.start), min(hole_last, window.end - 1)
         if first > last:
             continue
-        new = [
-            Span(s.first, s.last, _GONE, 0, None) if s.state is RecordState.AVAILABLE else s
-            for s in window.pieces(first, last)
-        ]
-        window.replace(first, last, new)
+        old = window.pieces(first, last)
+        window.replace(old, [stretch for piece in old for stretch in _discarded(piece)])
     window.pass_terminal()
+
+
+def _discarded(piece: Stretch) -> list[Stretch]:
+    gone = Status(_GONE, 0, None)
+    status_of = {
+        code: gone if status.state is RecordState.AVAILABLE else status
+        for code, status in piece.met()
+    }
+    return recoded(piece.first, piece.last, piece.codes, status_of)
 
 
 def lose(window: Window, first: int, last: int) -> None:
@@ -119,7 +127,7 @@ def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterato
     Acquired records are included only for DELETED: the holder of damaged records has read them.
     """
     first, inside = max(first, window.start), min(last, window.end - 1)
-    for span in window.pieces(first, inside) if first <= inside else ():
+    for span in spans_of(window.pieces(first, inside)) if first <= inside else ():
         held = span.state is RecordState.ACQUIRED
         if span.state is RecordState.AVAILABLE or (held and reason is Reason.DELETED):
             yield ArchivedRange(span.first, span.last, reason, max(0, span.delivery_count))
@@ -128,32 +136,80 @@ def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterato
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:
-    # ``reach``: the last offset that may be taken. Without a record limit, a stored batch is never
-    # divided (KIP-1206), so it may lie behind the record that fills the request.
-    first, last, reach, size = -1, -1, -1, 0
     available = _available_in(window, fetched)
+    if window.deliveries_max >= threshold(limit):
+        return _throttled_redelivery(window, fetched, request, limit, available)
     # Nothing was delivered often enough to be throttled: the bounds of delivery batches do not
-    # matter, and one pass over the spans is enough.
-    calm = window.deliveries_max < threshold(limit)
-    for spans in [available] if calm else _by_batch(window, available):
-        if not calm and (found := _throttled(window, list(spans), request, limit)):
-            return _Redelivery((first, last), size, alone=True) if size else found
-        for span in spans:
-            wanted = request.records_max - size
-            if wanted > span.last - span.first + 1:
-                reach = span.last
-            elif wanted > 0:
-                reach = fetched.cut(span.first, wanted, exact=request.strict)
-                # Not past the delivery batch: what follows may have another delivery count.
-                reach = min(reach, window.batches.find(span.first + wanted - 1)[1])
-            elif span.first > reach:
-                return _Redelivery((first, last), size)
-            if not size:
-                first = span.first
-            # Only a part of the span, when the request is filled inside it.
-            last = min(span.last, reach)
-            size += last - span.first + 1
-    return _Redelivery((first, last) if size else None, size)
+    # matter, and stretches that are taken whole are taken at a glance.
+    taking = _Taking(window, fetched, request)
+    for stretch, size in available:
+        if taking.fits(size):
+            taking.take(stretch.first, stretch.last, size)
+        elif not all(map(taking.add, _available_spans(stretch))):
+            break
+    return taking.result()
+
+
+def _throttled_redelivery(
+    window: Window,
+    fetched: Fetched,
+    request: Request,
+    limit: int,
+    available: Iterator[tuple[Stretch, int]],
+) -> _Redelivery:
+    taking = _Taking(window, fetched, request)
+    spans = (span for stretch, _ in available for span in _available_spans(stretch))
+    for batch in _by_batch(window, spans):
+        if found := _throttled(window, batch, request, limit):
+            return taking.result(alone=True) if taking.size else found
+        if not all(map(taking.add, batch)):
+            break
+    return taking.result()
+
+
+class _Taking:
+    """Available records as they are taken, in the order of their offsets."""
+
+    def __init__(self, window: Window, fetched: Fetched, request: Request) -> None:
+        self._window = window
+        self._fetched = fetched
+        self._request = request
+        self._first = self._last = -1
+        # The last offset that may be taken. Without a record limit, a stored batch is never divided
+        # (KIP-1206), so it may lie behind the record that fills the request.
+        self._reach = -1
+        self.size = 0
+
+    def fits(self, size: int) -> bool:
+        """Whether more than ``size`` records are still wanted."""
+        return size < self._request.records_max - self.size
+
+    def take(self, first: int, last: int, size: int) -> None:
+        """Take ``size`` records, which are all available ones in ``first`` … ``last``."""
+        if not self.size:
+            self._first = first
+        self._last = last
+        self.size += size
+
+    def add(self, span: Span) -> bool:
+        """Take ``span``, or the part of it that fills the request; False: it was filled before."""
+        wanted = self._request.records_max - self.size
+        if wanted > span.last - span.first + 1:
+            self._reach = span.last
+        elif wanted > 0:
+            reach = self._fetched.cut(span.first, wanted, exact=self._request.strict)
+            # Not past the delivery batch: what follows may have another delivery count.
+            self._reach = min(reach, self._window.batches.find(span.first + wanted - 1)[1])
+        elif span.first > self._reach:
+            return False
+        last = min(span.last, self._reach)
+        self.take(span.first, last, last - span.first + 1)
+        return True
+
+    def result(self, *, alone: bool = False) -> _Redelivery:
+        """What was taken."""
+        region = (self._first, self._last) if self.size else None
+        return _Redelivery(region, self.size, alone=alone)
 
 
 def _by_batch(window: Window, spans: Iterable[Span]) -> Iterator[list[Span]]:
@@ -187,8 +243,10 @@ def _throttled(
     return _Redelivery((spans[0].first, taken.last), taken.size, alone=True)
 
 
-def _available_in(window: Window, fetched: Fetched) -> Iterator[Span]:
-    """Available spans within what was read, clipped to it, ascending."""
+def _available_in(window: Window, fetched: Fetched) -> Iterator[tuple[Stretch, int]]:
+    """Stretches with available records within what was read, clipped to it, ascending; and how many
+    these are.
+    """
     lowest = window.first_available()
     if lowest is None or not fetched.bases:
         return
@@ -196,12 +254,19 @@ def _available_in(window: Window, fetched: Fetched) -> Iterator[Span]:
     if first > last:
         return
     unseen = window.counts[RecordState.AVAILABLE]
-    for span in window.iterate_from(first):
-        if span.first > last or not unseen:
+    for stretch in window.pieces(first, last):
+        available = sum(
+            size for status, size in stretch.sizes() if status.state is RecordState.AVAILABLE
+        )
+        if available:
+            yield stretch, available
+        unseen -= available
+        if not unseen:
             return
-        if span.state is RecordState.AVAILABLE:
-            unseen -= span.size
-            yield clipped(span, first, last)
+
+
+def _available_spans(stretch: Stretch) -> Iterator[Span]:
+    return (span for span in stretch.spans() if span.state is RecordState.AVAILABLE)
 
 
 def _new_ranges(
@@ -220,18 +285,31 @@ def _new_ranges(
     return [*ranges, (first, last)]
 
 
-def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Span]:
-    """Acquire every available record in ``region``; returns the acquired spans."""
+def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[AcquiredRange]:
+    """Acquire every available record in ``region``; returns what was acquired."""
+    given: list[AcquiredRange] = []
+    new: list[Stretch] = []
     pieces = window.pieces(*region)
-    given = []
-    new = tuple.__new__  # what Span(...) does, without a Python call for each
-    for i, (first, last, state, count, _) in enumerate(pieces):
-        if state is RecordState.AVAILABLE:
-            span = new(Span, (first, last, _ACQUIRED, count + 1, lock))
-            pieces[i] = span
-            lock.add_range(first, last)
-            given.append(span)
-    window.replace(*region, pieces)
+    for piece in pieces:
+        status_of: dict[int, Status] = {}
+        counts: list[int] = []
+        table = bytearray(256)  # code → place in counts, from 1 on; 0: not available
+        for code, status in piece.met():
+            if status.state is RecordState.AVAILABLE:
+                counts.append(status.delivery_count + 1)
+                table[code] = len(counts)
+                status = Status(_ACQUIRED, counts[-1], lock)
+            status_of[code] = status
+        if counts:
+            lock.add_range(piece.first, piece.last)
+            found = runs(piece.first, piece.last, piece.codes.translate(table))
+            given += [
+                AcquiredRange(first, last, counts[code - 1])
+                for first, last, code in zip(*found, strict=True)
+                if code
+            ]
+        new += recoded(piece.first, piece.last, piece.codes, status_of)
+    window.replace(pieces, new)
     return given
 
 
@@ -252,8 +330,8 @@ def _note_batches(
         end = last + 1
 
 
-def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list[Span]:
-    """Extend the window over ``ranges`` and acquire them; returns the acquired spans.
+def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list[AcquiredRange]:
+    """Extend the window over ``ranges`` and acquire them; returns what was acquired.
 
     Offsets between the ranges do not exist and are archived.
     """
@@ -262,10 +340,9 @@ def _lock_new(window: Window, ranges: list[tuple[int, int]], lock: Lock) -> list
     for first, last in ranges:
         if first > end:
             spans.append(Span(end, first - 1, _GONE, ABSENT, None))
-        span = Span(first, last, _ACQUIRED, 1, lock)
         lock.add_range(first, last)
-        spans.append(span)
-        given.append(span)
+        spans.append(Span(first, last, _ACQUIRED, 1, lock))
+        given.append(AcquiredRange(first, last, 1))
         end = last + 1
     if spans:
         window.extend(spans)

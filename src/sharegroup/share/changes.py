@@ -1,19 +1,42 @@
-"""Collect the changes of one call into the state change that must be written."""
+"""Change the statuses of records, and collect the state change that must be written."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias
 
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share.archived import ArchivedRange, Reason
+from sharegroup.share.codes import runs
 from sharegroup.share.locks import Lock
 from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
-from sharegroup.share.spans import Span
+from sharegroup.share.spans import Status
+from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
+_LAST = itemgetter(1)
+
+
+class _Outcome(NamedTuple):
+    """What a verb makes of an acquired record."""
+
+    state: RecordState
+    finished: bool
+    reason: Reason | None
+    """Why it is given up, if it is."""
+
+
 _GIVEN_UP = {Verb.EXHAUST: Reason.DELIVERY_LIMIT, Verb.REJECT: Reason.REJECTED}
-_RELEASED = TRANSITIONS[RecordState.ACQUIRED, Verb.RELEASE]
-_EXHAUSTED = TRANSITIONS[RecordState.ACQUIRED, Verb.EXHAUST]
+_OUTCOMES: Final = [
+    _Outcome(state, state in TERMINAL, _GIVEN_UP.get(verb))
+    for verb in Verb
+    for state in [TRANSITIONS.get((RecordState.ACQUIRED, verb), RecordState.ACQUIRED)]
+]
+_Happened: TypeAlias = tuple[RecordState, int, Reason | None]
+"""A change that must be written: state, delivery count, and why the record is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,77 +56,97 @@ class StateChange:
 
 
 class Changes:
-    """The changed records of one call."""
+    """The changed records of one call, which changes them in the order of their offsets."""
 
     def __init__(self, delivery_count_limit: int) -> None:
         self._limit = delivery_count_limit
-        self._batches: list[StateBatch] = []
+        self.batches: list[StateBatch] = []
         self._available: list[tuple[int, int]] = []
+        self._made_available = 0
         self.given_up: list[ArchivedRange] = []
         self.expired = 0
 
-    def moved(self, piece: Span, verb: Verb) -> Span:
-        """Apply ``verb`` to ``piece`` and note the change. RELEASE at the delivery limit
-        archives."""
-        if verb is Verb.RELEASE and piece.delivery_count >= self._limit:
-            verb = Verb.EXHAUST
-        first, last, before, count, _ = piece
-        state = TRANSITIONS[before, verb]
-        self._batches.append(StateBatch(first, last, state, count))
-        if verb in _GIVEN_UP:
-            self.given_up.append(ArchivedRange(first, last, _GIVEN_UP[verb], count))
-        if state is RecordState.AVAILABLE:
-            self._available.append((first, last))
-        return Span(first, last, state, 0 if state in TERMINAL else count, None)
+    def moved(
+        self,
+        piece: Stretch,
+        codes: bytes,
+        met: Mapping[int, tuple[Status, Verb | None]],
+        renewed: Lock | None = None,
+    ) -> list[Stretch]:
+        """Apply verbs to ``piece`` and note what must be written; returns what takes its place.
 
-    def released(self, pieces: list[Span], locks: set[Lock]) -> list[Span]:
-        """Release those of ``pieces`` that one of ``locks`` holds; the others stay as they are.
-
-        Does the same as :meth:`moved` for each, but fast enough for very many.
+        ``met`` has the status and the verb (None: stays as it is) for each of ``codes``, which are
+        one for all offsets or one for each. RELEASE at the delivery limit archives. RENEW moves to
+        the lock ``renewed``.
         """
-        out = []
-        new = tuple.__new__  # what Span(...) does, without a Python call for each
-        limit, batches, available = self._limit, self._batches, self._available
-        for piece in pieces:
-            if piece[4] in locks:
-                first, last, _, count, _ = piece
-                if count >= limit:
-                    batches.append(new(StateBatch, (first, last, _EXHAUSTED, count)))
-                    exhausted = (first, last, Reason.DELIVERY_LIMIT, count)
-                    self.given_up.append(new(ArchivedRange, exhausted))
-                    piece = new(Span, (first, last, _EXHAUSTED, 0, None))
-                else:
-                    batches.append(new(StateBatch, (first, last, _RELEASED, count)))
-                    available.append((first, last))
-                    piece = new(Span, (first, last, _RELEASED, count, None))
-            out.append(piece)
-        return out
+        status_of: dict[int, Status] = {}
+        happened: list[_Happened] = []
+        table = bytearray(256)  # code → place in `happened`, from 1 on; 0: nothing to write
+        for code, (status, verb) in met.items():
+            if verb is None:
+                status_of[code] = status
+            elif verb is Verb.RENEW:
+                status_of[code] = status._replace(lock=renewed)
+            else:
+                count = status.delivery_count
+                if verb is Verb.RELEASE and count >= self._limit:
+                    verb = Verb.EXHAUST
+                state, finished, reason = _OUTCOMES[verb]
+                status_of[code] = Status(state, 0 if finished else count, None)
+                what = (state, count, reason)
+                if what not in happened:
+                    happened.append(what)
+                table[code] = happened.index(what) + 1
+        if happened:
+            self._note(piece.first, piece.last, codes.translate(table), happened)
+        return recoded(piece.first, piece.last, codes, status_of)
+
+    def _note(self, first: int, last: int, codes: bytes, happened: list[_Happened]) -> None:
+        """Note what ``happened`` to each offset, by its code from 1 on."""
+        firsts, lasts, kinds = runs(first, last, codes)
+        states, counts, reasons = zip((0, 0, None), *happened, strict=True)
+        new = tuple.__new__  # what StateBatch(...) does, without a Python call for each
+        batches = [
+            new(StateBatch, (at, until, states[kind], counts[kind]))
+            for at, until, kind in zip(firsts, lasts, kinds, strict=True)
+            if kind
+        ]
+        if self.batches:
+            at, until, *what = batches[0]
+            before = self.batches[-1]
+            if before == (before.first, at - 1, *what):
+                self.batches[-1] = StateBatch(before.first, until, *what)
+                del batches[0]
+        self.batches += batches
+        for kind, (state, _, _) in enumerate(happened, start=1):
+            if state is RecordState.AVAILABLE:
+                self._note_available(first, last, codes, kind)
+        if any(reasons):
+            self.given_up += [
+                ArchivedRange(at, until, reason, counts[kind])
+                for at, until, kind in zip(firsts, lasts, kinds, strict=True)
+                if (reason := reasons[kind])
+            ]
+
+    def _note_available(self, first: int, last: int, codes: bytes, kind: int) -> None:
+        """Note that the offsets whose code is ``kind`` were made available."""
+        if len(codes) == 1:
+            self._made_available += last - first + 1
+            self._available.append((first, last))
+        else:
+            self._made_available += codes.count(kind)
+            self._available.append((first + codes.index(kind), first + codes.rindex(kind)))
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance the start of ``window`` over finished offsets; returns the change, if any."""
         window.offer(self._available)
         moved = window.pass_terminal() or moved
-        if not moved and not self._batches:
+        if not moved and not self.batches:
             return None
         return StateChange(
             start_offset=window.start,
             delivery_complete_count=window.finished,
-            batches=tuple(self._from_offset(window.start)),
-            made_available=sum(last - first + 1 for first, last in self._available),
+            batches=tuple(self.batches[bisect_left(self.batches, window.start, key=_LAST) :]),
+            made_available=self._made_available,
             expired=self.expired,
         )
-
-    def _from_offset(self, start: int) -> list[StateBatch]:
-        out: list[StateBatch] = []
-        before = None
-        self._batches.sort()
-        for batch in self._batches:
-            first, last, state, count = batch
-            if last < start:
-                continue
-            if before == (first - 1, state, count):
-                out[-1] = StateBatch(out[-1].first, last, state, count)
-            else:
-                out.append(batch)
-            before = (last, state, count)
-        return out

@@ -28,10 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share.acknowledge import AckBatch, AckRun, checked_runs, neighbouring
+from sharegroup.share.acknowledge import SILENT, AckBatch, Answer, checked_answers
 from sharegroup.share.acquire import (
     NOTHING,
     Acquisition,
@@ -42,15 +43,32 @@ from sharegroup.share.acquire import (
 )
 from sharegroup.share.archived import Archived, Reason
 from sharegroup.share.changes import Changes, StateChange
+from sharegroup.share.codes import combined, distinct
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import Fetched
-from sharegroup.share.record_state import RecordState, Verb
+from sharegroup.share.record_state import AckType, RecordState, Verb
 from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Span, clipped
+from sharegroup.share.spans import ABSENT, Span, Status
+from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
 
-_Meeting = tuple[Span, Verb | None]
+_TYPE_BITS = 3
+_VERBS = tuple(Verb(kind) for kind in AckType)
+_OR = [bytes([code | kind for code in range(256)]) for kind in range(1 << _TYPE_BITS)]
+_SHIFTED = bytes([code << _TYPE_BITS & 0xFF for code in range(256)])
+
+
+class _Meeting(NamedTuple):
+    """A piece of the window and what is said about it.
+
+    ``codes`` name, for each offset or for all, the status and the type together: ``met`` has them,
+    with None where nothing is said or nothing can be done.
+    """
+
+    piece: Stretch
+    codes: bytes
+    met: dict[int, tuple[Status, Verb | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,57 +215,31 @@ class SharePartition:
                 is switched off for the group.
         """
         window = self._window
-        runs = checked_runs(
+        answers = checked_answers(
             batches, start=window.start, end=window.end, renew_allowed=renew_allowed
         )
-        if not settings.renew_enabled and any(run.verb is Verb.RENEW for run in runs):
+        if not settings.renew_enabled and any(Verb.RENEW in one.types for one in answers):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
-        groups = [
-            (group, _met(window.pieces(group[0].first, group[-1].last), group))
-            for group in neighbouring(runs)
-        ]
-        for _, met in groups:
-            self._check_held(met, member_id)
+        met = [_met(window.pieces(one.first, one.last), one, member_id) for one in answers]
         changes = Changes(settings.delivery_count_limit)
-        deadline_ms = now_ms + settings.lock_ms
-        for group, met in groups:
-            self._acknowledge(member_id, group, met, deadline_ms, changes)
+        for meetings in met:
+            self._apply(meetings, member_id, now_ms + settings.lock_ms, changes)
         self.archived.add(changes.given_up)
         return changes.settled(window)
 
-    @staticmethod
-    def _check_held(met: list[_Meeting], member_id: str) -> None:
-        for piece, verb in met:
-            if verb is None:
-                continue
-            if piece.lock is None:
-                if piece.delivery_count == ABSENT:
-                    continue
-                raise InvalidRecordState(f"Offset {piece.first} is not acquired.")
-            if piece.lock.member_id != member_id:
-                raise InvalidRecordState(f"Offset {piece.first} is acquired by another member.")
-
-    def _acknowledge(
-        self,
-        member_id: str,
-        group: list[AckRun],
-        met: list[_Meeting],
-        deadline_ms: int,
-        changes: Changes,
+    def _apply(
+        self, meetings: list[_Meeting], member_id: str, deadline_ms: int, changes: Changes
     ) -> None:
-        """Apply the adjoining runs of ``group``; ``met`` pairs each piece with its verb."""
+        """Apply one answer; ``meetings`` are all pieces that it names."""
         window = self._window
-        new = []
-        for piece, verb in met:
-            if verb is None or piece.lock is None:
-                new.append(piece)
-            elif verb is Verb.RENEW:
+        new: list[Stretch] = []
+        for piece, codes, met in meetings:
+            lock = None
+            if any(verb is Verb.RENEW for _, verb in met.values()):
                 lock = window.locks.take(member_id, deadline_ms)
                 lock.add_range(piece.first, piece.last)
-                new.append(piece._replace(lock=lock))
-            else:
-                new.append(changes.moved(piece, verb))
-        window.replace(group[0].first, group[-1].last, new)
+            new += changes.moved(piece, codes, met, lock)
+        window.replace([one.piece for one in meetings], new)
 
     def release_member(
         self,
@@ -317,7 +309,7 @@ class SharePartition:
             acquired=window.counts[RecordState.ACQUIRED],
             acknowledged=window.counts[RecordState.ACKNOWLEDGED],
             archived=window.counts[RecordState.ARCHIVED],
-            spans=len(window),
+            spans=window.span_count(),
             members=window.locks.members(),
         )
 
@@ -335,19 +327,42 @@ class SharePartition:
         self._window.check_invariants()
 
 
-def _met(pieces: list[Span], runs: list[AckRun]) -> list[_Meeting]:
-    """Pair pieces with the verbs of ``runs``; pieces are cut at the bounds of runs.
+def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting]:
+    """``answer`` piece by piece; both tile the same offsets.
 
-    Both tile the same offsets.
+    Raises:
+        InvalidRecordState: ``member_id`` does not hold a record that the answer is about.
     """
-    met: list[_Meeting] = []
-    following = iter(pieces)
-    piece = next(following)
-    for first, last, verb in runs:
-        while piece.last < last:
-            met.append((clipped(piece, first, last), verb))
-            piece = next(following)
-        met.append((clipped(piece, first, last), verb))
-        if piece.last == last:
-            piece = next(following, piece)
-    return met
+    found = []
+    for piece in pieces:
+        types = answer.types
+        if len(types) > 1:
+            types = types[piece.first - answer.first : piece.last - answer.first + 1]
+        codes = _codes(piece, types)
+        met = {}
+        refused: list[tuple[int, str]] = []
+        for code in distinct(codes):
+            status = piece.statuses[code >> _TYPE_BITS]
+            kind = code & SILENT
+            met[code] = (status, _VERBS[kind] if kind != SILENT and status.lock else None)
+            if kind != SILENT and (reason := _not_held(status, member_id)):
+                refused.append((piece.first + codes.index(code), reason))
+        if refused:
+            raise InvalidRecordState("Offset {} is {}.".format(*min(refused)))
+        found.append(_Meeting(piece, codes, met))
+    return found
+
+
+def _codes(piece: Stretch, types: bytes) -> bytes:
+    """Status and type in one byte each: the type is in the lowest bits."""
+    statuses = piece.codes.translate(_SHIFTED)
+    if len(types) == 1:
+        return statuses.translate(_OR[types[0]])
+    return types if piece.uniform else combined(statuses, types)
+
+
+def _not_held(status: Status, member_id: str) -> str | None:
+    """Why ``member_id`` cannot answer for records of this status; None if it can."""
+    if status.lock is None:
+        return None if status.delivery_count == ABSENT else "not acquired"
+    return None if status.lock.member_id == member_id else "acquired by another member"

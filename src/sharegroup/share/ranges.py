@@ -8,8 +8,6 @@ from itertools import repeat
 from operator import add, le, lt
 from typing import NamedTuple
 
-from sharegroup.share.spans import Span
-
 
 class AcquiredRange(NamedTuple):
     """Offsets ``first`` … ``last`` delivered to one member for the ``delivery_count``-th time."""
@@ -84,18 +82,19 @@ class Fetched:
         batch_last = self.lasts[bisect_right(self.bases, last) - 1]
         return min(last, batch_last) if exact else batch_last
 
-    def answer(self, spans: list[Span], batch_size: int | None) -> Iterator[AcquiredRange]:
-        """Acquired ``spans`` as ranges; equal neighbours joined, then cut every ``batch_size``.
+    def answer(self, given: list[AcquiredRange], batch_size: int | None) -> Iterator[AcquiredRange]:
+        """Acquired ranges with equal neighbours joined, then cut every ``batch_size``.
 
         Cuts are made at log batch bases only, as soon as a range has ``batch_size`` offsets
         (KIP-932 "batch_optimized"); None makes no cuts (KIP-1206 "record_limit").
         """
         joined: list[AcquiredRange] = []
         before = (-1, -1)
-        for first, last, _, count, _ in spans:
+        for one in given:
+            first, last, count = one
             if before == (first - 1, count):
-                first = joined.pop().first
-            joined.append(AcquiredRange(first, last, count))
+                one = AcquiredRange(joined.pop().first, last, count)
+            joined.append(one)
             before = (last, count)
         for whole in joined:
             if batch_size is None or whole.last - whole.first < batch_size:

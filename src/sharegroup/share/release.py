@@ -8,17 +8,19 @@ a deadline that has passed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from sharegroup.share.changes import Changes
 from sharegroup.share.locks import Lock
+from sharegroup.share.record_state import Verb
+from sharegroup.share.stretches import Stretch
 from sharegroup.share.window import Window
 
 SPANS_MAX = 4_096
-"""About how many spans one call visits, which takes some milliseconds."""
-
+"""About how many spans one call releases, which takes some milliseconds."""
+STRETCHES_MAX = 256
+"""How many stretches one call looks at."""
 _PASS_PER_REPLACE = 8
-"""About how many spans one pass visits in the time of one replacement."""
+"""About how many stretches one pass visits in the time of one replacement."""
 
 
 def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) -> None:
@@ -27,18 +29,30 @@ def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) 
     ended = set(locks)
     looked_at = 0
     for first, last in _regions(window, locks):
-        if looked_at >= SPANS_MAX:
+        if looked_at >= STRETCHES_MAX or len(changes.batches) >= SPANS_MAX:
             _put_off(window, ended, first, now_ms)
             break
-        *_, reached = islice(window.iterate_from(first), SPANS_MAX - looked_at)
-        until = min(reached.last, last)
-        pieces = window.pieces(first, until)
-        window.replace(first, until, changes.released(pieces, ended))
-        if until < last:
-            _put_off(window, ended, until + 1, now_ms)
+        old: list[Stretch] = []
+        new: list[Stretch] = []
+        for piece in window.pieces(first, last):
+            if looked_at >= STRETCHES_MAX or len(changes.batches) >= SPANS_MAX:
+                break
+            looked_at += 1
+            old.append(piece)
+            new += _released(piece, ended, changes)
+        window.replace(old, new)
+        if old[-1].last < last:
+            _put_off(window, ended, old[-1].last + 1, now_ms)
             break
-        looked_at += len(pieces)
     changes.expired = held - sum(lock.held for lock in locks)
+
+
+def _released(piece: Stretch, ended: set[Lock], changes: Changes) -> list[Stretch]:
+    met = {
+        code: (status, Verb.RELEASE if status.lock in ended else None)
+        for code, status in piece.met()
+    }
+    return changes.moved(piece, piece.codes, met)
 
 
 def _regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:

@@ -1,11 +1,14 @@
 """The in-flight window of one share partition: every offset from ``start`` up to ``end``.
 
-One flat structure holds all of it (architecture, decision 2). Invariants, asserted by
+One flat structure holds all of it (architecture, decision 2): stretches of offsets, with one status
+for all or one byte for each (:mod:`sharegroup.share.stretches`). Invariants, asserted by
 :meth:`Window.check_invariants`:
 
-* spans adjoin and tile ``start`` … ``end - 1`` exactly; neighbours differ in state, count or lock;
-* the first span is not terminal (finished offsets leave the window at its head);
-* a span has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to it;
+* stretches adjoin and tile ``start`` … ``end - 1`` exactly;
+* neighbours with one status each differ in it, and neighbours that are short together are one;
+* the first offset is not terminal (finished offsets leave the window at its head);
+* an offset has a lock exactly while ACQUIRED, and a lock counts exactly the offsets that point to
+  it;
 * every offset held by a lock lies in a range that the lock remembers;
 * ``counts`` is the number of offsets per state;
 * every AVAILABLE offset lies in a remembered free range;
@@ -14,22 +17,37 @@ One flat structure holds all of it (architecture, decision 2). Invariants, asser
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import dropwhile, pairwise
 
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share.batches import DeliveryBatches
+from sharegroup.share.codes import run_count
 from sharegroup.share.locks import Lock, LockTable
 from sharegroup.share.record_state import TERMINAL, RecordState
-from sharegroup.share.spans import Span, SpanList, clipped, merged
+from sharegroup.share.spans import Span
+from sharegroup.share.stretches import (
+    ALL,
+    LONG,
+    STATUSES_MAX,
+    Stretch,
+    clipped,
+    joined,
+    spans_of,
+    woven,
+)
 
 _FREE_MIN = 64
 _PERSISTED = frozenset({RecordState.AVAILABLE, *TERMINAL})
+_IS_AVAILABLE = [state == RecordState.AVAILABLE for state in range(max(RecordState) + 1)]
+_IS_UNFINISHED = [state not in TERMINAL for state in range(max(RecordState) + 1)]
 
 
 class Window:
-    """Spans between the share partition's start offset (SPSO) and its end, exclusive."""
+    """Stretches between the share partition's start offset (SPSO) and its end, exclusive."""
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -39,7 +57,8 @@ class Window:
         self.batches = DeliveryBatches(start)
         self.deliveries_max = 0
         """Upper bound of the delivery counts in the window; 0 again when the window is empty."""
-        self._spans = SpanList()
+        self._stretches: list[Stretch] = []
+        self._firsts: list[int] = []
         # Heap of ranges that became available; parts of them may have been acquired since.
         self._free: list[tuple[int, int]] = []
 
@@ -79,59 +98,58 @@ class Window:
         return self.counts[RecordState.ACKNOWLEDGED] + self.counts[RecordState.ARCHIVED]
 
     def __iter__(self) -> Iterator[Span]:
-        return iter(self._spans)
+        return spans_of(self._stretches)
 
     def __len__(self) -> int:
-        return len(self._spans)
+        """How many stretches there are."""
+        return len(self._stretches)
+
+    def span_count(self) -> int:
+        """How many spans there are."""
+        count = 0
+        before: Stretch | None = None
+        for stretch in self._stretches:
+            count += 1 if stretch.uniform else run_count(stretch.codes)
+            if before is not None and _meet(before, stretch):
+                count -= 1
+            before = stretch
+        return count
 
     def iterate_from(self, offset: int) -> Iterator[Span]:
-        """Spans from the one that holds ``offset``, which must be inside, on."""
-        return self._spans.iterate_from(offset)
+        """Whole spans from the one that holds ``offset``, which must be inside, on."""
+        at = self._locate(offset)
+        while at and _meet(self._stretches[at - 1], self._stretches[at]):
+            at -= 1
+        return dropwhile(lambda span: span.last < offset, spans_of(self._stretches[at:]))
 
-    def pieces(self, first: int, last: int) -> list[Span]:
+    def pieces(self, first: int, last: int) -> list[Stretch]:
         """The window's content in ``first`` … ``last``, which must be inside, cut at both ends."""
-        spans = self._spans.covering(first, last)
-        spans[0] = clipped(spans[0], first, last)
-        spans[-1] = clipped(spans[-1], first, last)
-        return spans
+        at = self._locate(first)
+        if last <= self._stretches[at].last:
+            return [clipped(self._stretches[at], first, last)]
+        pieces = self._stretches[at : self._locate(last) + 1]
+        pieces[0] = clipped(pieces[0], first, last)
+        pieces[-1] = clipped(pieces[-1], first, last)
+        return pieces
 
-    def replace(self, first: int, last: int, new: list[Span]) -> None:
-        """Put ``new`` spans, which must tile ``first`` … ``last``, in place of what is there."""
-        low, high = max(first - 1, self.start), min(last + 1, self.end - 1)
-        spans = self._spans.covering(low, high)
-        left, right = spans[0], spans[-1]
-        # `spans` includes the whole neighbour on either side: a new span may merge with it.
-        gone = list(spans)
-        if left.last < first:
-            del gone[0]
-        elif left.first < first:
-            gone[0] = clipped(left, first, last)
-        if right.first > last:
-            del gone[-1]
-        elif right.last > last:
-            gone[-1] = clipped(gone[-1], first, last)
+    def replace(self, old: list[Stretch], new: list[Stretch]) -> None:
+        """Put ``new`` in place of ``old``, which :meth:`pieces` gave; both tile the same."""
         self._count(new)
-        self._discount(gone)
-        around = list(new)
-        if low < first:
-            around.insert(0, clipped(left, left.first, first - 1))
-        if high > last:
-            around.append(clipped(right, last + 1, right.last))
-        self._spans.splice(low, high, merged(around))
+        self._discount(old)
+        self._splice(old[0].first, old[-1].last, new)
 
     def extend(self, new: list[Span]) -> None:
         """Append ``new`` spans; the first must begin at the window's end.
 
         Each becomes a delivery batch, unless ``batches`` covers its offsets already.
         """
-        self._count(new)
         for span in new:
             self.batches.add(span.first, span.last)
-        tail = self._spans.tail()
-        if tail is None:
-            self._spans.append(merged(new))
-        else:
-            self._spans.splice(tail.first, tail.last, merged([tail, *new]))
+        stretches = list(woven(new))
+        self._count(stretches)
+        around = joined([*self._stretches[-1:], *stretches])
+        self._stretches[-1:] = around
+        self._firsts[-1:] = [one.first for one in around]
         self.end = new[-1].last + 1
         self.offer([(s.first, s.last) for s in new if s.state is RecordState.AVAILABLE])
 
@@ -140,11 +158,9 @@ class Window:
         if offset <= self.start:
             return
         if self.start < self.end:
-            last = min(offset, self.end) - 1
-            self._discount(self.pieces(self.start, last))
-            rest = self._spans.covering(last, last)[0]
-            kept = [clipped(rest, offset, rest.last)] if rest.last >= offset else []
-            self._spans.splice(self.start, last, kept)
+            gone = self.pieces(self.start, min(offset, self.end) - 1)
+            self._discount(gone)
+            self._splice(self.start, gone[-1].last, [])
         self.start = offset
         self.end = max(self.end, offset)
         self.batches.move_start(offset)
@@ -153,14 +169,14 @@ class Window:
 
     def pass_terminal(self) -> bool:
         """Move the start over finished offsets at the head; returns whether it moved."""
-        head = self._spans.head()
-        if head is None or head.state not in TERMINAL:
-            return False
-        end = self.start
-        for span in self._spans:
-            if span.state not in TERMINAL:
+        end = self.end
+        for stretch in self._stretches:
+            unfinished = stretch.first_where(_IS_UNFINISHED)
+            if unfinished is not None:
+                end = unfinished
                 break
-            end = span.last + 1
+        if end == self.start:
+            return False
         self.move_start(end)
         return True
 
@@ -194,38 +210,71 @@ class Window:
     def _first_available_in(self, first: int, last: int) -> int | None:
         if first > last:
             return None
-        for span in self._spans.iterate_from(first):
-            if span.first > last:
+        for at in range(self._locate(first), len(self._stretches)):
+            stretch = self._stretches[at]
+            if stretch.first > last:
                 return None
-            if span.state is RecordState.AVAILABLE:
-                return max(span.first, first)
+            if stretch.first < first:
+                stretch = clipped(stretch, first, stretch.last)
+            found = stretch.first_where(_IS_AVAILABLE)
+            if found is not None:
+                return found if found <= last else None
         return None
 
-    def _count(self, spans: list[Span]) -> None:
+    def _locate(self, offset: int) -> int:
+        """The index of the stretch that holds ``offset``."""
+        return bisect_right(self._firsts, offset) - 1
+
+    def _splice(self, first: int, last: int, new: list[Stretch]) -> None:
+        """Put ``new`` in place of ``first`` … ``last``, and join it with its neighbours."""
+        at = end = self._locate(first)
+        left = right = self._stretches[at]
+        if last > left.last:
+            end = self._locate(last)
+            right = self._stretches[end]
+        around = list(new)
+        if left.first < first:
+            around.insert(0, clipped(left, left.first, first - 1))
+        if right.last > last:
+            around.append(clipped(right, last + 1, right.last))
+        if at > 0:
+            at -= 1
+            around.insert(0, self._stretches[at])
+        if end + 1 < len(self._stretches):
+            end += 1
+            around.append(self._stretches[end])
+        around = joined(around)
+        self._stretches[at : end + 1] = around
+        self._firsts[at : end + 1] = [one.first for one in around]
+
+    def _count(self, stretches: list[Stretch]) -> None:
         counts, deliveries_max = self.counts, self.deliveries_max
-        for first, last, state, count, lock in spans:
-            counts[state] += last - first + 1
-            if count > deliveries_max:
-                deliveries_max = count
-            if lock is not None:
-                lock.held += last - first + 1
+        for stretch in stretches:
+            for (state, count, lock), size in stretch.sizes():
+                counts[state] += size
+                if count > deliveries_max and size:
+                    deliveries_max = count
+                if lock is not None:
+                    lock.held += size
         self.deliveries_max = deliveries_max
 
-    def _discount(self, spans: list[Span]) -> None:
+    def _discount(self, stretches: list[Stretch]) -> None:
         counts = self.counts
-        for first, last, state, _, lock in spans:
-            counts[state] -= last - first + 1
-            if lock is not None:
-                lock.held -= last - first + 1
-                if not lock.held:
-                    self.locks.drop(lock)
+        for stretch in stretches:
+            for (state, _, lock), size in stretch.sizes():
+                counts[state] -= size
+                if lock is not None and size:
+                    lock.held -= size
+                    if not lock.held:
+                        self.locks.drop(lock)
 
     def check_invariants(self) -> None:
         """Assert what the module's docstring lists; costs a walk over the window."""
         offset, counts = self.start, [0] * len(self.counts)
         held: Counter[Lock] = Counter()
+        self._check_stretches()
         before: Span | None = None
-        for span in self._spans:
+        for span in self:
             assert span.first == offset, f"{span} does not begin at {offset}"
             assert span.last >= span.first, f"{span} is empty"
             assert before is None or before[2:] != span[2:], f"{before} and {span} are equal"
@@ -244,6 +293,30 @@ class Window:
         for lock in held:
             _check_covered([span for span in self if span.lock is lock], lock.ranges)
         _check_covered([s for s in self if s.state is RecordState.AVAILABLE], self._free)
+
+    def _check_stretches(self) -> None:
+        assert self._firsts == [one.first for one in self._stretches], "index is wrong"
+        assert self.span_count() == len(list(self)), "spans miscounted"
+        offset = self.start
+        for stretch in self._stretches:
+            assert stretch.first == offset, f"{stretch} does not begin at {offset}"
+            offset = stretch.last + 1
+            if stretch.uniform:
+                assert stretch.codes == ALL, f"{stretch} has another code"
+                assert len(stretch.statuses) == 1, f"{stretch} has more statuses"
+            else:
+                assert len(stretch.codes) == offset - stretch.first, f"{stretch} misses codes"
+                assert len(set(stretch.codes)) > 1, f"{stretch} has one status"
+                assert len(set(stretch.statuses)) == len(stretch.statuses), "a status twice"
+                assert len(stretch.codes) <= LONG, f"{stretch} is too long"
+                assert len(stretch.statuses) <= STATUSES_MAX, f"{stretch} has too many statuses"
+        for left, right in pairwise(self._stretches):
+            assert joined([left, right]) == [left, right], f"{left} and {right} are not joined"
+
+
+def _meet(left: Stretch, right: Stretch) -> bool:
+    """Whether one span goes on from ``left`` into ``right``."""
+    return left.statuses[left.codes[-1]] == right.statuses[right.codes[0]]
 
 
 def _check_covered(spans: list[Span], ranges: list[tuple[int, int]]) -> None:

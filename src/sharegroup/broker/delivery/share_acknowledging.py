@@ -16,7 +16,7 @@ from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.share.acknowledge import AckBatch, checked_runs
+from sharegroup.share.acknowledge import AckBatch, checked_answers
 from sharegroup.share.changes import StateChange
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class AckRound:
         led = self._broker.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
-            checked_runs(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
+            checked_answers(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
             raise UnknownTopicOrPartition("nothing of this partition was delivered to the group")
         self._asked = True
         settings = self._broker.share_partitions.delivery_settings(self._group_id)

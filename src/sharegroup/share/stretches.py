@@ -1,0 +1,185 @@
+"""Stretches: adjoining offsets with one status for all, or with one status for each.
+
+A window of few pieces is a few stretches with one status each, whatever their length. Where pieces
+are short, a stretch has a table of statuses and one byte per offset, its index in that table
+(:mod:`sharegroup.share.codes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sharegroup.share.codes import distinct, runs
+from sharegroup.share.spans import Span, Status
+
+STATUSES_MAX: Final = 32
+"""So many statuses and the three bits of an acknowledgement fit into one byte."""
+SHORT: Final = 512
+"""Neighbours with together at most so many offsets become one stretch."""
+LONG: Final = 4096
+"""Offsets with different statuses in one stretch at most: a change copies the whole stretch."""
+ALL: Final = b"\0"
+"""Codes of a stretch with one status."""
+
+
+class Stretch(NamedTuple):
+    """Offsets ``first`` … ``last``, both included, and their statuses.
+
+    ``codes`` has one byte for each offset, an index in ``statuses``, or is :data:`ALL`. Not every
+    entry of ``statuses`` need occur, but where there is one status for all, it is the only entry.
+    """
+
+    first: int
+    last: int
+    statuses: tuple[Status, ...]
+    codes: bytes = ALL
+
+    @property
+    def uniform(self) -> bool:
+        """All offsets have the same status."""
+        return len(self.codes) == 1
+
+    def met(self) -> list[tuple[int, Status]]:
+        """The codes that occur, with their statuses."""
+        statuses = self.statuses
+        return [(code, statuses[code]) for code in distinct(self.codes)]
+
+    def sizes(self) -> list[tuple[Status, int]]:
+        """How many offsets have each status."""
+        first, last, statuses, codes = self
+        if len(codes) == 1:
+            return [(statuses[0], last - first + 1)]
+        return [(status, codes.count(code)) for code, status in enumerate(statuses)]
+
+    def first_where(self, wanted: Sequence[bool]) -> int | None:
+        """The first offset whose state is ``wanted``, by number; None if there is none."""
+        if len(self.codes) == 1:
+            return self.first if wanted[self.statuses[0].state] else None
+        others = [code for code, one in enumerate(self.statuses) if not wanted[one.state]]
+        left = len(self.codes.lstrip(bytes(others)))
+        return self.last + 1 - left if left else None
+
+    def spans(self) -> Iterator[Span]:
+        """Its spans."""
+        if len(self.codes) == 1:
+            yield Span(self.first, self.last, *self.statuses[0])
+            return
+        for first, last, code in zip(*runs(self.first, self.last, self.codes), strict=True):
+            yield Span(first, last, *self.statuses[code])
+
+
+def clipped(stretch: Stretch, first: int, last: int) -> Stretch:
+    """The part of ``stretch`` inside ``first`` … ``last``; they must overlap."""
+    at, until, statuses, codes = stretch
+    if at >= first and until <= last:
+        return stretch
+    low, high = max(at, first), min(until, last)
+    if len(codes) > 1:
+        codes = codes[low - at : high - at + 1]
+        if codes.count(codes[0]) == len(codes):
+            return Stretch(low, high, (statuses[codes[0]],))
+    return Stretch(low, high, statuses, codes)
+
+
+def recoded(first: int, last: int, codes: bytes, status_of: Mapping[int, Status]) -> list[Stretch]:
+    """Stretches in which each offset has the status that ``status_of`` names for its code.
+
+    ``codes`` has one byte for each offset or one for all; ``status_of`` knows all of them.
+    """
+    if len(status_of) == 1:
+        return [Stretch(first, last, tuple(status_of.values()))]
+    statuses: list[Status] = []
+    table = bytearray(256)
+    for code, status in status_of.items():
+        table[code] = _index(status, statuses)
+    size = last - first + 1
+    if len(statuses) == 1:
+        return [Stretch(first, last, (statuses[0],))]
+    if len(statuses) <= STATUSES_MAX and size <= LONG:
+        return [Stretch(first, last, tuple(statuses), codes.translate(table))]
+    step = min(LONG, -(-size // 2))
+    parts: list[Stretch] = []
+    for at in range(0, size, step):
+        part = codes[at : at + step]
+        named = {code: status_of[code] for code in distinct(part)}
+        parts += recoded(first + at, first + at + len(part) - 1, part, named)
+    return parts
+
+
+def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Adjoining ``stretches``, with neighbours joined that have one status, or are short."""
+    out: list[Stretch] = []
+    for stretch in stretches:
+        if out and (one := _join(out[-1], stretch)):
+            out[-1] = one
+        else:
+            out.append(stretch)
+    return out
+
+
+def woven(spans: Iterable[Span]) -> Iterator[Stretch]:
+    """Adjoining ``spans`` as stretches: many short ones make one."""
+    first = end = -1
+    statuses: list[Status] = []
+    parts: list[bytes] = []
+    for span in spans:
+        size = span.last - span.first + 1
+        status = Status(*span[2:])
+        if parts and (span.last - first >= SHORT or len(statuses) == STATUSES_MAX):
+            yield from recoded(first, end, b"".join(parts), dict(enumerate(statuses)))
+            statuses, parts = [], []
+        if size > SHORT:
+            yield Stretch(span.first, span.last, (status,))
+            continue
+        if not parts:
+            first = span.first
+        parts.append(bytes((_index(status, statuses),)) * size)
+        end = span.last
+    if parts:
+        yield from recoded(first, end, b"".join(parts), dict(enumerate(statuses)))
+
+
+def spans_of(stretches: Iterable[Stretch]) -> Iterator[Span]:
+    """The spans of adjoining stretches; neighbours differ."""
+    before: Span | None = None
+    for stretch in stretches:
+        for span in stretch.spans():
+            if before is not None and before[2:] == span[2:]:
+                before = Span(before.first, span.last, *span[2:])
+                continue
+            if before is not None:
+                yield before
+            before = span
+    if before is not None:
+        yield before
+
+
+def _join(left: Stretch, right: Stretch) -> Stretch | None:
+    first, _, left_statuses, left_codes = left
+    _, last, right_statuses, right_codes = right
+    if len(left_codes) == len(right_codes) == 1 and left_statuses == right_statuses:
+        return Stretch(first, last, left_statuses)
+    if last - first >= SHORT:
+        return None
+    statuses: list[Status] = []
+    codes = b""
+    for stretch in (left, right):
+        table = bytearray(256)
+        for code in distinct(stretch.codes):
+            table[code] = _index(stretch.statuses[code], statuses)
+        size = stretch.last - stretch.first + 1
+        part = stretch.codes.translate(table)
+        codes += part * size if stretch.uniform else part
+    if len(statuses) > STATUSES_MAX:
+        return None
+    return Stretch(first, last, tuple(statuses), codes)
+
+
+def _index(status: Status, statuses: list[Status]) -> int:
+    """The index of ``status``, which is added if it is new."""
+    try:
+        return statuses.index(status)
+    except ValueError:
+        statuses.append(status)
+        return len(statuses) - 1
