@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
-from sharegroup.share.acknowledge import NEAR_OFFSETS, AckBatch, AckRun, checked_runs, neighbouring
-from sharegroup.share.record_state import Verb
+from sharegroup.share.acknowledge import NEAR, SHORT, SILENT, AckBatch, Answer, checked_answers
 
 
-def runs(*batches: AckBatch, start: int = 0, end: int = 100, renew: bool = True) -> list[AckRun]:
-    return checked_runs(batches, start=start, end=end, renew_allowed=renew)
+def answers(
+    *batches: AckBatch, start: int = 0, end: int = 9_999, renew: bool = True
+) -> list[Answer]:
+    return checked_answers(batches, start=start, end=end, renew_allowed=renew)
 
 
 @pytest.mark.parametrize(
@@ -30,66 +31,103 @@ def runs(*batches: AckBatch, start: int = 0, end: int = 100, renew: bool = True)
 )
 def test_malformed_batches(batch: AckBatch) -> None:
     with pytest.raises(InvalidRequest):
-        runs(batch)
+        answers(batch)
 
 
 @pytest.mark.parametrize("second", [AckBatch(4, 6, [1]), AckBatch(0, 0, [1])])
 def test_batches_that_overlap_or_go_back(second: AckBatch) -> None:
     with pytest.raises(InvalidRequest):
-        runs(AckBatch(2, 4, [1]), second)
+        answers(AckBatch(2, 4, [1]), second)
 
 
 def test_renew_only_where_the_request_allows_it() -> None:
-    assert runs(AckBatch(0, 1, [1, 4])) == [AckRun(0, 0, Verb.ACCEPT), AckRun(1, 1, Verb.RENEW)]
+    assert answers(AckBatch(0, 1, [1, 4])) == [Answer(0, 1, b"\1\4")]
     with pytest.raises(InvalidRequest):
-        runs(AckBatch(0, 1, [1, 4]), renew=False)
+        answers(AckBatch(0, 1, [1, 4]), renew=False)
 
 
 def test_a_malformed_batch_is_found_before_one_outside_the_window() -> None:
     with pytest.raises(InvalidRequest):
-        runs(AckBatch(200, 201, [1]), AckBatch(300, 301, [9]))
+        answers(AckBatch(200, 201, [1]), AckBatch(300, 301, [9]), end=100)
 
 
 def test_what_lies_below_the_start_is_ignored() -> None:
-    assert runs(AckBatch(0, 4, [1]), start=5) == []
-    assert runs(AckBatch(0, 5, [1]), start=5) == [AckRun(5, 5, Verb.ACCEPT)]
-    assert runs(AckBatch(3, 6, [1, 2, 3, 0]), start=5) == [
-        AckRun(5, 5, Verb.REJECT),
-        AckRun(6, 6, Verb.GAP),
-    ]
+    assert answers(AckBatch(0, 4, [1]), start=5) == []
+    assert answers(AckBatch(0, 5, [1]), start=5) == [Answer(5, 5, b"\1")]
+    assert answers(AckBatch(3, 6, [1, 2, 3, 0]), start=5) == [Answer(5, 6, b"\3\0")]
+    single = [AckBatch(at, at, [1]) for at in range(8)]
+    assert answers(*single, start=6) == [Answer(6, 7, b"\1\1")]
 
 
 def test_past_the_window() -> None:
     with pytest.raises(InvalidRequest):
-        runs(AckBatch(10, 12, [1]), end=10)
+        answers(AckBatch(10, 12, [1]), end=10)
     with pytest.raises(InvalidRecordState):
-        runs(AckBatch(10, 12, [1]), start=10, end=10)
+        answers(AckBatch(10, 12, [1]), start=10, end=10)
     with pytest.raises(InvalidRequest):
-        runs(AckBatch(9, 12, [1]), end=10)
+        answers(AckBatch(9, 12, [1]), end=10)
 
 
-def test_adjoining_batches_of_one_type_are_one_run() -> None:
-    assert runs(AckBatch(0, 0, [1]), AckBatch(1, 3, [1]), AckBatch(5, 5, [1])) == [
-        AckRun(0, 3, Verb.ACCEPT),
-        AckRun(5, 5, Verb.ACCEPT),
+def test_which_offset_is_past_the_window() -> None:
+    with pytest.raises(InvalidRequest, match="Offset 12 "):
+        answers(AckBatch(9, 9, [1]), AckBatch(11, 12, [1]), AckBatch(14, 15, [1]), end=12)
+    with pytest.raises(InvalidRecordState, match="Offset 11 "):
+        answers(AckBatch(9, 9, [1]), AckBatch(11, 12, [1]), start=10, end=10)
+
+
+def test_short_batches_near_each_other_are_one_answer() -> None:
+    far = 4 + NEAR
+    near = (AckBatch(0, 1, [1]), AckBatch(2, 2, [3]), AckBatch(4, 4, [0]), AckBatch(far, far, [1]))
+    types = b"\1\1\3" + bytes([SILENT]) + b"\0" + bytes([SILENT]) * (NEAR - 1) + b"\1"
+    assert answers(*near) == [Answer(0, far, types)]
+    beyond = AckBatch(far + NEAR + 1, far + NEAR + 2, [2, 1])
+    assert answers(*near, beyond) == [
+        Answer(0, far, types),
+        Answer(beyond.first, beyond.last, b"\2\1"),
     ]
 
 
-def test_groups_have_no_holes() -> None:
-    far = 4 + NEAR_OFFSETS
-    one, two, three = (AckRun(0, 1, Verb.ACCEPT), AckRun(2, 2, Verb.REJECT), AckRun(4, 4, Verb.GAP))
-    after, beyond = AckRun(far + 1, far + 1, Verb.ACCEPT), AckRun(far + 2, far + 2, Verb.ACCEPT)
-    assert list(neighbouring([one, two, three, after])) == [
-        [one, two, AckRun(3, 3, None), three, AckRun(5, far, None), after]
+def test_a_long_batch_stays_one_byte() -> None:
+    long = AckBatch(1, SHORT + 1, [1])
+    assert answers(AckBatch(0, 0, [2]), long, AckBatch(SHORT + 2, SHORT + 2, [2])) == [
+        Answer(0, 0, b"\2"),
+        Answer(1, SHORT + 1, b"\1"),
+        Answer(SHORT + 2, SHORT + 2, b"\2"),
     ]
-    assert list(neighbouring([three, beyond])) == [[three], [beyond]]
-    assert list(neighbouring([])) == []
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=50))
-def test_runs_say_what_the_types_said(types: list[int]) -> None:
-    found = runs(AckBatch(7, 6 + len(types), types))
-    said = [(o, r.verb) for r in found for o in range(r.first, r.last + 1)]
-    expected = types * len(types) if len(types) == 1 else types
-    assert said == list(enumerate(expected, start=7))
-    assert all(a.verb is not b.verb for a, b in pairwise(found))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 0, 1, NEAR - 1, NEAR, 600]),
+            st.sampled_from([1, 1, 1, 2, 3, SHORT, SHORT + 1]),
+            st.integers(0, 4),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(0, 40),
+)
+def test_answers_say_what_the_batches_said(
+    parts: list[tuple[int, int, int, bool]], start: int
+) -> None:
+    batches, expected, end = [], {}, 0
+    for hole, size, kind, each in parts:
+        first = end + hole
+        end = first + size
+        types = [(kind + i) % 5 for i in range(size)] if each else [kind]
+        batches.append(AckBatch(first, end - 1, types))
+        spread = types if each else types * size
+        expected |= {first + i: one for i, one in enumerate(spread) if first + i >= start}
+    found = answers(*batches, start=start, end=max(start + 1, end))
+    said = [
+        (one.first + i, kind)
+        for one in found
+        for i, kind in enumerate(
+            one.types * (one.last - one.first + 1) if len(one.types) == 1 else one.types
+        )
+        if kind != SILENT
+    ]
+    assert said == sorted(expected.items())
+    assert all(a.last < b.first for a, b in pairwise(found))

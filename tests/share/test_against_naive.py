@@ -12,7 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share import AckBatch, DeliverySettings, SharePartition, StateChange, release
+from sharegroup.share import (
+    AckBatch,
+    DeliverySettings,
+    SharePartition,
+    StateChange,
+    acknowledge,
+    release,
+    stretches,
+)
 from sharegroup.share_state import KeyedRecord, ShareCoordinator
 from tests.share.naive import NaivePartition, Refused
 
@@ -296,12 +304,18 @@ class Delivery(RuleBasedStateMachine):
 
 
 class DeliveryInSmallSteps(Delivery):
-    """The same, when what is taken back is taken back a few spans at a time."""
+    """The same with short stretches, when what is taken back is taken back a few at a time."""
 
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(release, "SPANS_MAX", 2)
+        self.patch.setattr(release, "STRETCHES_MAX", 3)
+        self.patch.setattr(stretches, "SHORT", 4)
+        self.patch.setattr(stretches, "LONG", 6)
+        self.patch.setattr(stretches, "STATUSES_MAX", 3)
+        self.patch.setattr(acknowledge, "NEAR", 2)
+        self.patch.setattr(acknowledge, "SHORT", 3)
 
     def teardown(self) -> None:
         self.patch.undo()

@@ -270,7 +270,7 @@ def test_statistics() -> None:
 
 def test_a_window_broken_into_single_records_keeps_its_books() -> None:
     leader = Leader()
-    size = 5_000
+    size = 10_000
     leader.settings = replace(SETTINGS, record_locks_max=size)
     leader.acquire((0, size - 1), records_max=size)
     for offset in range(1, size, 2):

@@ -3,12 +3,10 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.share.ranges import AcquiredRange, Fetched
-from sharegroup.share.record_state import RecordState
-from sharegroup.share.spans import Span
 
 
-def acquired(first: int, last: int, count: int = 1) -> Span:
-    return Span(first, last, RecordState.ACQUIRED, count, None)
+def acquired(first: int, last: int, count: int = 1) -> AcquiredRange:
+    return AcquiredRange(first, last, count)
 
 
 def test_missing_offsets_are_those_the_read_passed_over() -> None:

@@ -5,6 +5,7 @@ import pytest
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share.record_state import RecordState
 from sharegroup.share.spans import Span
+from sharegroup.share.stretches import woven
 from sharegroup.share.window import Window
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = (
@@ -17,6 +18,11 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVED = (
 def shape(window: Window) -> list[tuple[int, int, int, int]]:
     window.check_invariants()
     return [(s.first, s.last, int(s.state), s.delivery_count) for s in window]
+
+
+def put(window: Window, *spans: Span) -> None:
+    """Put adjoining spans in place of what is there."""
+    window.replace(window.pieces(spans[0].first, spans[-1].last), list(woven(spans)))
 
 
 def test_nothing_durable_gives_an_empty_window() -> None:
@@ -57,11 +63,11 @@ def test_impossible_durable_state(start: int, batches: list[StateBatch]) -> None
 
 def test_replace_merges_with_both_neighbours() -> None:
     window = Window.restored(0, [StateBatch(0, 9, 0, 1)])
-    window.replace(3, 5, [Span(3, 5, ACKNOWLEDGED, 0, None)])
+    put(window, Span(3, 5, ACKNOWLEDGED, 0, None))
     assert shape(window) == [(0, 2, 0, 1), (3, 5, 2, 0), (6, 9, 0, 1)]
-    window.replace(6, 7, [Span(6, 7, ACKNOWLEDGED, 0, None)])
+    put(window, Span(6, 7, ACKNOWLEDGED, 0, None))
     assert shape(window) == [(0, 2, 0, 1), (3, 7, 2, 0), (8, 9, 0, 1)]
-    window.replace(3, 7, [Span(3, 7, AVAILABLE, 1, None)])
+    put(window, Span(3, 7, AVAILABLE, 1, None))
     window.offer([(3, 7)])
     assert shape(window) == [(0, 9, 0, 1)]
 
@@ -78,9 +84,9 @@ def test_moving_the_start_into_a_span_and_past_the_end() -> None:
 
 def test_first_available_follows_what_is_taken_and_given_back() -> None:
     window = Window.restored(0, [StateBatch(0, 9, 0, 1), StateBatch(20, 29, 0, 1)])
-    window.replace(0, 19, [Span(0, 19, ARCHIVED, 0, None)])
+    put(window, Span(0, 19, ARCHIVED, 0, None))
     assert window.first_available() == 20
-    window.replace(5, 5, [Span(5, 5, AVAILABLE, 1, None)])
+    put(window, Span(5, 5, AVAILABLE, 1, None))
     window.offer([(5, 5)])
     assert window.first_available() == 5
 
@@ -88,8 +94,8 @@ def test_first_available_follows_what_is_taken_and_given_back() -> None:
 def test_free_ranges_do_not_pile_up() -> None:
     window = Window.restored(0, [StateBatch(0, 9, 0, 1)])
     for _ in range(1_000):
-        window.replace(5, 5, [Span(5, 5, ARCHIVED, 0, None)])
-        window.replace(5, 5, [Span(5, 5, AVAILABLE, 1, None)])
+        put(window, Span(5, 5, ARCHIVED, 0, None))
+        put(window, Span(5, 5, AVAILABLE, 1, None))
         window.offer([(5, 5)])
     assert len(window._free) < 200
     assert shape(window) == [(0, 9, 0, 1)]

@@ -1,12 +1,15 @@
 """Parse acknowledgements: acknowledgement batches become answers, with one byte per offset.
 
 Checks here need only the window's bounds, not its content (KIP-932 "ShareAcknowledge", Kafka
-classes KafkaApis and SharePartition). A batch has one type for its range or one per offset.
+classes KafkaApis and SharePartition). A batch has one type for its range or one per offset. Some
+clients send a batch for each change of type, so a request may have very many of one offset each:
+these are handled as columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import le, lt, sub
 from typing import Final, NamedTuple
 
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
@@ -14,7 +17,6 @@ from sharegroup.share.record_state import AckType
 
 _TYPES = bytes(AckType)
 _RENEW = bytes([AckType.RENEW])
-_SINGLE = {int(kind): bytes([kind]) for kind in AckType if kind is not AckType.RENEW}
 
 SILENT: Final = 7
 """In the types of an :class:`Answer`: nothing is said about this offset, it stays as it is."""
@@ -23,7 +25,6 @@ NEAR: Final = 16
 costs less than a second pass."""
 SHORT: Final = 512
 """Only batches of at most this many offsets do; a long one stays one byte for its range."""
-_HOLES = [bytes([SILENT]) * size for size in range(NEAR + 1)]
 
 
 class AckBatch(NamedTuple):
@@ -44,7 +45,7 @@ class Answer(NamedTuple):
 
 
 def checked_answers(
-    batches: Iterable[AckBatch], *, start: int, end: int, renew_allowed: bool
+    batches: Sequence[AckBatch], *, start: int, end: int, renew_allowed: bool
 ) -> list[Answer]:
     """What ``batches`` say inside the window ``start`` … ``end - 1``: ascending, disjoint.
 
@@ -57,23 +58,37 @@ def checked_answers(
             InvalidRecordState; we refuse it like any other.
         InvalidRecordState: nothing is in flight.
     """
-    said = [
-        Answer(first, last, _checked_types(first, last, types, renew_allowed=renew_allowed))
-        for first, last, types in batches
-    ]
-    previous_last = -1
-    for first, last, _ in said:
-        if first <= previous_last:
-            raise InvalidRequest(f"Acknowledgement batch at {first} overlaps another one.")
-        previous_last = last
-    if said and said[0].first < start:
-        said = [_from(answer, start) for answer in said if answer.last >= start]
-    if said and start == end:
-        raise InvalidRecordState(f"Offset {said[0].first} is not among the acquired records.")
-    if said and previous_last >= end:
-        beyond = next(answer.last for answer in said if answer.last >= end)
-        raise InvalidRequest(f"Offset {beyond} is past the acquired records.")
-    return list(_together(said))
+    if not batches:
+        return []
+    firsts, lasts, types = zip(*batches, strict=True)
+    if min(firsts) < 0 or not all(map(le, firsts, lasts)):
+        first, last = next(b[:2] for b in batches if not 0 <= b.first <= b.last)
+        raise InvalidRequest(f"Acknowledgement batch {first}-{last} is no range.")
+    texts = _checked_types(batches, types, renew_allowed=renew_allowed)
+    if not all(map(lt, lasts, firsts[1:])):
+        first = next(after for last, after in zip(lasts, firsts[1:], strict=False) if after <= last)
+        raise InvalidRequest(f"Acknowledgement batch at {first} overlaps another one.")
+    if lasts[-1] < start:
+        return []
+    if start == end:
+        first = next(first for first, last in zip(firsts, lasts, strict=True) if last >= start)
+        raise InvalidRecordState(f"Offset {first} is not among the acquired records.")
+    if lasts[-1] >= end:
+        last = next(last for last in lasts if last >= end)
+        raise InvalidRequest(f"Offset {last} is past the acquired records.")
+    if firsts[0] >= start and _are_near(firsts, lasts):
+        return [_one(firsts, lasts, texts)]
+    said = map(Answer, firsts, lasts, texts)
+    return list(_together([_from(one, start) for one in said if one.last >= start]))
+
+
+def _are_near(firsts: Sequence[int], lasts: Sequence[int]) -> bool:
+    """Whether ascending ranges are all short and near each other."""
+    return (
+        len(firsts) > 1
+        and max(map(sub, firsts[1:], lasts)) <= NEAR
+        and max(map(sub, lasts, firsts)) < SHORT
+    )
 
 
 def _from(answer: Answer, start: int) -> Answer:
@@ -86,52 +101,46 @@ def _from(answer: Answer, start: int) -> Answer:
 def _together(said: list[Answer]) -> Iterator[Answer]:
     """Answers that are short and near each other as one."""
     group: list[Answer] = []
-    expected = 0
     for answer in said:
-        first, last, _ = answer
-        short = last - first < SHORT
-        if group and not (short and first - expected <= NEAR):
-            yield _one(group)
+        if group and not _are_near(*zip(group[-1][:2], answer[:2], strict=True)):
+            yield group[0] if len(group) == 1 else _one(*zip(*group, strict=True))
             group = []
         group.append(answer)
-        expected = last + 1
-        if not short:
-            yield _one(group)
-            group = []
     if group:
-        yield _one(group)
+        yield group[0] if len(group) == 1 else _one(*zip(*group, strict=True))
 
 
-def _one(group: list[Answer]) -> Answer:
+def _one(firsts: Sequence[int], lasts: Sequence[int], texts: Sequence[bytes]) -> Answer:
     """Ascending answers as one, with SILENT between them."""
-    if len(group) == 1:
-        return group[0]
-    parts = []
-    expected = group[0].first
-    for first, last, types in group:
-        if first > expected:
-            parts.append(_HOLES[first - expected])
-        parts.append(types if len(types) > 1 or first == last else types * (last - first + 1))
-        expected = last + 1
-    return Answer(group[0].first, expected - 1, b"".join(parts))
+    base, last = firsts[0], lasts[-1]
+    types = bytearray([SILENT]) * (last - base + 1)
+    if firsts == lasts:
+        for offset, kind in zip(firsts, b"".join(texts), strict=True):
+            types[offset - base] = kind
+    else:
+        for first, until, kinds in zip(firsts, lasts, texts, strict=True):
+            size = until - first + 1
+            types[first - base : until - base + 1] = kinds * size if len(kinds) == 1 else kinds
+    return Answer(base, last, bytes(types))
 
 
-def _checked_types(first: int, last: int, types: Sequence[int], *, renew_allowed: bool) -> bytes:
-    if last < first or first < 0:
-        raise InvalidRequest(f"Acknowledgement batch {first}-{last} is no range.")
-    if len(types) == 1 and (single := _SINGLE.get(types[0])):
-        return single
-    if len(types) not in (1, last - first + 1):
-        raise InvalidRequest(
-            f"Acknowledgement batch {first}-{last} has {len(types)} types;"
-            " one for all or one for each offset is expected."
-        )
+def _checked_types(
+    batches: Sequence[AckBatch], types: Sequence[Sequence[int]], *, renew_allowed: bool
+) -> list[bytes]:
     try:
-        checked = bytes(types)
+        texts = list(map(bytes, types))
     except ValueError:
         raise InvalidRequest("An acknowledgement type is out of range.") from None
-    if unknown := checked.translate(None, _TYPES):
+    all_types = b"".join(texts)
+    single = all(texts) and len(all_types) == len(texts)
+    for (first, last, _), text in () if single else zip(batches, texts, strict=True):
+        if len(text) != 1 and len(text) != last - first + 1:
+            raise InvalidRequest(
+                f"Acknowledgement batch {first}-{last} has {len(text)} types;"
+                " one for all or one for each offset is expected."
+            )
+    if unknown := all_types.translate(None, _TYPES):
         raise InvalidRequest(f"Acknowledgement type {unknown[0]} is unknown.")
-    if not renew_allowed and _RENEW in checked:
+    if not renew_allowed and _RENEW in all_types:
         raise InvalidRequest("RENEW is allowed only in a request marked for renewal.")
-    return checked
+    return texts

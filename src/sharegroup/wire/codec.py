@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import Field, fields
 from functools import lru_cache
+from itertools import starmap
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -29,22 +29,20 @@ from sharegroup.model.limits import (
     TAGGED_FIELDS_MAX,
 )
 from sharegroup.wire.schema import FieldSchema, Message, element_schema
+from sharegroup.wire.source import (
+    FORMATS,
+    ONE_BYTE,
+    Source,
+    block_layout,
+    defaults,
+    fields_of,
+    layout,
+)
 
 M = TypeVar("M", bound=Message)
 Reader = Callable[[bytes, int], tuple[Any, int]]
 Writer = Callable[[Any, Callable[[bytes], None]], None]
 
-FORMATS = {
-    "i8": ("b", 1),
-    "i16": ("h", 2),
-    "i32": ("i", 4),
-    "i64": ("q", 8),
-    "u16": ("H", 2),
-    "u32": ("I", 4),
-    "f64": ("d", 8),
-    "bool": ("?", 1),
-    "uuid": ("16s", 16),
-}
 UVARINTS = [bytes([n]) for n in range(128)]
 _READERS: dict[tuple[type[Message], int, bool], Reader] = {}
 _WRITERS: dict[tuple[type[Message], int, bool], Writer] = {}
@@ -133,65 +131,6 @@ def _null(name: str) -> None:
     raise MalformedMessage(f"{name} is null, which this version does not allow")
 
 
-def _fields(kind: type[Message]) -> tuple[Field[Any], ...]:
-    """The dataclass fields of a message class; each has its schema as metadata."""
-    return fields(kind)  # type: ignore[arg-type]  # every message class is a dataclass
-
-
-def _defaults(kind: type[Message], version: int, flexible: bool) -> Any:
-    """An instance with every field at its default, structs included."""
-    values = {}
-    for f in _fields(kind):
-        schema: FieldSchema = f.metadata["wire"]
-        if schema.kind == "struct" and f.default is None and version not in schema.nullable:
-            values[f.name] = _defaults(schema.element, version, flexible)
-    return kind(**values)
-
-
-class _Source:
-    """Lines of a function under construction and the names it uses."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.names: dict[str, Any] = {}
-        self._count = 0
-
-    def add(self, indent: int, *lines: str) -> None:
-        self.lines += ["    " * indent + line for line in lines]
-
-    def name(self, value: Any) -> str:
-        """A global name for ``value`` in the generated function."""
-        self._count += 1
-        name = f"g{self._count}"
-        self.names[name] = value
-        return name
-
-    def local(self) -> str:
-        self._count += 1
-        return f"v{self._count}"
-
-    def build(self, label: str) -> Any:
-        code = compile("\n".join(self.lines), f"<{label}>", "exec")
-        exec(code, self.names)
-        return self.names["function"]
-
-
-def _layout(kind: type[Message], version: int, flexible: bool) -> tuple[list[Any], list[Any]]:
-    """The fields of this version in wire order: untagged, then tagged by tag."""
-    plain, tagged = [], []
-    for f in _fields(kind):
-        schema: FieldSchema = f.metadata["wire"]
-        if version not in schema.versions:
-            continue
-        if schema.tag is not None and version in schema.tagged:
-            if flexible:
-                tagged.append(f)
-        else:
-            plain.append(f)
-    tagged.sort(key=lambda f: f.metadata["wire"].tag)
-    return plain, tagged
-
-
 # --- reading ---
 
 
@@ -204,15 +143,15 @@ def reader(kind: type[Message], version: int, flexible: bool) -> Reader:
 
 
 def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
-    source = _Source()
+    source = Source()
     source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many)
     source.add(0, "def function(d, p):")
-    plain, tagged = _layout(kind, version, flexible)
-    values = {f.name: source.name(f.default) for f in _fields(kind)}
-    for f in _fields(kind):
+    plain, tagged = layout(kind, version, flexible)
+    values = {f.name: source.name(f.default) for f in fields_of(kind)}
+    for f in fields_of(kind):
         schema = f.metadata["wire"]
         if schema.kind == "struct" and f.default is None and version not in schema.nullable:
-            values[f.name] = source.name(_defaults(schema.element, version, flexible))
+            values[f.name] = source.name(defaults(schema.element, version, flexible))
     run: list[Any] = []
     for f in plain:
         if f.metadata["wire"].kind in FORMATS:
@@ -224,13 +163,13 @@ def _make_reader(kind: type[Message], version: int, flexible: bool) -> Reader:
     _read_fixed(source, run, values)
     if flexible:
         _read_tags(source, tagged, values, version)
-    arguments = ", ".join(values[f.name] for f in _fields(kind))
+    arguments = ", ".join(values[f.name] for f in fields_of(kind))
     source.add(1, f"return {source.name(kind)}({arguments}), p")
     function: Reader = source.build(f"read {kind.__name__} v{version}")
     return function
 
 
-def _read_fixed(source: _Source, run: list[Any], values: dict[str, str]) -> None:
+def _read_fixed(source: Source, run: list[Any], values: dict[str, str]) -> None:
     """One struct call for neighbouring fixed-size fields."""
     if not run:
         return
@@ -246,7 +185,7 @@ def _read_fixed(source: _Source, run: list[Any], values: dict[str, str]) -> None
         values[f.name] = name
 
 
-def _read_length(source: _Source, schema: FieldSchema, flexible: bool, indent: int) -> str:
+def _read_length(source: Source, schema: FieldSchema, flexible: bool, indent: int) -> str:
     """Lines that read a length into a new local: -1 is null."""
     n = source.local()
     if flexible:
@@ -261,7 +200,7 @@ def _read_length(source: _Source, schema: FieldSchema, flexible: bool, indent: i
 
 
 def _read_field(
-    source: _Source, name: str, schema: FieldSchema, version: int, flexible: bool, indent: int = 1
+    source: Source, name: str, schema: FieldSchema, version: int, flexible: bool, indent: int = 1
 ) -> str:
     """Lines that read one variable-size field; the local that holds it."""
     v = source.local()
@@ -288,7 +227,7 @@ def _read_field(
 
 
 def _read_elements(
-    source: _Source, v: str, n: str, schema: FieldSchema, version: int, flexible: bool, indent: int
+    source: Source, v: str, n: str, schema: FieldSchema, version: int, flexible: bool, indent: int
 ) -> None:
     element = schema.element
     most = ARRAY_LENGTH_MAX
@@ -314,8 +253,11 @@ def _read_elements(
         f"if {n} > len(d) - p: _short()",
         f"if {n} > {most}: _many({n})",
         f"{v} = []",
-        f"for _ in range({n}):",
     )
+    block = None if isinstance(element, str) else block_layout(element, version, flexible)
+    if block is not None:
+        source.add(indent, *_read_block(source, v, n, element, block))
+    source.add(indent, f"for _ in range({n}):")
     if isinstance(element, str):
         x = _read_field(source, "an element", element_schema(schema), version, flexible, indent + 1)
     else:
@@ -325,7 +267,23 @@ def _read_elements(
     source.add(indent + 1, f"{v}.append({x})")
 
 
-def _read_tags(source: _Source, tagged: list[Any], values: dict[str, str], version: int) -> None:
+def _read_block(source: Source, v: str, n: str, element: Any, block: struct.Struct) -> list[str]:
+    """Lines that read all elements at once, if each has the size of ``block``."""
+    size = block.size
+    plain = f"b[{size - 1}::{size}].count(0) == {n}"
+    rows = f"{source.name(block.iter_unpack)}(b)"
+    made = f"list({source.name(starmap)}({source.name(element)}, {rows}))"
+    if block.format.endswith(ONE_BYTE + "x"):
+        plain += f" and b[{size - 3}::{size}].count(2) == {n}"  # a length of 1
+        names = ", ".join(f.name for f in fields_of(element)[:-1])
+        made = f"[{source.name(element)}({names}, [x]) for {names}, x in {rows}]"
+    return [
+        f"b = d[p : p + {n} * {size}]",
+        f"if {n} and len(b) == {n} * {size} and {plain}: {v} = {made}; p += {n} * {size}; {n} = 0",
+    ]
+
+
+def _read_tags(source: Source, tagged: list[Any], values: dict[str, str], version: int) -> None:
     """Tagged fields: known ones are read, unknown ones skipped."""
     for f in tagged:
         local = source.local()
@@ -349,7 +307,7 @@ def _read_tags(source: _Source, tagged: list[Any], values: dict[str, str], versi
 
 
 def _tag_reader(name: str, schema: FieldSchema, version: int) -> Callable[[bytes, int], Any]:
-    source = _Source()
+    source = Source()
     source.names.update(_u=read_uvarint, _uuid=_uuid, _short=_short, _null=_null, _many=_many)
     source.add(0, "def function(d, p):")
     if schema.kind in FORMATS:
@@ -374,10 +332,10 @@ def writer(kind: type[Message], version: int, flexible: bool) -> Writer:
 
 
 def _make_writer(kind: type[Message], version: int, flexible: bool) -> Writer:
-    source = _Source()
+    source = Source()
     source.names.update(_uv=uvarint, _null=_null)
     source.add(0, "def function(o, w):")
-    plain, tagged = _layout(kind, version, flexible)
+    plain, tagged = layout(kind, version, flexible)
     run: list[Any] = []
     for f in plain:
         if f.metadata["wire"].kind in FORMATS:
@@ -398,7 +356,7 @@ def _make_writer(kind: type[Message], version: int, flexible: bool) -> Writer:
     return function
 
 
-def _write_fixed(source: _Source, run: list[Any]) -> None:
+def _write_fixed(source: Source, run: list[Any]) -> None:
     if not run:
         return
     packer = struct.Struct(">" + "".join(FORMATS[f.metadata["wire"].kind][0] for f in run))
@@ -409,7 +367,7 @@ def _write_fixed(source: _Source, run: list[Any]) -> None:
 
 
 def _write_length(
-    source: _Source, schema: FieldSchema, flexible: bool, value: str, indent: int
+    source: Source, schema: FieldSchema, flexible: bool, value: str, indent: int
 ) -> None:
     if flexible:
         source.add(indent, f"w(_uv({value} + 1))")
@@ -419,7 +377,7 @@ def _write_length(
 
 
 def _write_field(
-    source: _Source, name: str, schema: FieldSchema, version: int, flexible: bool, indent: int = 1
+    source: Source, name: str, schema: FieldSchema, version: int, flexible: bool, indent: int = 1
 ) -> None:
     """Lines that write the variable-size value in local ``v``."""
     nullable = version in schema.nullable or schema.kind == "records"
@@ -428,7 +386,7 @@ def _write_field(
         if nullable:
             source.add(indent, r"if v is None: w(b'\xff')", rf"else: w(b'\x01'); {call}(v, w)")
         else:
-            default = source.name(_defaults(schema.element, version, flexible))
+            default = source.name(defaults(schema.element, version, flexible))
             source.add(indent, f"{call}({default} if v is None else v, w)")
         return
     source.add(indent, "if v is None:")
@@ -448,7 +406,7 @@ def _write_field(
 
 
 def _write_elements(
-    source: _Source, schema: FieldSchema, version: int, flexible: bool, indent: int
+    source: Source, schema: FieldSchema, version: int, flexible: bool, indent: int
 ) -> None:
     element = schema.element
     if isinstance(element, str) and element in FORMATS:
@@ -459,12 +417,15 @@ def _write_elements(
     elif isinstance(element, str):
         source.add(indent, "for v in v:")
         _write_field(source, "an element", element_schema(schema), version, flexible, indent + 1)
+    elif (block := block_layout(element, version, flexible)) and ONE_BYTE not in block.format:
+        values = ", ".join(f"x.{f.name}" for f in fields_of(element))
+        source.add(indent, f"w(b''.join([{source.name(block.pack)}({values}) for x in v]))")
     else:
         call = source.name(writer(element, version, flexible))
         source.add(indent, f"for x in v: {call}(x, w)")
 
 
-def _write_tags(source: _Source, tagged: list[Any], version: int) -> None:
+def _write_tags(source: Source, tagged: list[Any], version: int) -> None:
     """Tagged fields that differ from their default, in order of tag."""
     source.add(1, "tags = []")
     for f in tagged:

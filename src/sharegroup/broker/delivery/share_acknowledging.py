@@ -7,6 +7,7 @@ ShareFetch (piggybacked acknowledgements) and ShareAcknowledge both use this.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -54,6 +55,9 @@ class AckTopicMessage(Protocol):
 
     @property
     def partitions(self) -> Sequence[AckPartitionMessage]: ...
+
+
+_FIELDS = attrgetter("first_offset", "last_offset", "acknowledge_types")
 
 
 Outcome = dict[TopicIdPartition, KafkaError | None]
@@ -115,7 +119,7 @@ class AckRound:
         if not batches:
             self._empty.append(key)
             return
-        acks = [AckBatch(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches]
+        acks = list(map(AckBatch._make, map(_FIELDS, batches)))
         led = self._broker.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
