@@ -57,9 +57,18 @@ class Archived:
 
     def add(self, ranges: Iterable[ArchivedRange]) -> None:
         """Count and remember ``ranges``; beyond ARCHIVED_RANGES_MAX the oldest are forgotten."""
+        for one in ranges:
+            self.count(one.reason, one.last - one.first + 1)
+            self.remember([one])
+
+    def count(self, reason: Reason, records: int) -> None:
+        """Count archived records."""
+        self.counts[reason] += records
+
+    def remember(self, ranges: Iterable[ArchivedRange]) -> None:
+        """Remember ranges whose records are counted, or the most recent ones of very many."""
         kept = self._ranges
         for one in ranges:
-            self.counts[one.reason] += one.last - one.first + 1
             before = kept[-1] if kept else None
             if before is not None and (before.last + 1, *before[2:]) == (one.first, *one[2:]):
                 kept[-1] = before._replace(last=one.last)

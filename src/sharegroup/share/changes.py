@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import compress, islice
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from sharegroup.model.limits import ARCHIVED_RANGES_MAX
 from sharegroup.model.share_state import StateBatch
-from sharegroup.share.archived import ArchivedRange, Reason
+from sharegroup.share.archived import Archived, ArchivedRange, Reason
 from sharegroup.share.codes import runs
 from sharegroup.share.locks import Lock
 from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
@@ -18,6 +21,8 @@ from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
 _LAST = itemgetter(1)
+_AS_BATCH: Callable[[tuple[int, ...]], StateBatch] = partial(tuple.__new__, StateBatch)
+"""What StateBatch._make does, without a Python call for each of very many batches."""
 
 
 class _Outcome(NamedTuple):
@@ -56,14 +61,17 @@ class StateChange:
 
 
 class Changes:
-    """The changed records of one call, which changes them in the order of their offsets."""
+    """The changed records of one call, which changes them in the order of their offsets.
 
-    def __init__(self, delivery_count_limit: int) -> None:
+    ``archived`` is told at once what is given up.
+    """
+
+    def __init__(self, delivery_count_limit: int, archived: Archived) -> None:
         self._limit = delivery_count_limit
+        self._archived = archived
         self.batches: list[StateBatch] = []
         self._available: list[tuple[int, int]] = []
         self._made_available = 0
-        self.given_up: list[ArchivedRange] = []
         self.expired = 0
 
     def moved(
@@ -81,7 +89,7 @@ class Changes:
         """
         status_of: dict[int, Status] = {}
         happened: list[_Happened] = []
-        table = bytearray(256)  # code → place in `happened`, from 1 on; 0: nothing to write
+        place = {}  # code → place in `happened`, from 1 on
         for code, (status, verb) in met.items():
             if verb is None:
                 status_of[code] = status
@@ -96,46 +104,70 @@ class Changes:
                 what = (state, count, reason)
                 if what not in happened:
                     happened.append(what)
-                table[code] = happened.index(what) + 1
-        if happened:
+                place[code] = happened.index(what) + 1
+        if len(codes) == 1 and happened:
+            self._note_one(piece.first, piece.last, *happened[0])
+        elif happened:
+            table = bytearray(256)
+            for code, at in place.items():
+                table[code] = at
             self._note(piece.first, piece.last, codes.translate(table), happened)
         return recoded(piece.first, piece.last, codes, status_of)
 
     def _note(self, first: int, last: int, codes: bytes, happened: list[_Happened]) -> None:
-        """Note what ``happened`` to each offset, by its code from 1 on."""
+        """Note what ``happened`` to each offset, by its code from 1 on; 0: nothing to write."""
         firsts, lasts, kinds = runs(first, last, codes)
+        firsts, lasts = list(compress(firsts, kinds)), list(compress(lasts, kinds))
+        kinds = kinds.translate(None, b"\0")
         states, counts, reasons = zip((0, 0, None), *happened, strict=True)
-        new = tuple.__new__  # what StateBatch(...) does, without a Python call for each
-        batches = [
-            new(StateBatch, (at, until, states[kind], counts[kind]))
-            for at, until, kind in zip(firsts, lasts, kinds, strict=True)
-            if kind
-        ]
-        if self.batches:
-            at, until, *what = batches[0]
-            before = self.batches[-1]
-            if before == (before.first, at - 1, *what):
-                self.batches[-1] = StateBatch(before.first, until, *what)
-                del batches[0]
-        self.batches += batches
-        for kind, (state, _, _) in enumerate(happened, start=1):
+        batches = list(
+            map(
+                _AS_BATCH,
+                zip(
+                    firsts,
+                    lasts,
+                    map(states.__getitem__, kinds),
+                    map(counts.__getitem__, kinds),
+                    strict=True,
+                ),
+            )
+        )
+        self._write(batches[0])
+        self.batches += batches[1:]
+        for kind, (state, _, reason) in enumerate(happened, start=1):
+            size = codes.count(kind)
             if state is RecordState.AVAILABLE:
-                self._note_available(first, last, codes, kind)
+                self._made_available += size
+                self._available.append((first + codes.index(kind), first + codes.rindex(kind)))
+            if reason is not None:
+                self._archived.count(reason, size)
         if any(reasons):
-            self.given_up += [
+            recent = (
                 ArchivedRange(at, until, reason, counts[kind])
-                for at, until, kind in zip(firsts, lasts, kinds, strict=True)
+                for at, until, kind in zip(firsts[::-1], lasts[::-1], kinds[::-1], strict=True)
                 if (reason := reasons[kind])
-            ]
+            )
+            self._archived.remember(reversed(list(islice(recent, ARCHIVED_RANGES_MAX))))
 
-    def _note_available(self, first: int, last: int, codes: bytes, kind: int) -> None:
-        """Note that the offsets whose code is ``kind`` were made available."""
-        if len(codes) == 1:
+    def _note_one(
+        self, first: int, last: int, state: RecordState, count: int, reason: Reason | None
+    ) -> None:
+        """Note what happened to all of ``first`` … ``last``."""
+        self._write(StateBatch(first, last, state, count))
+        if state is RecordState.AVAILABLE:
             self._made_available += last - first + 1
             self._available.append((first, last))
-        else:
-            self._made_available += codes.count(kind)
-            self._available.append((first + codes.index(kind), first + codes.rindex(kind)))
+        if reason is not None:
+            self._archived.add([ArchivedRange(first, last, reason, count)])
+
+    def _write(self, batch: StateBatch) -> None:
+        """Note a state batch, joined with the one before it if it continues that."""
+        if self.batches:
+            first, last, state, count = self.batches[-1]
+            if (last + 1, state, count) == (batch[0], batch[2], batch[3]):
+                self.batches[-1] = StateBatch(first, batch.last, state, count)
+                return
+        self.batches.append(batch)
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance the start of ``window`` over finished offsets; returns the change, if any."""
@@ -143,10 +175,13 @@ class Changes:
         moved = window.pass_terminal() or moved
         if not moved and not self.batches:
             return None
+        batches = self.batches
+        if batches and batches[0].last < window.start:
+            batches = batches[bisect_left(batches, window.start, key=_LAST) :]
         return StateChange(
             start_offset=window.start,
             delivery_complete_count=window.finished,
-            batches=tuple(self.batches[bisect_left(self.batches, window.start, key=_LAST) :]),
+            batches=tuple(batches),
             made_available=self._made_available,
             expired=self.expired,
         )

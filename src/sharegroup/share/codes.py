@@ -7,7 +7,8 @@ for all offsets of its range.
 
 from __future__ import annotations
 
-from itertools import compress
+from itertools import compress, repeat
+from operator import sub
 from typing import NamedTuple
 
 
@@ -52,7 +53,7 @@ def runs(first: int, last: int, codes: bytes) -> Runs:
         return Runs([first], [last], codes[:1])
     changes = differences(codes)
     firsts = [first, *compress(range(first + 1, last + 1), changes)]
-    lasts = [*compress(range(first, last), changes), last]
+    lasts = [*map(sub, firsts[1:], repeat(1)), last]
     return Runs(firsts, lasts, codes[:1] + bytes(compress(codes[1:], changes)))
 
 

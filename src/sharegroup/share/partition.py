@@ -221,10 +221,9 @@ class SharePartition:
         if not settings.renew_enabled and any(Verb.RENEW in one.types for one in answers):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
         met = [_met(window.pieces(one.first, one.last), one, member_id) for one in answers]
-        changes = Changes(settings.delivery_count_limit)
+        changes = Changes(settings.delivery_count_limit, self.archived)
         for meetings in met:
             self._apply(meetings, member_id, now_ms + settings.lock_ms, changes)
-        self.archived.add(changes.given_up)
         return changes.settled(window)
 
     def _apply(
@@ -267,10 +266,9 @@ class SharePartition:
     def _release(
         self, locks: list[Lock], now_ms: int, settings: DeliverySettings
     ) -> StateChange | None:
-        changes = Changes(settings.delivery_count_limit)
+        changes = Changes(settings.delivery_count_limit, self.archived)
         if locks:
             take_back(self._window, locks, changes, now_ms)
-            self.archived.add(changes.given_up)
         return changes.settled(self._window)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
@@ -284,7 +282,7 @@ class SharePartition:
             return None
         self.archived.add(unfinished(window, window.start, log_start - 1, Reason.DELETED))
         window.move_start(log_start)
-        return Changes(0).settled(self._window, moved=True)
+        return Changes(0, self.archived).settled(self._window, moved=True)
 
     def damaged(self, first: int, last: int) -> StateChange | None:
         """Archive offsets ``first`` … ``last``, which the log has lost to damage.
@@ -295,7 +293,7 @@ class SharePartition:
         before = self._window.start
         self.archived.add(unfinished(self._window, first, last, Reason.DAMAGED))
         lose(self._window, first, last)
-        return Changes(0).settled(self._window, moved=self._window.start > before)
+        return Changes(0, self.archived).settled(self._window, moved=self._window.start > before)
 
     # -- look -------------------------------------------------------------------------------
 
@@ -355,10 +353,10 @@ def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting
 
 def _codes(piece: Stretch, types: bytes) -> bytes:
     """Status and type in one byte each: the type is in the lowest bits."""
+    if len(piece.codes) == 1:
+        return types  # the only status has code 0
     statuses = piece.codes.translate(_SHIFTED)
-    if len(types) == 1:
-        return statuses.translate(_OR[types[0]])
-    return types if piece.uniform else combined(statuses, types)
+    return statuses.translate(_OR[types[0]]) if len(types) == 1 else combined(statuses, types)
 
 
 def _not_held(status: Status, member_id: str) -> str | None:

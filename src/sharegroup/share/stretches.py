@@ -110,16 +110,26 @@ def recoded(first: int, last: int, codes: bytes, status_of: Mapping[int, Status]
 def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
     """Adjoining ``stretches``, with neighbours joined that have one status, or are short."""
     out: list[Stretch] = []
+    before: Stretch | None = None
     for stretch in stretches:
-        if out and (one := _join(out[-1], stretch)):
-            out[-1] = one
-        else:
-            out.append(stretch)
+        if before is not None and (
+            stretch.last - before.first < SHORT or stretch[2:] == before[2:]
+        ):
+            one = _join(before, stretch)
+            if one is not None:
+                before = out[-1] = one
+                continue
+        out.append(stretch)
+        before = stretch
     return out
 
 
-def woven(spans: Iterable[Span]) -> Iterator[Stretch]:
+def woven(spans: Sequence[Span]) -> Iterator[Stretch]:
     """Adjoining ``spans`` as stretches: many short ones make one."""
+    if len(spans) == 1:
+        only = spans[0]
+        yield Stretch(only.first, only.last, (Status(*only[2:]),))
+        return
     first = end = -1
     statuses: list[Status] = []
     parts: list[bytes] = []

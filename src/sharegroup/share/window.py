@@ -248,15 +248,14 @@ class Window:
         self._firsts[at : end + 1] = [one.first for one in around]
 
     def _count(self, stretches: list[Stretch]) -> None:
-        counts, deliveries_max = self.counts, self.deliveries_max
+        counts = self.counts
         for stretch in stretches:
             for (state, count, lock), size in stretch.sizes():
                 counts[state] += size
-                if count > deliveries_max and size:
-                    deliveries_max = count
+                if count > self.deliveries_max and size:
+                    self.deliveries_max = count
                 if lock is not None:
                     lock.held += size
-        self.deliveries_max = deliveries_max
 
     def _discount(self, stretches: list[Stretch]) -> None:
         counts = self.counts

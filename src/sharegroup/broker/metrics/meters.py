@@ -88,8 +88,9 @@ class RecordMeter:
             if len(types) == 1:
                 self.acknowledged[types[0]] += last - first + 1
             else:
+                kinds = bytes(types)  # counts at C speed
                 for kind in range(len(ACK_TYPES)):
-                    self.acknowledged[kind] += types.count(kind)
+                    self.acknowledged[kind] += kinds.count(kind)
 
 
 class SharePartitionMeter:

@@ -43,7 +43,8 @@ KEPT: Final = 0xFC
 it."""
 
 _DECIDED_RUN = re.compile(rb"[\x00-\x0f]+")
-_LONG_RUN = re.compile(rb"([\x00-\x0f])\1{10,}")
+_LONG_RUN = re.compile(rb"\0{10,}")
+"""In the differences of neighbours."""
 
 
 class AcknowledgedRange(NamedTuple):
@@ -69,13 +70,22 @@ def ranges_of(first: int, types: bytes | bytearray) -> list[AcknowledgedRange]:
         if types.count(types[start], start, end) == end - start:  # mostly, and at a glance
             ranges.append(AcknowledgedRange(first + start, first + end - 1, bytes([types[start]])))
             continue
-        for long_run in _LONG_RUN.finditer(types, start, end):
-            _mixed(ranges, first, types, start, long_run.start())
-            start = long_run.end()
-            one = bytes(long_run[1])
-            ranges.append(AcknowledgedRange(first + long_run.start(), first + start - 1, one))
+        for long_run in _LONG_RUN.finditer(_differences(types[start:end])):
+            since, until = run.start() + long_run.start(), run.start() + long_run.end() + 1
+            _mixed(ranges, first, types, start, since)
+            one = bytes(types[since : since + 1])
+            ranges.append(AcknowledgedRange(first + since, first + until - 1, one))
+            start = until
         _mixed(ranges, first, types, start, end)
     return ranges
+
+
+def _differences(types: bytes | bytearray) -> bytes:
+    """For each byte but the first: not 0 if it differs from the byte before it. All at once, as two
+    long numbers.
+    """
+    change = int.from_bytes(types[1:], "big") ^ int.from_bytes(types[:-1], "big")
+    return change.to_bytes(len(types) - 1, "big")
 
 
 def _mixed(
