@@ -6,7 +6,8 @@ Counting costs one addition. Nothing here knows a metric's name. Rare events are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
@@ -82,15 +83,21 @@ class RecordMeter:
         self.archived = [0] * (max(Reason) + 1)
         """Archived records by reason."""
 
-    def acknowledge(self, batches: Iterable[AckBatch]) -> None:
-        """Count the records of a valid acknowledgement by type."""
-        for first, last, types in batches:
-            if len(types) == 1:
-                self.acknowledged[types[0]] += last - first + 1
+    def acknowledge(self, batches: Sequence[AckBatch]) -> None:
+        """Count the records of a valid acknowledgement, which is not empty, by type."""
+        firsts, lasts, types = zip(*batches, strict=True)
+        if firsts == lasts:  # some clients send a batch for each record
+            self._count(bytes(chain.from_iterable(types)))
+            return
+        for first, last, kinds in batches:
+            if len(kinds) == 1:
+                self.acknowledged[kinds[0]] += last - first + 1
             else:
-                kinds = bytes(types)  # counts at C speed
-                for kind in range(len(ACK_TYPES)):
-                    self.acknowledged[kind] += kinds.count(kind)
+                self._count(bytes(kinds))
+
+    def _count(self, kinds: bytes) -> None:
+        for kind in range(len(ACK_TYPES)):
+            self.acknowledged[kind] += kinds.count(kind)
 
 
 class SharePartitionMeter:
