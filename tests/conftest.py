@@ -52,7 +52,9 @@ def stage_of(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None]:
     """Bring the stages in order (within one, the shuffle stays) and limit each test.
 
     The groups are named first, since pytest-xdist's own hook reads them.
@@ -60,6 +62,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     for item in items:
         item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{item.path.name}"))
     yield
+    if config.getoption("loadgroup", False) and not all("@" in item.nodeid for item in items):
+        raise pytest.UsageError(
+            "pytest-xdist does not group the tests with this pytest: every worker would start every"
+            " module's Spark and Kafka. Install the versions of requirements.lock (`make setup`)."
+        )
     # Kafka's tests of a stage come after the others: a file that runs on both brokers would start
     # one anew for each change from the one to the other.
     items.sort(key=lambda item: (stage_of(item), item.get_closest_marker("kafka") is not None))
