@@ -6,7 +6,6 @@ from sharegroup.model.share_state import StateBatch
 from sharegroup.share.record_state import RecordState
 from sharegroup.share.spans import Span
 from sharegroup.share.stretches import woven
-from sharegroup.share.stretches import woven
 from sharegroup.share.window import Window
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = (
@@ -19,11 +18,6 @@ AVAILABLE, ACKNOWLEDGED, ARCHIVED = (
 def shape(window: Window) -> list[tuple[int, int, int, int]]:
     window.check_invariants()
     return [(s.first, s.last, int(s.state), s.delivery_count) for s in window]
-
-
-def put(window: Window, *spans: Span) -> None:
-    """Put adjoining spans in place of what is there."""
-    window.replace(window.pieces(spans[0].first, spans[-1].last), list(woven(spans)))
 
 
 def put(window: Window, *spans: Span) -> None:
