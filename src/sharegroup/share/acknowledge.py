@@ -76,6 +76,8 @@ def checked_answers(
     if lasts[-1] >= end:
         last = next(last for last in lasts if last >= end)
         raise InvalidRequest(f"Offset {last} is past the acquired records.")
+    if len(firsts) == 1:
+        return [_from(Answer(firsts[0], lasts[0], texts[0]), start)]
     if firsts[0] >= start and _are_near(firsts, lasts):
         return [_one(firsts, lasts, texts)]
     said = map(Answer, firsts, lasts, texts)
@@ -83,12 +85,10 @@ def checked_answers(
 
 
 def _are_near(firsts: Sequence[int], lasts: Sequence[int]) -> bool:
-    """Whether ascending ranges are all short and near each other."""
-    return (
-        len(firsts) > 1
-        and max(map(sub, firsts[1:], lasts)) <= NEAR
-        and max(map(sub, lasts, firsts)) < SHORT
-    )
+    """Whether ascending ranges, at least two, are all short and near each other."""
+    gap: int = max(map(sub, firsts[1:], lasts))
+    longest: int = max(map(sub, lasts, firsts))
+    return gap <= NEAR and longest < SHORT
 
 
 def _from(answer: Answer, start: int) -> Answer:

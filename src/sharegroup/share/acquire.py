@@ -136,6 +136,8 @@ def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterato
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:
+    if not window.counts[RecordState.AVAILABLE]:
+        return _Redelivery(None, 0)
     available = _available_in(window, fetched)
     if window.deliveries_max >= threshold(limit):
         return _throttled_redelivery(window, fetched, request, limit, available)
@@ -255,9 +257,10 @@ def _available_in(window: Window, fetched: Fetched) -> Iterator[tuple[Stretch, i
         return
     unseen = window.counts[RecordState.AVAILABLE]
     for stretch in window.pieces(first, last):
-        available = sum(
-            size for status, size in stretch.sizes() if status.state is RecordState.AVAILABLE
-        )
+        available = 0
+        for status, size in stretch.sizes():
+            if status.state is RecordState.AVAILABLE:
+                available += size
         if available:
             yield stretch, available
         unseen -= available
@@ -292,21 +295,19 @@ def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Acq
     pieces = window.pieces(*region)
     for piece in pieces:
         status_of: dict[int, Status] = {}
-        counts: list[int] = []
-        table = bytearray(256)  # code → place in counts, from 1 on; 0: not available
+        counts: dict[int, int] = {}
         for code, status in piece.met():
             if status.state is RecordState.AVAILABLE:
-                counts.append(status.delivery_count + 1)
-                table[code] = len(counts)
-                status = Status(_ACQUIRED, counts[-1], lock)
+                counts[code] = status.delivery_count + 1
+                status = Status(_ACQUIRED, counts[code], lock)
             status_of[code] = status
         if counts:
             lock.add_range(piece.first, piece.last)
-            found = runs(piece.first, piece.last, piece.codes.translate(table))
+            found = runs(piece.first, piece.last, piece.codes)
             given += [
-                AcquiredRange(first, last, counts[code - 1])
+                AcquiredRange(first, last, counts[code])
                 for first, last, code in zip(*found, strict=True)
-                if code
+                if code in counts
             ]
         new += recoded(piece.first, piece.last, piece.codes, status_of)
     window.replace(pieces, new)

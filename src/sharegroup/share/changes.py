@@ -120,13 +120,14 @@ class Changes:
         firsts, lasts = list(compress(firsts, kinds)), list(compress(lasts, kinds))
         kinds = kinds.translate(None, b"\0")
         states, counts, reasons = zip((0, 0, None), *happened, strict=True)
+        numbers = list(map(int, states))  # an enum's hash and packing are slow
         batches = list(
             map(
                 _AS_BATCH,
                 zip(
                     firsts,
                     lasts,
-                    map(states.__getitem__, kinds),
+                    map(numbers.__getitem__, kinds),
                     map(counts.__getitem__, kinds),
                     strict=True,
                 ),
@@ -153,7 +154,7 @@ class Changes:
         self, first: int, last: int, state: RecordState, count: int, reason: Reason | None
     ) -> None:
         """Note what happened to all of ``first`` … ``last``."""
-        self._write(StateBatch(first, last, state, count))
+        self._write(StateBatch(first, last, int(state), count))
         if state is RecordState.AVAILABLE:
             self._made_available += last - first + 1
             self._available.append((first, last))

@@ -209,7 +209,7 @@ class SharePartition:
 
         Raises:
             InvalidRequest: a batch is malformed or goes past the window (see
-                :func:`~sharegroup.share.acknowledge.checked_runs`), or carries RENEW without
+                :func:`~sharegroup.share.acknowledge.checked_answers`), or carries RENEW without
                 ``renew_allowed`` (request version 2 with IsRenewAck).
             InvalidRecordState: a record is not acquired, or is acquired by another member, or RENEW
                 is switched off for the group.
