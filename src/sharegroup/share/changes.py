@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import compress, islice
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -21,8 +20,6 @@ from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
 _LAST = itemgetter(1)
-_AS_BATCH: Callable[[tuple[int, ...]], StateBatch] = partial(tuple.__new__, StateBatch)
-"""What StateBatch._make does, without a Python call for each of very many batches."""
 
 
 class _Outcome(NamedTuple):
@@ -40,6 +37,7 @@ _OUTCOMES: Final = [
     for verb in Verb
     for state in [TRANSITIONS.get((RecordState.ACQUIRED, verb), RecordState.ACQUIRED)]
 ]
+"""By verb. Verbs that no acquired record meets leave it acquired, and nothing passes them."""
 _Happened: TypeAlias = tuple[RecordState, int, Reason | None]
 """A change that must be written: state, delivery count, and why the record is given up."""
 
@@ -121,18 +119,11 @@ class Changes:
         kinds = kinds.translate(None, b"\0")
         states, counts, reasons = zip((0, 0, None), *happened, strict=True)
         numbers = list(map(int, states))  # an enum's hash and packing are slow
-        batches = list(
-            map(
-                _AS_BATCH,
-                zip(
-                    firsts,
-                    lasts,
-                    map(numbers.__getitem__, kinds),
-                    map(counts.__getitem__, kinds),
-                    strict=True,
-                ),
-            )
-        )
+        new = tuple.__new__  # what StateBatch(...) does, without a Python call for each
+        batches = [
+            new(StateBatch, (at, until, numbers[kind], counts[kind]))
+            for at, until, kind in zip(firsts, lasts, kinds, strict=True)
+        ]
         self._write(batches[0])
         self.batches += batches[1:]
         for kind, (state, _, reason) in enumerate(happened, start=1):
