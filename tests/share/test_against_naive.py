@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -67,6 +68,9 @@ class Delivery(RuleBasedStateMachine):
 
     def _write(self, change: StateChange | None) -> None:
         if change is not None:
+            for one, after in pairwise(change.batches):
+                assert one.last < after.first, "sorted and disjoint"
+                assert (one.last + 1, *one[2:]) != (after.first, *after[2:]), "joined"
             record = self.coordinator.write(
                 KEY, 1, 1, change.start_offset, change.delivery_complete_count, change.batches, 0
             )

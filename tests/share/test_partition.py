@@ -9,6 +9,7 @@ import pytest
 from sharegroup.model.errors import InvalidRecordState, InvalidRequest
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share import AckBatch, AckType, AcquiredRange, StateChange
+from sharegroup.share.archived import Reason
 from tests.share.leader import ACCEPT, REJECT, RELEASE, SETTINGS, Leader
 
 # -- life
@@ -251,6 +252,15 @@ def test_the_log_start_stops_at_what_is_unfinished() -> None:
     change = leader.partition.log_start_moved(4)
     assert change is not None
     assert (change.start_offset, change.delivery_complete_count) == (7, 0)
+
+
+def test_a_gap_beside_a_rejected_record_is_one_batch_but_not_given_up() -> None:
+    leader = Leader()
+    leader.acquire((0, 5))
+    change = leader.acknowledge(AckBatch(1, 4, [0, 3, 0, 1]))
+    assert change is not None
+    assert change.batches == (StateBatch(1, 3, 4, 1), StateBatch(4, 4, 2, 1))
+    assert leader.partition.archived.counts[Reason.REJECTED] == 1
 
 
 # -- look

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import islice
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
 from sharegroup.model.share_state import StateBatch
@@ -38,8 +38,6 @@ _OUTCOMES: Final = [
     for state in [TRANSITIONS.get((RecordState.ACQUIRED, verb), RecordState.ACQUIRED)]
 ]
 """By verb. Verbs that no acquired record meets leave it acquired, and nothing passes them."""
-_Happened: TypeAlias = tuple[RecordState, int, Reason | None]
-"""A change that must be written: state, delivery count, and why the record is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +54,30 @@ class StateChange:
     """Records that may be delivered again: waiting fetches should be tried."""
     expired: int = 0
     """Records taken back from their holder (lock expiry, end of a session)."""
+
+
+class _Marks:
+    """What to note of some of a stretch's codes: a number and a delivery count."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[int, int]] = []
+        self._marks: dict[int, int] = {}
+
+    def add(self, code: int, number: int, count: int) -> None:
+        """Note these of the offsets with ``code``."""
+        value = (number, count)
+        if value not in self.values:
+            self.values.append(value)
+        self._marks[code] = self.values.index(value) + 1
+
+    def codes(self, codes: bytes) -> bytes:
+        """For each of ``codes`` the place in ``values``, from 1 on; 0: nothing to note."""
+        if len(codes) == 1:
+            return bytes((self._marks[codes[0]],))
+        table = bytearray(256)
+        for code, mark in self._marks.items():
+            table[code] = mark
+        return codes.translate(table)
 
 
 class Changes:
@@ -86,8 +108,8 @@ class Changes:
         the lock ``renewed``.
         """
         status_of: dict[int, Status] = {}
-        happened: list[_Happened] = []
-        place = {}  # code → place in `happened`, from 1 on
+        written = _Marks()
+        given_up = _Marks()
         for code, (status, verb) in met.items():
             if verb is None:
                 status_of[code] = status
@@ -99,58 +121,50 @@ class Changes:
                     verb = Verb.EXHAUST
                 state, finished, reason = _OUTCOMES[verb]
                 status_of[code] = Status(state, 0 if finished else count, None)
-                what = (state, count, reason)
-                if what not in happened:
-                    happened.append(what)
-                place[code] = happened.index(what) + 1
-        if len(codes) == 1 and happened:
-            self._note_one(piece.first, piece.last, *happened[0])
-        elif happened:
-            table = bytearray(256)
-            for code, at in place.items():
-                table[code] = at
-            self._note(piece.first, piece.last, codes.translate(table), happened)
+                written.add(code, int(state), count)
+                if reason is not None:
+                    given_up.add(code, int(reason), count)
+        if written.values:
+            self._note(piece.first, piece.last, written.codes(codes), written.values)
+        if given_up.values:
+            self._give_up(piece.first, piece.last, given_up.codes(codes), given_up.values)
         return recoded(piece.first, piece.last, codes, status_of)
 
-    def _note(self, first: int, last: int, codes: bytes, happened: list[_Happened]) -> None:
-        """Note what ``happened`` to each offset, by its code from 1 on; 0: nothing to write."""
-        firsts, lasts, kinds = runs(first, last, codes)
-        firsts, lasts = list(compress(firsts, kinds)), list(compress(lasts, kinds))
-        kinds = kinds.translate(None, b"\0")
-        states, counts, reasons = zip((0, 0, None), *happened, strict=True)
-        numbers = list(map(int, states))  # an enum's hash and packing are slow
+    def _note(self, first: int, last: int, codes: bytes, written: list[tuple[int, int]]) -> None:
+        """Note the state and delivery count to write of each offset, by its code."""
+        if len(codes) == 1:
+            state, count = written[0]
+            self._write(StateBatch(first, last, state, count))
+            if state == RecordState.AVAILABLE:
+                self._made_available += last - first + 1
+                self._available.append((first, last))
+            return
+        states, counts = zip((0, 0), *written, strict=True)
         new = tuple.__new__  # what StateBatch(...) does, without a Python call for each
         batches = [
-            new(StateBatch, (at, until, numbers[kind], counts[kind]))
-            for at, until, kind in zip(firsts, lasts, kinds, strict=True)
+            new(StateBatch, (at, until, states[code], counts[code]))
+            for at, until, code in zip(*runs(first, last, codes), strict=True)
+            if code
         ]
         self._write(batches[0])
         self.batches += batches[1:]
-        for kind, (state, _, reason) in enumerate(happened, start=1):
-            size = codes.count(kind)
-            if state is RecordState.AVAILABLE:
-                self._made_available += size
-                self._available.append((first + codes.index(kind), first + codes.rindex(kind)))
-            if reason is not None:
-                self._archived.count(reason, size)
-        if any(reasons):
-            recent = (
-                ArchivedRange(at, until, reason, counts[kind])
-                for at, until, kind in zip(firsts[::-1], lasts[::-1], kinds[::-1], strict=True)
-                if (reason := reasons[kind])
-            )
-            self._archived.remember(reversed(list(islice(recent, ARCHIVED_RANGES_MAX))))
+        for code, (state, _) in enumerate(written, start=1):
+            if state == RecordState.AVAILABLE:
+                self._made_available += codes.count(code)
+                self._available.append((first + codes.index(code), first + codes.rindex(code)))
 
-    def _note_one(
-        self, first: int, last: int, state: RecordState, count: int, reason: Reason | None
-    ) -> None:
-        """Note what happened to all of ``first`` … ``last``."""
-        self._write(StateBatch(first, last, int(state), count))
-        if state is RecordState.AVAILABLE:
-            self._made_available += last - first + 1
-            self._available.append((first, last))
-        if reason is not None:
-            self._archived.add([ArchivedRange(first, last, reason, count)])
+    def _give_up(self, first: int, last: int, codes: bytes, why: list[tuple[int, int]]) -> None:
+        """Tell ``archived`` the reason and delivery count of each offset given up, by its code."""
+        firsts, lasts, kinds = runs(first, last, codes)
+        for code, (reason, _) in enumerate(why, start=1):
+            size = last - first + 1 if len(codes) == 1 else codes.count(code)
+            self._archived.count(Reason(reason), size)
+        recent = (
+            ArchivedRange(at, until, Reason(why[code - 1][0]), why[code - 1][1])
+            for at, until, code in zip(firsts[::-1], lasts[::-1], kinds[::-1], strict=True)
+            if code
+        )
+        self._archived.remember(reversed(list(islice(recent, ARCHIVED_RANGES_MAX))))
 
     def _write(self, batch: StateBatch) -> None:
         """Note a state batch, joined with the one before it if it continues that."""
