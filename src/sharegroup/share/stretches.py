@@ -188,8 +188,7 @@ def _join(left: Stretch, right: Stretch) -> Stretch | None:
 
 def _index(status: Status, statuses: list[Status]) -> int:
     """The index of ``status``, which is added if it is new."""
-    try:
-        return statuses.index(status)
-    except ValueError:
+    if status not in statuses:
         statuses.append(status)
         return len(statuses) - 1
+    return statuses.index(status)
