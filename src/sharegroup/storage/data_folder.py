@@ -23,25 +23,22 @@ each other, those of several go on together.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from sharegroup.model.environment import Disk, DiskFile, Environment
-from sharegroup.model.errors import (
-    ConfigError,
-    NotLeaderOrFollower,
-)
+from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.store import Configs, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
-from sharegroup.storage import checkpoints, skipping
+from sharegroup.storage import checkpoints, skipping, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
 from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.missing_catalog import check_catalog
+from sharegroup.storage.offset_checkpoints import OffsetCheckpoints
 from sharegroup.storage.partition_folders import PartitionFolders, slices
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.partitions import Partitions
@@ -53,7 +50,6 @@ from sharegroup.transactions.producer_ids import ProducerIdAllocator
 
 logger = logging.getLogger(__name__)
 
-_PARTITION_FOLDER: Final = re.compile(r"(.+)-(\d+)")
 _CHECKPOINT_LINE_BYTES: Final = 64
 
 
@@ -94,16 +90,18 @@ class DataFolder:
         self._partitions = Partitions(
             environment, catalog, self._folders, settings.log_settings, self._write_log_starts
         )
+        self._checkpoints = OffsetCheckpoints(
+            environment.disk, path, self._reserve, self._partitions.logs, self._partitions.offline
+        )
         self.failures = self._partitions.failures
         self.flusher = self._partitions.flusher
         self.recovered = self._partitions.recovered
         self._logs = self._partitions.logs
         self._offline = self._partitions.offline
         self._changes = TopicChanges(
-            catalog, self._partitions, self._reserve, environment.new_id, self._forget_offsets
+            catalog, self._partitions, self._reserve, environment.new_id, self._checkpoints.forget
         )
         self._producer_ids = ProducerIdAllocator(catalog.facts.producer_ids_end)
-        self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
 
     @classmethod
     async def open(
@@ -290,64 +288,25 @@ class DataFolder:
         properties = checkpoints.meta_properties(self.facts.cluster_id, self._settings.node_id)
         path = f"{self.path}/{checkpoints.META_PROPERTIES}"
         self._reserve.spend(lambda: self._disk.write_file(path, properties))
-        self._clear_folder(names)
+        stray_folders.clear(
+            self._disk,
+            self.path,
+            names,
+            self.facts,
+            self._folders,
+            self.recovered,
+            self._environment.new_id,
+        )
         for topic_id in self.facts.deleted:
             self._catalog.forget_deleted(topic_id)
-        points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
-        starts = self._read_checkpoint(checkpoints.LOG_STARTS)
-        cleaned = self._read_checkpoint(checkpoints.CLEANED)
-        self._checkpointed = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
-        await self._open_partitions(
-            {
-                key: LastKnown(
-                    clean=clean,
-                    recovery_point=points.get(key, 0),
-                    log_start_offset=starts.get(key),
-                    cleaned_offset=cleaned.get(key, 0),
-                )
-                for topic, facts in self.topics.items()
-                for key in (TopicPartition(topic, number) for number in range(facts.partitions))
-            }
-        )
+        keys = [
+            TopicPartition(topic, number)
+            for topic, facts in self.topics.items()
+            for number in range(facts.partitions)
+        ]
+        await self._open_partitions(self._checkpoints.load(keys, self.recovered, clean=clean))
         self.checkpoint()
         self._fill_reserve()
-
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """None of the offsets of a damaged file: recovery then looks at everything."""
-        try:
-            return checkpoints.read_offsets(self._disk, f"{self.path}/{name}")
-        except checkpoints.DamagedCheckpoint as error:
-            self.recovered.report(logging.ERROR, f"{error}. It is not used; the logs are looked at")
-            return {}
-
-    def _clear_folder(self, names: list[str]) -> None:
-        """Remove what a deletion has left, and set aside what no topic owns."""
-        for name in names:
-            if name.endswith("-delete"):
-                self._disk.remove(f"{self.path}/{name}")
-            match = _PARTITION_FOLDER.fullmatch(name)
-            if match is None:
-                continue
-            key = TopicPartition(match[1], int(match[2]))
-            topic = self.topics.get(key.topic)
-            found = checkpoints.read_topic_id(self._disk, self._folders.path_of(key))
-            if (
-                topic is None
-                or key.partition >= topic.partitions
-                or (found is not None and not checkpoints.is_same_id(found, topic.topic_id))
-            ):
-                if found is not None and key.partition >= self._deleted_from(found):
-                    self._disk.remove(f"{self.path}/{name}")
-                    continue
-                old, aside = self._folders.aside(key, found or self._environment.new_id(), "stray")
-                self._disk.rename(old, aside)
-                self.recovered.report(
-                    logging.WARNING, f"{name} belongs to no topic and is set aside as {aside}"
-                )
-
-    def _deleted_from(self, topic_id: UUID) -> int:
-        """The first partition that was deleted of a topic."""
-        return self.facts.deleted.get(topic_id, 2**31)
 
     async def _open_partitions(self, partitions: Mapping[TopicPartition, LastKnown]) -> None:
         for some in slices(list(partitions)):
@@ -389,7 +348,7 @@ class DataFolder:
         expired = [log for log in self._logs.values() if log.expire(now_wall_ms)]
         if expired:
             try:  # first: a log whose first file is behind its start has lost one
-                self._reserve.spend(self._write_checkpoints)
+                self._reserve.spend(self._checkpoints.write)
             except OSError as error:
                 self._trouble("retention", error)
                 return 0
@@ -413,7 +372,7 @@ class DataFolder:
         scan. False: it could not be done, and the old ones stand, which are good as well.
         """
         try:
-            self._write_checkpoints()
+            self._checkpoints.write()
         except OSError as error:
             self._trouble("a checkpoint", error)
             return False
@@ -426,27 +385,8 @@ class DataFolder:
     def _fill_reserve(self) -> None:
         self._reserve.fill(self._catalog.size + _CHECKPOINT_LINE_BYTES * len(self._logs))
 
-    def _forget_offsets(self, keys: Sequence[TopicPartition]) -> None:
-        if any(key in known for known in self._checkpointed.values() for key in keys):
-            self._write_checkpoints()
-
-    def _write_checkpoints(self) -> None:
-        points = {key: log.recovery_point for key, log in self._logs.items()}
-        self._write_checkpoint(checkpoints.RECOVERY_POINTS, points)
-        self._write_log_starts()
-
-    def _write_log_starts(self, _: LocalPartitionLog | None = None) -> None:
-        starts = {key: log.log_start_offset for key, log in self._logs.items()}
-        self._write_checkpoint(checkpoints.LOG_STARTS, starts)
-
-    def _write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Of partitions that could not be opened the file goes on saying what it said."""
-        old = self._checkpointed.get(name, {})
-        new = offsets | {key: old[key] for key in self._offline if key in old}
-        if new != old:
-            path = f"{self.path}/{name}"
-            self._reserve.spend(lambda: checkpoints.write_offsets(self._disk, path, new))
-            self._checkpointed[name] = new
+    def _write_log_starts(self, _log: LocalPartitionLog) -> None:
+        self._checkpoints.write_log_starts()
 
     async def close(self) -> None:
         """Sync everything, write indexes, snapshots, checkpoints and the clean marker, give the
@@ -475,7 +415,7 @@ class DataFolder:
             await self._disk.sync(files)
             for file in files:
                 file.close()
-        self._write_checkpoints()
+        self._checkpoints.write()
         self._catalog.write_if_stale()
         unsynced = [log for log in self._logs.values() if log.recovery_point < log.log_end_offset]
         if not unclean and not unsynced:

@@ -34,18 +34,19 @@ from sharegroup.storage import (
     producers,
     retention,
     rewrite,
+    rolling,
     segments,
     skipping,
 )
-from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.contents import LogContents, LogStatistics
-from sharegroup.storage.failures import Failures, remove_half_made
+from sharegroup.storage.failures import Failures
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.stamping import stamped
+from sharegroup.storage.unsynced_files import UnsyncedFiles
 from sharegroup.storage.validation import check_batches
 from sharegroup.storage.waiters import Waiters
 from sharegroup.wire.batch import BatchHeader, parse_headers
@@ -85,8 +86,7 @@ class LocalPartitionLog:
         self._end = self._segments[-1].next_offset
         self._visible = self._end_mark()
         self._flushing = self._visible
-        self._unsynced: list[DiskFile] = []
-        self._closing: list[DiskFile] = []
+        self._unsynced = UnsyncedFiles()
         self._waiters = Waiters()
         self._visible_by_system = 0
         self._failures = failures
@@ -139,17 +139,9 @@ class LocalPartitionLog:
         self._check_in_service()
         now_ms = self._environment.clock.wall_ms()
         headers = check_batches(batches, self.settings, now_ms)
-        first = headers[0]
-        if first.producer_id >= 0:
-            duplicate = self._producers.check(
-                first.producer_id,
-                first.producer_epoch,
-                first.base_sequence,
-                first.last_offset_delta,
-            )
-            if duplicate is not None:
-                base_offset, last_offset = duplicate
-                return Appended(base_offset=base_offset, last_offset=last_offset, duplicate=True)
+        duplicate = producers.duplicate_of(self._producers, headers[0])
+        if duplicate is not None:
+            return duplicate
         return self._append(batches, headers, now_ms)
 
     def append_trusted(self, batches: bytes) -> Appended:
@@ -196,36 +188,26 @@ class LocalPartitionLog:
 
     def _segment_for(self, size: int, headers: Sequence[BatchHeader]) -> Segment:
         segment = self._segments[-1]
-        if not segment.size:
-            return segment
-        records = sum(header.last_offset_delta + 1 for header in headers)
-        if (
-            segment.size + size > self.settings.segment_bytes
-            or self._end + records - segment.base_offset > RELATIVE_OFFSET_MAX
-            or headers[0].max_timestamp - segment.first_timestamp > self.settings.segment_ms
-        ):
+        if rolling.is_full(segment, size, headers, self._end, self.settings):
             return self._roll()
         return segment
 
     def _roll(self) -> Segment:
         """Seal the active segment and begin the next one; both are durable after the next round."""
-        disk = self._environment.disk
         sealed = self._segments[-1]
-        snapshot = producer_snapshot.encode(self._producers.snapshot())
-        files: list[DiskFile] = []
-        try:
-            sealed.write_indexes(files)
-            path = f"{self.folder}/{self._end:020d}.snapshot"
-            write_unsynced(disk, path, snapshot, files)
-            segment = Segment(disk, self.folder, self._end, self.settings.index_interval_bytes)
-        except OSError:
-            remove_half_made(disk, files)
-            raise
-        segment.durable = False
+        side_files: list[DiskFile] = []
+        segment = rolling.roll(
+            self._environment.disk,
+            self.folder,
+            sealed,
+            self._end,
+            self._producers,
+            self.settings.index_interval_bytes,
+            side_files,
+        )
         if self._recovery_point < self._end:
-            self._unsynced.append(sealed.file)
-        self._unsynced += files
-        self._closing += files
+            self._unsynced.add_sealed(sealed.file)
+        self._unsynced.add_side_files(side_files)
         self._segments.append(segment)
         self._flusher.request(self)
         return segment
@@ -244,20 +226,13 @@ class LocalPartitionLog:
         if self._failure is not None or (self._recovery_point == self._end and not self._unsynced):
             return ()
         self._flushing = self._end_mark()
-        files = [*self._unsynced, self._flushing.segment.file]
-        self._unsynced = []
-        return files
+        return [*self._unsynced.take(), self._flushing.segment.file]
 
     def end_flush(self) -> None:
         """What :meth:`begin_flush` covered is durable."""
         if self._failure is not None:
             return
-        closing, self._closing = self._closing, []
-        for file in closing:
-            if file in self._unsynced:
-                self._closing.append(file)
-            else:
-                file.close()
+        self._unsynced.close_synced()
         self._recovery_point = max(self._recovery_point, self._flushing.offset)
         for segment in reversed(self._segments):
             if segment.durable:
@@ -276,7 +251,7 @@ class LocalPartitionLog:
 
     def flush_postponed(self, files: Sequence[DiskFile]) -> None:
         """The sync has not begun: the next round has these files again."""
-        self._unsynced = [*files[:-1], *self._unsynced]
+        self._unsynced.put_back(files[:-1])
 
     def _end_mark(self) -> Mark:
         segment = self._segments[-1]
@@ -433,7 +408,7 @@ class LocalPartitionLog:
         """
         sides: list[DiskFile] = []
         file = skipping.skip(self._environment.disk, self._segments, next_offset, sides)
-        self._closing += sides
+        self._unsynced.close_after_sync(sides)
         self._end = self._recovery_point = next_offset
         self._visible = self._flushing = self._end_mark()
         return [*sides, file]
@@ -465,8 +440,9 @@ class LocalPartitionLog:
 
     def close(self) -> None:
         """Close all files. No round of the flusher may be running for this log."""
-        for file in (*self._closing, *(segment.file for segment in self._segments)):
-            file.close()
+        self._unsynced.close()
+        for segment in self._segments:
+            segment.file.close()
 
     def statistics(self) -> LogStatistics:
         """The log at this moment."""

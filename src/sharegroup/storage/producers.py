@@ -5,10 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sharegroup.model.log import Appended
 from sharegroup.transactions.ongoing import EndedTransaction
 from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader, Buffer
 from sharegroup.wire.markers import MarkerType, decode_marker, is_control, is_transactional
+
+
+def duplicate_of(producers: ProducerTable, header: BatchHeader) -> Appended | None:
+    """Check a batch that its producer wants to append. If it is a retry of a batch that is in the
+    log, returns where that one is; else None.
+
+    Raises:
+        KafkaError: the producer's epoch or sequence number is wrong.
+    """
+    if header.producer_id < 0:
+        return None
+    offsets = producers.check(
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.last_offset_delta,
+    )
+    if offsets is None:
+        return None
+    base_offset, last_offset = offsets
+    return Appended(base_offset=base_offset, last_offset=last_offset, duplicate=True)
 
 
 def note(
