@@ -284,7 +284,7 @@ def test_a_damaged_list_of_damages_is_made_again(tmp_path: Path) -> None:
         for content in (b"", b"[[1]]", b'[["a",2,3,4]]', b"[[5,1,0,0]]"):
             file_of(tmp_path, base, ".log.damaged").write_bytes(content)
             async with opened(tmp_path, SMALL) as folder:
-                assert "damaged itself" in folder.recovered.problems[0]
+                assert "itself damaged" in folder.recovered.problems[0]
                 await check(folder, {base, base + 1})
 
     run(main())

@@ -194,7 +194,7 @@ def test_each_lack_is_said_once_per_episode(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def said() -> int:
-        return sum("want of room" in record.getMessage() for record in caplog.records)
+        return sum("lack of room" in record.getMessage() for record in caplog.records)
 
     async def main() -> None:
         disk, clock = FaultyDisk(), StillClock()

@@ -194,7 +194,7 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, caplog: pytest.LogCapture
         for _ in range(2):
             async with opened(tmp_path, SMALL) as folder:
                 check(await one_log(folder))
-        assert "is made again" in caplog.text
+        assert "is rebuilt" in caplog.text
 
     run(main())
 

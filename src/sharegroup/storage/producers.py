@@ -1,5 +1,4 @@
-"""What a batch in the log means for its producer: the same when it is appended and when the log is
-replayed."""
+"""Updates producer state for a batch in the log, when it is appended and when it is replayed."""
 
 from __future__ import annotations
 
@@ -40,13 +39,13 @@ def note(
     batch: Callable[[], Buffer],
     now_ms: int,
 ) -> EndedTransaction | None:
-    """Take a producer's batch, at ``base_offset`` in the log, into account; the transaction it
-    aborts, if it does.
+    """Update ``producers`` for the batch at ``base_offset``. Returns the transaction that it
+    aborts, if it is an abort marker.
 
-    ``batch`` gives the whole batch; it is asked for only when the batch is a marker.
+    ``batch`` reads the whole batch; it is called only for a marker.
 
     Raises:
-        CorruptMessage: a control batch that cannot be read.
+        CorruptMessage: a control batch cannot be read.
     """
     if not is_control(header):
         producers.applied(
