@@ -136,7 +136,9 @@ def test_who_reads_no_more_ends_it_though_nothing_comes(commands: Commands, topi
 def test_no_group(commands: Commands) -> None:
     refused = commands.run("consume", "t")
     assert refused.status == 2
-    assert refused.stderr == ("sharegroup: name a share group by --group, or only look by --peek\n")
+    assert refused.stderr == (
+        "sharegroup: name a share group with --group, or read without one with --peek\n"
+    )
 
 
 def test_who_waits_for_a_topic_that_is_not_there_is_told(commands: Commands, name: str) -> None:

@@ -90,6 +90,6 @@ def test_a_state_that_cannot_be(commands: Commands) -> None:
     refused = commands.inside("groups", "records", "g", "--state", "lost")
     assert refused.status == 2
     assert refused.stderr == (
-        "sharegroup: --state lost: a record is available, acquired, acknowledged, archived, "
-        "damaged\n"
+        "sharegroup: --state lost: the states of a record are available, acquired, "
+        "acknowledged, archived, damaged\n"
     )

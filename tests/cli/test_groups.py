@@ -166,7 +166,7 @@ def test_delete_asks_first(commands: Commands, name: str) -> None:
     refused = commands.inside("groups", "delete", name)
     assert (refused.status, refused.stdout) == (2, "")
     assert refused.stderr == (
-        f"sharegroup: delete {name}? There is no terminal to ask on: --yes does it unasked\n"
+        f"sharegroup: delete {name}? There is no terminal to ask on: confirm with --yes\n"
     )
 
 

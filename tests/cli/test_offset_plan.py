@@ -49,14 +49,14 @@ def test_how_a_plan_looks() -> None:
     [
         ("", "first line must be group,topic,partition,new-offset"),
         ("g,t,0,5\n", "first line must be"),
-        ("group,topic,partition,new-offset\n", "moves nothing"),
+        ("group,topic,partition,new-offset\n", "the plan is empty"),
         ("group,topic,partition,new-offset\ng,t,0\n", "line 2 of the plan is not group,topic"),
         ("group,topic,partition,new-offset\n,t,0,5\n", "line 2 of the plan is not"),
         ("group,topic,partition,new-offset\ng,t,0,5\ng,t,x,5\n", "line 3 of the plan needs"),
         ("group,topic,partition,new-offset\ng,t,0,-1\n", "line 2 of the plan needs"),
         ("group,topic,partition,new-offset\ng,t,0,9223372036854775808\n", "line 2"),
         ("group,topic,partition,new-offset\ng,t,2147483648,1\n", "line 2"),
-        ("group,topic,partition,new-offset\ng,t,0,5\ng,t,0,6\n", "line 3 of the plan moves t-0"),
+        ("group,topic,partition,new-offset\ng,t,0,5\ng,t,0,6\n", "line 3 of the plan repeats t-0"),
     ],
 )
 def test_what_is_no_plan(text: str, says: str) -> None:

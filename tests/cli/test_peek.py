@@ -94,9 +94,12 @@ def test_it_follows_until_ctrl_c(commands: Commands, topic: str) -> None:
 def test_places_that_are_not_there(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, "--format", "json", stdin=LINES)
     late = commands.ok("consume", topic, "--peek", "-p", "1", "--from", "7", *END)
-    assert late.stderr == f"sharegroup: {topic}-1 has offsets 0 to 2: begun at 2\n"
+    assert late.stderr == f"sharegroup: {topic}-1 has offsets 0 to 2: beginning at 2\n"
     gone = commands.run("consume", topic, "--peek", "-p", "9")
-    assert (gone.status, gone.stderr) == (2, f"sharegroup: {topic} has 2 partitions, and no 9\n")
+    assert (gone.status, gone.stderr) == (
+        2,
+        f"sharegroup: {topic} has 2 partitions, but no partition 9\n",
+    )
     unknown = commands.run("consume", f"{topic}-x", "--peek")
     assert unknown.status == 1
     assert unknown.stderr.startswith("sharegroup: UNKNOWN_TOPIC_OR_PARTITION: ")
@@ -110,8 +113,8 @@ def test_places_that_are_not_there(commands: Commands, topic: str) -> None:
         (("-g", "g", "--from", "1"), "--from cannot be given with --group"),
         (("--peek", "--from", "noon"), "--from noon: write earliest, latest, an offset"),
         (("--peek", "--from", "PT1X"), "--from PT1X: write earliest"),
-        (("--peek", "--format", "%x"), "--format: %x is no field of a record"),
-        (("--peek", "--format", r"\y"), r"--format: \y is none of"),
+        (("--peek", "--format", "%x"), "--format: %x is not a field"),
+        (("--peek", "--format", r"\y"), r"--format: \y is not one of"),
         (("--peek", "--json", "--format", "%s"), "exclude each other"),
     ],
 )

@@ -94,7 +94,7 @@ def test_alter_settings_and_partitions(commands: Commands, name: str) -> None:
     assert (wrong.status, "INVALID_CONFIG" in wrong.stderr) == (1, True)
     nothing = commands.inside("topics", "alter", name)
     assert nothing.status == 2
-    assert nothing.stderr == "sharegroup: say what to change, by --partitions or --config\n"
+    assert nothing.stderr == "sharegroup: choose what to change, with --partitions or --config\n"
 
 
 def test_if_not_exists_and_if_exists(commands: Commands, name: str) -> None:
@@ -112,8 +112,8 @@ def test_delete_asks_first(commands: Commands, topic: str) -> None:
     unasked = commands.run("topics", "delete", topic)
     assert (unasked.status, unasked.stdout) == (2, "")
     assert unasked.stderr == (
-        f"sharegroup: delete {topic} with all records? There is no terminal to ask on: --yes does "
-        "it unasked\n"
+        f"sharegroup: delete {topic} with all records? There is no terminal to ask on: confirm "
+        "with --yes\n"
     )
     question = f"delete {topic} with all records? [y/N] "
     refused, shown = commands.answering("n\n", "topics", "delete", topic)
