@@ -18,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.spark import quick_start
+
 ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 600
 
@@ -31,7 +33,9 @@ def environment(version: str | None) -> dict[str, str]:
     given = {name: text for name, text in os.environ.items() if name != "SPARK_HOME"}
     paths = [str(ROOT / "src"), str(ROOT)]
     if version is not None:
-        paths.insert(0, str(folder(version)))
+        other = folder(version)
+        paths.insert(0, str(other))
+        given["SPARK_SUBMIT_OPTS"] = quick_start.options(other / "pyspark")
     return {**given, "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable}
 
 

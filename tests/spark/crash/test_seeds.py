@@ -1,4 +1,4 @@
-"""Twenty seeds of the crash test; `make soak` runs as many as one likes."""
+"""Sixteen seeds of the crash test; `make soak` runs as many as one likes."""
 
 from __future__ import annotations
 
