@@ -80,7 +80,7 @@ def test_one_answer_for_all(answer: object, code: int) -> None:
     assert answer_codes(answer, 3).tolist() == [code] * 3
 
 
-def test_nothing_is_said_of_nothing() -> None:
+def test_no_rows_give_no_answers() -> None:
     assert said([None] * 5) == [0] * 5
     assert answer_codes(pa.chunked_array([], pa.string()), 0).tolist() == []
 
@@ -99,7 +99,7 @@ def test_nothing_is_said_of_nothing() -> None:
         ("acept", "'acept' is no answer"),
     ],
 )
-def test_what_is_no_answer_is_refused(answers: object, named: str) -> None:
+def test_invalid_answers_are_refused(answers: object, named: str) -> None:
     with pytest.raises(ValueError, match=r".") as refusal:
         answer_codes(answers, 2)
     assert named in str(refusal.value)

@@ -13,7 +13,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 pytestmark = pytest.mark.process
 
 
-def test_what_a_group_does_not_get_is_shown(tmp_path: Path) -> None:
+def test_damaged_records_of_a_group_are_shown(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path) as server:
         commands = Commands(server.bootstrap)
         commands.ok("topics", "create", "jobs", "--partitions", "1")

@@ -77,7 +77,7 @@ def test_csv_as_spreadsheets_write_it() -> None:
         ("a,a\n1,2\n", "two columns have the same name"),
     ],
 )
-def test_csv_that_cannot_be(text: str, says: str) -> None:
+def test_invalid_csv_is_refused(text: str, says: str) -> None:
     with pytest.raises(UsageError) as refused:
         rows(text, "a")
     assert str(refused.value).startswith(says)
@@ -102,13 +102,13 @@ def test_csv_that_cannot_be(text: str, says: str) -> None:
         ('{"value": "v", "headers": [["\\ud800", ""]]}', "line 7: a header's name cannot be read"),
     ],
 )
-def test_json_that_is_no_record(line: str, says: str) -> None:
+def test_invalid_json_records_are_refused(line: str, says: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_record_json(7, line.encode())
     assert str(refused.value).startswith(says)
 
 
-def test_json_with_little_in_it() -> None:
+def test_json_records_with_few_fields() -> None:
     assert parse_record_json(1, b" ") is None
     assert parse_record_json(1, b'{"value": null, "timestamp": -1}') == NewRecord(None, None, [])
 

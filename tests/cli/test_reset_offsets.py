@@ -65,7 +65,7 @@ def test_every_target(commands: Commands, dated: str) -> None:
         before = offset
 
 
-def test_a_dry_run_moves_nothing_and_its_plan_is_carried_out_later(
+def test_a_dry_run_changes_nothing_and_its_plan_can_be_executed(
     commands: Commands, dated: str, tmp_path: Path
 ) -> None:
     reset = ("groups", "reset-offsets", dated)
@@ -90,7 +90,9 @@ def test_a_dry_run_moves_nothing_and_its_plan_is_carried_out_later(
     assert got == "day 2\nday 3\n"
 
 
-def test_where_a_group_is_can_be_kept(commands: Commands, dated: str, tmp_path: Path) -> None:
+def test_current_offsets_can_be_saved_and_restored(
+    commands: Commands, dated: str, tmp_path: Path
+) -> None:
     reset = ("groups", "reset-offsets", dated)
     commands.inside(*reset, "--topic", f"{dated}:0", "--to-offset", "3", "--execute")
     plan = str(tmp_path / "plan.csv")
@@ -102,7 +104,7 @@ def test_where_a_group_is_can_be_kept(commands: Commands, dated: str, tmp_path: 
     assert moved_to(commands, dated) == {0: 3, 1: 0}
 
 
-def test_a_group_at_work_is_not_moved(commands: Commands, dated: str) -> None:
+def test_a_group_with_members_is_not_reset(commands: Commands, dated: str) -> None:
     process = commands.start("consume", dated, "-g", dated, "--from-beginning")
     assert process.stdout is not None
     for _ in range(RECORDS):
@@ -123,7 +125,7 @@ def test_a_group_at_work_is_not_moved(commands: Commands, dated: str) -> None:
     assert moved_to(commands, dated) == {0: 0, 1: 0}
 
 
-def test_a_group_that_does_not_exist_is_made(commands: Commands, dated: str) -> None:
+def test_a_group_that_does_not_exist_is_created(commands: Commands, dated: str) -> None:
     group = f"{dated}-new"
     reset = ("groups", "reset-offsets", group, "--topic", f"{dated}:0", "--to-offset", "1")
     dry = commands.inside(*reset, "--dry-run")
@@ -133,7 +135,7 @@ def test_a_group_that_does_not_exist_is_made(commands: Commands, dated: str) -> 
     assert moved_to(commands, group) == {0: 1}
 
 
-def test_what_is_not_there(commands: Commands, dated: str) -> None:
+def test_unknown_groups_and_topics(commands: Commands, dated: str) -> None:
     reset = ("groups", "reset-offsets", dated, "--to-earliest", "--execute")
     for topic in (f"{dated}-x", f"{dated}:0,7"):
         done = commands.inside(*reset, "--topic", topic)

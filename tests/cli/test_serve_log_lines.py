@@ -54,7 +54,7 @@ def test_every_json_line_is_one_object(tmp_path: Path) -> None:
     assert any(f" ready on {server.bootstrap}, " in line["message"] for line in lines)
 
 
-def test_a_level_hides_what_is_below_it(tmp_path: Path) -> None:
+def test_a_level_hides_lower_levels(tmp_path: Path) -> None:
     with serving(tmp_path, "--log-level", "error", "-o", "log.cleaner.threads=2") as server:
         wait_for(server.process, " ready on ")
         server.stop()
@@ -78,7 +78,7 @@ def create(admin: AdminClient, topic: str) -> str:
     return ""
 
 
-def test_sighup_reads_the_acls_anew_for_open_connections(tmp_path: Path) -> None:
+def test_sighup_reloads_the_acls_for_open_connections(tmp_path: Path) -> None:
     create_any = "ALLOW,User:*,*,CREATE,TOPIC,jobs,PREFIXED"
     file = write_acls(tmp_path / "acls.csv", [])
     with serving(tmp_path, "-o", f"authorizer.acl.file={file}") as server:
@@ -102,7 +102,7 @@ def test_sighup_without_acls_does_nothing(tmp_path: Path) -> None:
         assert topic_names(server) <= {"__consumer_offsets", "__share_group_state"}
 
 
-def test_a_broker_ends_well_with_the_terminal_that_it_was_started_on(tmp_path: Path) -> None:
+def test_a_broker_stops_cleanly_when_its_terminal_closes(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     ours, its = pty.openpty()
     command = [sys.executable, "-m", "sharegroup", "serve", "--listen", f"{HOST}:{free_port()}"]

@@ -34,7 +34,7 @@ def test_create_describe_list_delete(commands: Commands, name: str) -> None:
     assert name not in {topic["topic"] for topic in listed}
 
 
-def test_tables_for_people(commands: Commands, topic: str) -> None:
+def test_tables_for_users(commands: Commands, topic: str) -> None:
     described = commands.ok("topics", "describe", topic).stdout
     assert described.startswith(f"topic {topic}, id ")
     assert "partition   leader   earliest   latest" in described
@@ -53,7 +53,7 @@ def test_the_broker_refuses_with_kafkas_name(commands: Commands, topic: str) -> 
     assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown.stderr
 
 
-def test_one_topic_that_is_not_there_does_not_keep_the_others(
+def test_a_missing_topic_does_not_prevent_the_other_deletions(
     commands: Commands, topic: str
 ) -> None:
     done = commands.run("topics", "delete", "nowhere", topic, "-y", "--json")

@@ -66,13 +66,13 @@ def test_wrong_usage_of_reset_offsets(words: tuple[str, ...], says: str) -> None
     assert says in " ".join(done.stderr.split())
 
 
-def test_states_are_kafkas() -> None:
+def test_states_are_parsed_into_kafkas_spelling() -> None:
     assert parse_states(["stable"]) == ["Stable"]
     assert parse_states(["Empty, DEAD", "stable"]) == ["Empty", "Dead", "Stable"]
     assert parse_states([]) == []
 
 
-def test_a_plan_names_its_groups_itself(tmp_path: Path) -> None:
+def test_groups_and_topics_are_refused_beside_a_plan(tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_text("group,topic,partition,new-offset\ng,t,0,0\n")
     for more in (("g",), ("--all-groups",), ("--topic", "t"), ("--all-topics",)):
@@ -82,7 +82,7 @@ def test_a_plan_names_its_groups_itself(tmp_path: Path) -> None:
         assert "the plan names the groups" in done.stderr
 
 
-def test_a_file_that_is_no_text_is_no_plan(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_as_a_plan(tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_bytes(b"\xff\xfe")
     done = NOWHERE.inside("groups", "reset-offsets", "--from-file", str(plan), "--dry-run")

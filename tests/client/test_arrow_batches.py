@@ -126,7 +126,7 @@ def test_a_mask_accepts_and_releases(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_what_is_left_out_waits_for_its_answer(broker: RunningServer) -> None:
+def test_unanswered_rows_stay_pending(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 20)
         async with consumer_of(broker, topic, group) as consumer:
@@ -180,7 +180,7 @@ def test_an_error_changes_nothing(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_rows_that_are_renewed_come_once_more(broker: RunningServer) -> None:
+def test_renewed_rows_are_returned_again(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 10)
         async with consumer_of(broker, topic, group) as consumer:
@@ -230,7 +230,7 @@ def test_the_blocking_consumer_drains_and_ends_when_the_queue_is_idle(
     asyncio.run(lag_becomes(broker, group, 0))
 
 
-def test_the_blocking_consumer_answers_for_batches(broker: RunningServer) -> None:
+def test_the_blocking_consumer_acknowledges_batches(broker: RunningServer) -> None:
     topic, group = asyncio.run(one_batch(broker, 100))
     settings: dict[str, Any] = {"bootstrap_servers": broker.bootstrap, "group_id": group}
     with sync.ShareConsumer(topic, acknowledgement_mode="explicit", **settings) as consumer:
@@ -262,7 +262,7 @@ def test_a_consumer_gives_records_or_batches(broker: RunningServer) -> None:
 # --- without a broker -----------------------------------------------------------------------------
 
 
-def test_settings_that_cannot_be() -> None:
+def test_invalid_settings_are_refused() -> None:
     async def scenario() -> None:
         consumer = ShareConsumer("t", group_id="g", value_deserializer=bytes.decode)
         with pytest.raises(ConfigError, match="leave key_deserializer and value_deserializer out"):
@@ -278,7 +278,7 @@ def test_settings_that_cannot_be() -> None:
 
 
 @pytest.mark.parametrize("name", ["numpy", "pyarrow"])
-def test_a_missing_package_is_named_with_what_to_install(
+def test_a_missing_package_is_reported_with_the_extra_to_install(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in [one for one in sys.modules if one.startswith("sharegroup.")]:

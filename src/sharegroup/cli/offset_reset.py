@@ -72,17 +72,14 @@ def reset_offsets(
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
     to_current: Annotated[
         bool,
-        typer.Option(
-            "--to-current", help="To the start offset: records in flight are redelivered."
-        ),
+        typer.Option("--to-current", help="To the start offset: redelivers records in flight."),
     ] = False,
     to_datetime: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="To the first record since 2026-11-21T08:30:00 (UTC)."),
     ] = None,
     by_duration: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="To the first record since, for example, PT15M ago."),
+        str | None, typer.Option(metavar="DURATION", help="To the first record since PT15M ago.")
     ] = None,
     to_offset: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="To this offset, or the nearest one.")
