@@ -88,15 +88,15 @@ def test_no_rows_give_no_answers() -> None:
 @pytest.mark.parametrize(
     ("answers", "named"),
     [
-        (["accept", "acept"], "'acept' is no answer: write accept, release, reject or renew"),
-        ([1, 5], "5 is no answer"),
-        ([0, 1], "0 is no answer"),
+        (["accept", "acept"], "'acept' is not an answer: write accept, release, reject or renew"),
+        ([1, 5], "5 is not an answer"),
+        ([0, 1], "0 is not an answer"),
         ([1.5, 2], "1.5"),
         ([[1], [2]], "list"),
         ([b"\xff", b"accept"], "answers cannot be binary"),
         (["accept"], "1 answers for 2 records"),
         (["accept"] * 3, "3 answers for 2 records"),
-        ("acept", "'acept' is no answer"),
+        ("acept", "'acept' is not an answer"),
     ],
 )
 def test_invalid_answers_are_refused(answers: object, named: str) -> None:

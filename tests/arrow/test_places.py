@@ -82,7 +82,7 @@ def test_a_table_without_places_is_refused(table: Any, named: str) -> None:
 
 @pytest.mark.parametrize("what", [7, "accept", [1, 2], None])
 def test_other_types_are_refused(what: object) -> None:
-    with pytest.raises(TypeError, match="holds no records: pass records, an Arrow batch"):
+    with pytest.raises(TypeError, match="has no records: pass records, an Arrow batch"):
         places_in(what)
 
 

@@ -112,7 +112,7 @@ def test_missing_topics_and_broker_outages_are_logged_once(tmp_path: Path) -> No
     )
     assert there == "there is a topic 'late' now"
     assert gone.startswith(f"the broker at {server.bootstrap} is gone (")
-    assert gone.endswith("see whether it runs and can be reached from here")
+    assert gone.endswith("check that it runs and can be reached from here")
     assert back == f"the broker at {server.bootstrap} is back"
 
 

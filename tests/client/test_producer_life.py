@@ -279,8 +279,8 @@ def test_an_outage_and_its_end_are_logged_once_each(caplog: pytest.LogCaptureFix
 
     run(scenario)
     began, ended = messages(caplog)
-    assert began.startswith("records for jobs-0 wait, and are sent again")
-    assert ended == "records for jobs-0 and all others go through again"
+    assert began.startswith("retrying to send records for jobs-0")
+    assert ended == "records for jobs-0 and all other partitions are accepted again"
 
 
 # --- the end --------------------------------------------------------------------------------------

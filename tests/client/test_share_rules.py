@@ -139,7 +139,7 @@ def test_a_renewal_goes_with_a_commit_too(broker: RunningServer) -> None:
             consumer.renew(first, second)
             consumer.accept(third)
             assert await consumer.commit() == {TopicPartition(topic, 0): None}
-            with pytest.raises(IllegalState, match="comes again first"):
+            with pytest.raises(IllegalState, match="must be returned again first"):
                 consumer.accept(first)
             await produce(broker.bootstrap, topic, 1)
             assert await consumer.poll() == [first, second], "and no others"

@@ -148,7 +148,7 @@ def test_a_failed_record_is_retried_and_then_a_dead_letter(
     assert kafka.group(group)[topic, 0].start_offset == 4
     warnings = [one for one in caplog.records if one.levelno == logging.WARNING]
     assert len([one for one in warnings if one.exc_info]) == 6
-    assert f"{topic}-0@3 failed, delivery 4 of 4: it goes to {dead}" in caplog.text
+    assert f"{topic}-0@3 failed, delivery 4 of 4: it is sent to {dead}" in caplog.text
 
 
 async def letters(kafka: LocalBroker, topic: str) -> list[Record]:

@@ -258,7 +258,7 @@ def test_the_next_poll_returns_only_the_renewed_records() -> None:
     [renewals] = holdings.take_renewals()
     assert renewals.offsets == OffsetRange(1, 2)
     assert holdings.rest() == []
-    with pytest.raises(IllegalState, match="comes again first"):
+    with pytest.raises(IllegalState, match="must be returned again first"):
         holdings.decide([records[1]], AckType.ACCEPT)
     assert holdings.settle() == [], "what is being renewed needs no word"
     holdings.renewed(renewals, None, LATE_S)
@@ -316,7 +316,7 @@ def test_an_unreadable_record_can_be_acknowledged_by_offset() -> None:
     with pytest.raises(IllegalState, match="cannot be renewed"):
         holdings.decide_offset(NAME, 2, AckType.RENEW)
     for where, offset in ((NAME, 4), (TopicPartition("t", 1), 2)):
-        with pytest.raises(IllegalState, match="does not wait"):
+        with pytest.raises(IllegalState, match="is not waiting"):
             holdings.decide_offset(where, offset, AckType.ACCEPT)
     assert ranges(holdings.settle()) == [AcknowledgedRange(2, 3, b"\2\1")]
 

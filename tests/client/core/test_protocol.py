@@ -271,7 +271,7 @@ def test_incompatible_versions() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (struct.pack(">iib", 5, 99, 0), "a response to request 99 where 2 is next"),
+        (struct.pack(">iib", 5, 99, 0), "a response to request 99 instead of 2"),
         (struct.pack(">i", -2), "a frame of -2 bytes"),
         (b"\0\0\0\2\0\0", "shorter than its header"),
         (struct.pack(">iib", 5, 2, 0), "DescribeClusterResponse v1"),
@@ -292,7 +292,7 @@ def test_an_invalid_response_breaks_the_connection(data: bytes, text: str) -> No
 
 
 def test_an_unexpected_response_breaks_the_connection() -> None:
-    with pytest.raises(NetworkException, match="a response to no request"):
+    with pytest.raises(NetworkException, match="a response without a request"):
         list(ready().receive(struct.pack(">ii", 4, 2)))
 
 
