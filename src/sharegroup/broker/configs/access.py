@@ -23,7 +23,7 @@ ACCESS_CONFIGS: Final = (
     flag(
         "allow.everyone.if.no.acl.found",
         False,
-        "With an ACL file: allow what no ACL of a matching resource speaks of.",
+        "With an ACL file: allow access to resources that no ACL matches.",
     ),
     names(
         "listener.principal.map",
