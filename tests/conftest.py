@@ -3,7 +3,8 @@
 Stages, in this order: unmarked (milliseconds each), ``process``, ``kafka``, ``spark``. Within a
 stage the order is random: ``--randomly-seed=N`` repeats a run, ``-p no:randomly`` keeps the
 order of the files. ``make test`` runs several workers (pytest-xdist) with ``--dist=loadgroup``:
-the tests of one file and stage stay together on one worker, so that they share their fixtures.
+the tests of one file and stage stay together on one worker, so that they share their fixtures,
+unless they name a group of their own (`xdist_group`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def pytest_collection_modifyitems(
 
     The groups are named first, since pytest-xdist's own hook reads them.
     """
-    for item in items:
+    shared = {item for item in items if item.get_closest_marker("xdist_group") is None}
+    for item in shared:
         item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{item.path.name}"))
     yield
     if config.getoption("loadgroup", False) and not all("@" in item.nodeid for item in items):
@@ -67,9 +69,15 @@ def pytest_collection_modifyitems(
             "pytest-xdist does not group the tests with this pytest: every worker would start every"
             " module's Spark and Kafka. Install the versions of requirements.lock (`make setup`)."
         )
-    # Kafka's tests of a stage come after the others: a file that runs on both brokers would start
-    # one anew for each change from the one to the other.
-    items.sort(key=lambda item: (stage_of(item), item.get_closest_marker("kafka") is not None))
+    # Groups of their own take long, so they begin early. Kafka's tests of a stage come after the
+    # others: a file that runs on both brokers would start one anew for each change between them.
+    items.sort(
+        key=lambda item: (
+            stage_of(item),
+            item in shared,
+            item.get_closest_marker("kafka") is not None,
+        )
+    )
     limits = [0, *STAGES.values()]
     for item in items:
         limit = limits[stage_of(item)]

@@ -33,9 +33,8 @@ def environment(version: str | None) -> dict[str, str]:
     given = {name: text for name, text in os.environ.items() if name != "SPARK_HOME"}
     paths = [str(ROOT / "src"), str(ROOT)]
     if version is not None:
-        other = folder(version)
-        paths.insert(0, str(other))
-        given["SPARK_SUBMIT_OPTS"] = quick_start.options(other / "pyspark")
+        paths.insert(0, str(folder(version)))
+        given["SPARK_SUBMIT_OPTS"] = quick_start.SHORT_LIVED
     return {**given, "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable}
 
 
