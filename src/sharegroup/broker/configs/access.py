@@ -28,9 +28,9 @@ ACCESS_CONFIGS: Final = (
     names(
         "listener.principal.map",
         (),
-        "Who comes in by a listener, as NAME:Type:name, such as INTERNAL:User:spark; "
-        "User:ANONYMOUS where it is not said. The network that reaches the listener is what "
-        "vouches for them. Not a Kafka setting.",
+        "The principal of all clients of a listener, as NAME:Type:name, such as "
+        "INTERNAL:User:spark; User:ANONYMOUS if not set. Clients are not authenticated: only the "
+        "network decides who reaches the listener. Not a Kafka setting.",
     ),
 )
 

@@ -110,9 +110,9 @@ NODE_CONFIGS: Final = (
         "queued.max.request.bytes",
         134_217_728,
         None,
-        "Bytes of requests that have come and are not answered, over all connections; at so many "
-        "nothing further is read, and connections that hold room and do not move are closed. At "
-        "least socket.request.max.bytes; 0 or less: no bound.",
+        "Bytes of received requests without an answer, over all connections. At this bound nothing "
+        "more is read, and connections that hold memory without progress are closed. At least "
+        "socket.request.max.bytes; 0 or less: no bound.",
         departs="what clients claim must not fill the memory: 128 MiB hold the longest request and "
         "many of the usual size (Kafka: -1, no bound)",
         dynamic=True,
@@ -121,9 +121,9 @@ NODE_CONFIGS: Final = (
         "queued.max.response.bytes",
         134_217_728,
         None,
-        "Bytes of answers that their clients do not read, over all connections. From a quarter of "
-        "it on fetches get smaller answers; at all of it the slowest readers are closed. 0 or "
-        "less: no bound. Not a Kafka setting.",
+        "Bytes of answers that clients have not read, over all connections. From a quarter of this "
+        "bound on, fetches get smaller answers; at the bound the slowest readers are disconnected. "
+        "0 or less: no bound. Not a Kafka setting.",
         dynamic=True,
     ),
     integer("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),

@@ -60,14 +60,14 @@ SHARE_CONFIGS: Final = (
         "session.timeout.ms",
         (45_000, 1, INT_MAX),
         (60_000, 1, INT_MAX),
-        "A member that has not been heard of for this long leaves its group.",
+        "A member without a heartbeat for this long is removed from its group.",
         minimum=(45_000, 1, INT_MAX),
     ),
     *_triple(
         "heartbeat.interval.ms",
         (5_000, 1, INT_MAX),
         (15_000, 1, INT_MAX),
-        "How often a member must be heard of.",
+        "How often a member sends a heartbeat.",
         minimum=(5_000, 1, INT_MAX),
     ),
     *_triple(
@@ -117,7 +117,7 @@ SHARE_CONFIGS: Final = (
         10_000,
         1,
         "Not a Kafka setting. After so many records in __consumer_offsets (but at least twice the "
-        "live ones) all share groups are written anew and what lies before is deleted.",
+        "live ones) the live records of all share groups are rewritten and older ones are deleted.",
         dynamic=True,
     ),
     ConfigDef(
