@@ -161,7 +161,7 @@ def test_answers_go_to_the_delivery_that_holds_the_record(
     answer_rows(holdings, rows, pa.array(answers, pa.int8()))
     said = dict(zip(offsets, answers, strict=True))
     assert words(deliveries) == {at: said.get(at) or UNDECIDED for at in range(10)}
-    with pytest.raises(IllegalState, match="offset 10 of t-3 does not wait"):
+    with pytest.raises(IllegalState, match="offset 10 of t-3 is not waiting"):
         answer_rows(holdings, pa.table({"topic": ["t"], "partition": [3], "offset": [10]}), 1)
 
 
