@@ -100,9 +100,9 @@ GROUP_CONFIGS: Final = ConfigTable(
             "session.timeout.ms",
             45_000,
             1,
-            "A member without a heartbeat for this long is removed from the group.",
+            "A member that has not been heard of for this long leaves the group.",
         ),
-        _bounded("heartbeat.interval.ms", 5_000, 1, "How often a member sends a heartbeat."),
+        _bounded("heartbeat.interval.ms", 5_000, 1, "How often a member must be heard of."),
         _bounded(
             "record.lock.duration.ms",
             30_000,
@@ -164,9 +164,9 @@ GROUP_CONFIGS: Final = ConfigTable(
             default=0,
             minimum=0,
             maximum=10_000_000,
-            doc="Not a Kafka setting. If not 0, it replaces share.partition.max.record.locks, "
-            "without that setting's bounds: for a group that holds large batches on purpose, as a "
-            "Spark query does. The Spark source sets it.",
+            doc="Not a Kafka setting. Where it is not 0 it takes the place of "
+            "share.partition.max.record.locks, without that one's bounds: for a group that holds "
+            "large batches on purpose, as a Spark query does. The Spark source sets it.",
             dynamic=True,
         ),
     ]

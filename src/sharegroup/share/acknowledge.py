@@ -104,7 +104,7 @@ def neighbouring(runs: list[AckRun]) -> Iterator[list[AckRun]]:
 
 def _checked_types(batch: AckBatch, *, renew_allowed: bool) -> bytes:
     if batch.last < batch.first or batch.first < 0:
-        raise InvalidRequest(f"Acknowledgement batch {batch.first}-{batch.last} is not a range.")
+        raise InvalidRequest(f"Acknowledgement batch {batch.first}-{batch.last} is no range.")
     if len(batch.types) == 1 and (single := _SINGLE.get(batch.types[0])):
         return single
     if len(batch.types) not in (1, batch.last - batch.first + 1):

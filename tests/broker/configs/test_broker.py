@@ -75,8 +75,8 @@ def test_draft_names_are_read_with_a_warning_and_current_names_win() -> None:
     assert config.group_defaults().delivery_count_limit == Bounded(7, 2, 10)
     assert config.warnings == (
         (
-            "group.share.delivery.attempt.limit is the name in an early draft; "
-            "it is now group.share.delivery.count.limit"
+            "group.share.delivery.attempt.limit is the name of a draft; "
+            "it is group.share.delivery.count.limit today"
         ),
     )
     both = "group.share.delivery.count.limit=6\ngroup.share.delivery.attempt.limit=7"

@@ -313,7 +313,7 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
         return name
     today = BROKER_CONFIGS.today(name)
     if today is not None:
-        warnings.append(f"{name} is the name in an early draft; it is now {today}")
+        warnings.append(f"{name} is the name of a draft; it is {today} today")
         return today
     reason = why_meaningless(name)
     if reason is None:

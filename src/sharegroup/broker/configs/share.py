@@ -60,14 +60,14 @@ SHARE_CONFIGS: Final = (
         "session.timeout.ms",
         (45_000, 1, INT_MAX),
         (60_000, 1, INT_MAX),
-        "A member without a heartbeat for this long is removed from its group.",
+        "A member that has not been heard of for this long leaves its group.",
         minimum=(45_000, 1, INT_MAX),
     ),
     *_triple(
         "heartbeat.interval.ms",
         (5_000, 1, INT_MAX),
         (15_000, 1, INT_MAX),
-        "How often a member sends a heartbeat.",
+        "How often a member must be heard of.",
         minimum=(5_000, 1, INT_MAX),
     ),
     *_triple(
@@ -117,7 +117,7 @@ SHARE_CONFIGS: Final = (
         10_000,
         1,
         "Not a Kafka setting. After so many records in __consumer_offsets (but at least twice the "
-        "live ones) the live records of all share groups are rewritten and older ones are deleted.",
+        "live ones) all share groups are written anew and what lies before is deleted.",
         dynamic=True,
     ),
     ConfigDef(
@@ -139,7 +139,7 @@ SHARE_CONFIGS: Final = (
         "share.coordinator.state.topic.replication.factor",
         1,
         1,
-        "Copies of __share_group_state; there is always one copy.",
+        "Copies of __share_group_state; there is one copy, whatever it says.",
         aliases=("group.share.state.topic.replication.factor",),
         departs="one embedded node holds one copy (Kafka: 3)",
     ),
@@ -147,7 +147,7 @@ SHARE_CONFIGS: Final = (
         "share.coordinator.state.topic.min.isr",
         1,
         1,
-        "Copies that must exist before a write counts; there is always one copy.",
+        "Copies that must exist before a write counts; there is one copy, whatever it says.",
         aliases=("group.share.state.topic.min.isr",),
         departs="one embedded node holds one copy (Kafka: 2)",
     ),

@@ -184,7 +184,7 @@ class InternalLog:
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
-        logger.error("%s: skipping the record at offset %d: %s", self.name, offset, error)
+        logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
 
     @property
     def _log(self) -> TrustedLog:
@@ -192,7 +192,7 @@ class InternalLog:
 
     def _report_lost(self, first: int, end: int) -> None:
         logger.error(
-            "%s: offsets %d to %d are damaged; their state of share groups is lost",
+            "%s: offsets %d to %d are damaged; what they said of share groups is lost",
             self.name,
             first,
             end - 1,

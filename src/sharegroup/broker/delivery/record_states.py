@@ -57,7 +57,7 @@ async def _stored(broker: Broker, key: SharePartitionKey) -> SharePartition:
             batches=state.batches,
         )
     except ValueError as error:
-        raise UnknownServerError(f"the durable state of {key} is invalid: {error}") from error
+        raise UnknownServerError(f"the durable state of {key} cannot be: {error}") from error
 
 
 def _told(span: Span, now_ms: int) -> RecordStates:

@@ -120,9 +120,7 @@ class AckRound:
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
             checked_runs(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
-            raise UnknownTopicOrPartition(
-                "no records of this partition were delivered to the group"
-            )
+            raise UnknownTopicOrPartition("nothing of this partition was delivered to the group")
         self._asked = True
         settings = self._broker.share_partitions.delivery_settings(self._group_id)
         change = led.core.acknowledge(

@@ -154,7 +154,7 @@ def _todays(broker: Broker, table: ConfigTable, name: str) -> str:
     today = table.today(name)
     if today is None:
         return name
-    sentence = f"{name} is the name in an early draft; it is now {today}"
+    sentence = f"{name} is the name of a draft; it is {today} today"
     broker.counters.say(logging.WARNING, "draft_names", sentence)
     return today
 
