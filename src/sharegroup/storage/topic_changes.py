@@ -71,7 +71,7 @@ class TopicChanges:
             raise UnknownTopicOrPartition from None
 
     async def create(self, name: str, topic_id: UUID, partitions: int, configs: Configs) -> None:
-        """Create a topic, durably."""
+        """Make a topic, durably."""
         async with self._change(name):
             if name in self.topics:
                 raise TopicAlreadyExists(f"Topic '{name}' already exists.")
@@ -82,7 +82,7 @@ class TopicChanges:
             )
 
     async def grow(self, name: str, partitions: int) -> None:
-        """Raise a topic's number of partitions to ``partitions``, durably."""
+        """Let a topic have ``partitions`` in all, durably."""
         async with self._change(name):
             old = self.find(name)
             if partitions <= old.partitions:
@@ -129,7 +129,7 @@ class TopicChanges:
         await self._folders.idle()
 
     def _change(self, name: str) -> asyncio.Lock:
-        """The lock to hold while that topic is created, grown or deleted."""
+        """Held by whoever makes, grows or deletes that topic."""
         lock = self._locks.get(name)
         if lock is None:
             lock = self._locks[name] = asyncio.Lock()
