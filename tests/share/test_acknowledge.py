@@ -51,7 +51,7 @@ def test_a_malformed_batch_is_found_before_one_outside_the_window() -> None:
         answers(AckBatch(200, 201, [1]), AckBatch(300, 301, [9]), end=100)
 
 
-def test_what_lies_below_the_start_is_ignored() -> None:
+def test_offsets_below_the_start_are_ignored() -> None:
     assert answers(AckBatch(0, 4, [1]), start=5) == []
     assert answers(AckBatch(0, 5, [1]), start=5) == [Answer(5, 5, b"\1")]
     assert answers(AckBatch(3, 6, [1, 2, 3, 0]), start=5) == [Answer(5, 6, b"\3\0")]
