@@ -96,8 +96,10 @@ async def topic_with_records(broker: Broker, port: int, count: int) -> UUID:
     connection = await connect(port)
     topic = CreatableTopic("jobs", 1, -1)
     await connection.send(apis.CREATE_TOPICS, CreateTopicsRequest([topic]), timeout_ms=TIMEOUT_MS)
-    broker.configs.set_group(GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False)
-    found = broker.topics.find("jobs")
+    broker.parts.configs.set_group(
+        GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False
+    )
+    found = broker.parts.topics.find("jobs")
     assert found is not None
     batch = encode_batch([(b"k", b"v")] * count, timestamp_ms=0)
     assert await produce(connection, found.topic_id, batch) == 0

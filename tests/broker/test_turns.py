@@ -156,7 +156,7 @@ def test_a_connection_that_pipelines_does_not_hold_up_its_neighbour(tmp_path: Pa
         greedy, neighbour = await Greedy.connect(port), await connect(port)
         greedy.send(metadata() * pipelined)
         reading = asyncio.ensure_future(read(greedy, pipelined))
-        served = broker.meters.request("Metadata").seconds
+        served = broker.parts.meters.request("Metadata").seconds
         await until(lambda: served.count > 50)
         before = served.count
         for _ in range(asked):

@@ -115,14 +115,14 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
         asyncio.get_running_loop().set_exception_handler(
-            QuietAccepting(partial(broker.counters.add, "connections_refused", "descriptors"))
+            QuietAccepting(partial(broker.parts.counters.add, "connections_refused", "descriptors"))
         )
         stop = signals.stop_event(broker)
         told = [await _listen(broker, listener, plan.told_host) for listener in plan.listeners]
         for listener, address in zip(plan.listeners[1:], told[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
         if endpoint is not None:
-            endpoint.show(broker)
+            endpoint.show(broker.parts, broker.connections)
         plan.say_ready(ready_line(broker, *told[0], plan.folder))
         broker.spawn(load_all())
         await stop.wait()
@@ -144,7 +144,7 @@ def calm_garbage_collector() -> None:
 
 def ready_line(broker: Broker, host: str, port: int, folder: str) -> str:
     """The one line that says a broker accepts connections."""
-    partitions = sum(1 for _ in broker.store.logs)
+    partitions = sum(1 for _ in broker.parts.store.logs)
     return (
         f"sharegroup {__version__} ready on {host}:{port}, data {folder}, "
         f"{partitions} partitions recovered"

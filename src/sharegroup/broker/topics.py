@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS
-from sharegroup.broker.delivery.waiters import Waiters
+from sharegroup.broker.internal_topics import INTERNAL_TOPICS
+from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
     InvalidPartitions,

@@ -328,10 +328,10 @@ async def _at_once(call: Callable[[], T]) -> T:
 
 
 async def _values(broker: Broker, name: str) -> list[bytes | None]:
-    topic = broker.topics.find(name)
+    topic = broker.parts.topics.find(name)
     found: list[bytes | None] = []
     for partition in range(topic.partition_count if topic is not None else 0):
-        log = broker.topics.log(name, partition)
+        log = broker.parts.topics.log(name, partition)
         offset = log.log_start_offset
         while offset < log.high_watermark:
             batches = MemoryRecords((await log.read(offset, READ_BYTES)).data)

@@ -15,12 +15,12 @@ from sharegroup.testing.views import GroupView, PartitionView, RangeView
 async def look_at_group(broker: Broker, group_id: str) -> GroupView:
     """The group as it is now; a group that does not exist is ``Dead`` and empty."""
     try:
-        group = broker.groups.groups.describe(group_id)
+        group = broker.parts.groups.groups.describe(group_id)
     except GroupIdNotFound:
         return GroupView(group_id=group_id, state="Dead", members={}, partitions={})
     partitions = {}
     for topic in group.initialized:
-        found = broker.topics.find_id(topic.topic_id)
+        found = broker.parts.topics.find_id(topic.topic_id)
         for partition in topic.partitions if found is not None else ():
             key = SharePartitionKey(group_id, topic.topic_id, partition)
             where = TopicPartition(topic.name, partition)
@@ -34,7 +34,7 @@ async def look_at_group(broker: Broker, group_id: str) -> GroupView:
 
 
 def _members(broker: Broker, group: GroupDescription) -> dict[str, frozenset[TopicPartition]]:
-    names = {topic.topic_id: topic.name for topic in broker.topics.all()}
+    names = {topic.topic_id: topic.name for topic in broker.parts.topics.all()}
     return {
         member.member_id: frozenset(
             TopicPartition(names[topic_id], partition)
@@ -49,8 +49,8 @@ def _members(broker: Broker, group: GroupDescription) -> dict[str, frozenset[Top
 async def _partition(
     broker: Broker, key: SharePartitionKey, where: TopicPartition
 ) -> PartitionView:
-    log = broker.topics.log(*where)
-    if (await broker.state.read_summary(key)).start_offset == UNKNOWN_OFFSET:
+    log = broker.parts.topics.log(*where)
+    if (await broker.parts.state.read_summary(key)).start_offset == UNKNOWN_OFFSET:
         return PartitionView(
             start_offset=None,
             end_offset=log.high_watermark,
@@ -61,7 +61,7 @@ async def _partition(
             archived=0,
             ranges=(),
         )
-    led = await broker.share_partitions.get(key, log)
+    led = await broker.parts.share_partitions.get(key, log)
     return _window(led.core, log.high_watermark)
 
 

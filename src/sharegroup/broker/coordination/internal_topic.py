@@ -8,45 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.broker.coordination.log import KeyValue, LoggedRecord
+from sharegroup.broker.topics import Topics
+from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, MalformedMessage
+from sharegroup.model.log import TrustedLog
 from sharegroup.wire.batch import decode_batch, encode_batch, end_offset_of
-
-if TYPE_CHECKING:
-    from sharegroup.broker.configs.broker import BrokerConfig
-    from sharegroup.broker.topics import Topics
-    from sharegroup.model.environment import Clock
-    from sharegroup.model.log import TrustedLog
 
 logger = logging.getLogger("sharegroup.broker")
 
-SHARE_GROUP_STATE: Final = "__share_group_state"
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
-
 READ_BYTES: Final = 4 << 20
 """Bytes per read at replay: large enough that reads do not dominate its time."""
-
-
-def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
-    """The broker's settings for an internal topic, as in Kafka. Segments may be smaller than a
-    client may set for its own topics."""
-    if name == CONSUMER_OFFSETS:
-        return {
-            "cleanup.policy": "compact",
-            "internal.segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
-        }
-    # Records of the state topic are deleted by offset (pruning), never by age or size.
-    return {
-        "cleanup.policy": "delete",
-        "retention.ms": "-1",
-        "retention.bytes": "-1",
-        "internal.segment.bytes": str(
-            config.integer("share.coordinator.state.topic.segment.bytes")
-        ),
-    }
 
 
 class InternalTopic:

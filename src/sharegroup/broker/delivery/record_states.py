@@ -7,8 +7,8 @@ no locks. This is read-only: nothing is loaded, fenced or written.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share.partition import SharePartition
@@ -20,12 +20,9 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
     RecordStates,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def add_record_states(
-    broker: Broker,
+    parts: DeliveryParts,
     key: SharePartitionKey,
     described: DescribeShareGroupOffsetsResponsePartition,
     first: int,
@@ -38,17 +35,17 @@ async def add_record_states(
     Raises:
         KafkaError: the durable state cannot be read.
     """
-    led = broker.share_partitions.find(key)
-    core = await _stored(broker, key) if led is None else led.core
-    now_ms = broker.clock.monotonic_ms()
+    led = parts.share_partitions.find(key)
+    core = await _stored(parts, key) if led is None else led.core
+    now_ms = parts.clock.monotonic_ms()
     states = [_told(span, now_ms) for span in islice(core.spans(first), room)]
     described.record_states, described.end_offset = states, core.end_offset
     described.archived = [ArchivedOffsets(*one) for one in core.archived.ranges()]
     return room - len(states)
 
 
-async def _stored(broker: Broker, key: SharePartitionKey) -> SharePartition:
-    state = await broker.state.read(key, NO_EPOCH)
+async def _stored(parts: DeliveryParts, key: SharePartitionKey) -> SharePartition:
+    state = await parts.state.read(key, NO_EPOCH)
     try:
         return SharePartition(
             start_offset=state.start_offset,

@@ -18,8 +18,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
-from sharegroup.broker.delivery.waiters import Waiters
-from sharegroup.broker.metrics.meters import Meters, SharePartitionMeter
+from sharegroup.broker.meters import Meters, SharePartitionMeter
+from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
 from sharegroup.model.environment import Clock
@@ -39,6 +39,7 @@ from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived
 from sharegroup.share.changes import StateChange
 from sharegroup.share.partition import SharePartition
+from sharegroup.share.session import ShareSession
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 
@@ -283,8 +284,14 @@ class SharePartitions:
             led.meter.expired += change.expired
         self.persist_soon(led, change)
 
+    async def end_session(self, session: ShareSession) -> None:
+        """End a closed share session: release its member's records, durably, and end its waiting
+        fetch."""
+        self._waiters.wake_connection(session.connection)
+        await self.release_member(session.group_id, session.member_id)
+
     async def release_member(self, group_id: str, member_id: str) -> None:
-        """A share session ended: release its member's records, durably."""
+        """Release a member's records, durably."""
         changes = []
         settings = self.delivery_settings(group_id)
         now_ms = self._clock.monotonic_ms()

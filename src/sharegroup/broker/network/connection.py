@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
+from sharegroup.broker.network.connections import Connections
+from sharegroup.broker.network.dispatch import Dispatcher
+from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,
@@ -28,11 +31,6 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
-
-if TYPE_CHECKING:
-    from sharegroup.broker.network.connections import Connections
-    from sharegroup.broker.network.dispatch import Dispatcher
-    from sharegroup.broker.network.endpoint import Endpoint
 
 LENGTH_BYTES: Final = 4
 """The length field in front of a frame."""
@@ -59,7 +57,7 @@ class BrokerConnection(asyncio.Protocol):
     def __init__(
         self,
         dispatcher: Dispatcher,
-        connections: Connections,
+        connections: Connections[BrokerConnection],
         endpoint: Endpoint,
         frame_bytes_max: int,
     ) -> None:
