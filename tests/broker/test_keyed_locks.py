@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sharegroup.broker.coordination.keyed_locks import KeyedLocks
+from sharegroup.keyed_locks import KeyedLocks
 
 
 def test_one_holder_per_key_in_order_and_nothing_is_kept() -> None:

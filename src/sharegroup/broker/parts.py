@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
@@ -21,6 +22,8 @@ class BrokerParts(DeliveryParts):
 
     configs: LiveConfigs
     groups: ShareGroupCoordinator
+    group_registry: GroupRegistry
+    """All groups, whatever their type."""
     unpacking: Unpacking
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""
@@ -36,6 +39,4 @@ class BrokerParts(DeliveryParts):
 
     def forget_meters(self) -> None:
         """Drop the meters of deleted topics and groups."""
-        self.meters.forget(
-            topics_but=self.topics.ids(), groups_but=set(self.groups.groups.group_ids())
-        )
+        self.meters.forget(topics_but=self.topics.ids(), groups_but=self.group_registry.ids())

@@ -1,4 +1,4 @@
-"""The broker: assembles its parts, opens them, and closes them in order.
+"""The broker: opens its parts, listens, and closes them in order.
 
 ``Broker.open`` recovers the data folder and replays the internal topics. The broker listens only
 after that, so a client that connects finds all earlier state.
@@ -11,37 +11,22 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from sharegroup.broker.assembly import assemble
 from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
-from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.configured_authorizer import configured_authorizer
-from sharegroup.broker.coordination.internal_topic import InternalTopic
-from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
-from sharegroup.broker.coordination.share_state_log import ShareStateLog
-from sharegroup.broker.coordination.share_state_shard import StateSettings
-from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
-from sharegroup.broker.delivery.share_partitions import SharePartitions
-from sharegroup.broker.delivery.unpacking import Unpacking
-from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.local_store import open_local_store
-from sharegroup.broker.meters import Meters
-from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.connection import BrokerConnection
 from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
-from sharegroup.broker.parts import BrokerParts
-from sharegroup.broker.topics import Topics
-from sharegroup.broker.waiters import Waiters
-from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Environment
 from sharegroup.model.store import Store
-from sharegroup.share.session import ShareSessions
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -63,7 +48,9 @@ class Broker:
         self._disk = environment.disk
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
-        self.parts = self._assemble(config, environment, store, descriptors)
+        self.parts, self._group_runtimes = assemble(
+            config, environment, store, descriptors, self.spawn, self._is_connected
+        )
         """What the request handlers work with."""
         self.connections: Connections[BrokerConnection] = Connections(
             lambda: self.parts.configs.broker,
@@ -72,76 +59,6 @@ class Broker:
             descriptors.connections,
         )
         self.dispatcher = Dispatcher(self.parts, authorizer)
-
-    def _assemble(
-        self,
-        config: BrokerConfig,
-        environment: Environment,
-        store: Store,
-        descriptors: DescriptorBudget,
-    ) -> BrokerParts:
-        clock, waiters, meters = environment.clock, Waiters(), Meters()
-        configs = LiveConfigs(config, store)
-        topics = Topics(
-            store,
-            waiters,
-            environment.new_id,
-            lambda: configs.broker.integer("num.partitions"),
-            descriptors.check_more,
-        )
-        state = ShareStateLog(
-            InternalTopic(
-                SHARE_GROUP_STATE,
-                config.integer("share.coordinator.state.topic.num.partitions"),
-                topics,
-                clock,
-            ),
-            StateSettings(
-                config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
-                config.integer("share.coordinator.state.topic.prune.interval.ms"),
-                config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
-            ),
-            clock,
-            lambda topic_id: topics.find_id(topic_id) is not None,
-        )
-        return BrokerParts(
-            clock=clock,
-            store=store,
-            topics=topics,
-            waiters=waiters,
-            counters=Counters(clock.monotonic_ms),
-            meters=meters,
-            state=state,
-            share_partitions=SharePartitions(
-                clock=clock,
-                state=state,
-                waiters=waiters,
-                settings_of=configs.group,
-                meters=meters,
-                spawn=self.spawn,
-            ),
-            sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
-            configs=configs,
-            groups=ShareGroupCoordinator(
-                new_groups=lambda: ShareGroups(
-                    configs.group, group_size_max=config.integer("group.share.max.size")
-                ),
-                topic=InternalTopic(
-                    CONSUMER_OFFSETS, config.integer("offsets.topic.num.partitions"), topics, clock
-                ),
-                state=state,
-                clock=clock,
-                image=lambda: topics.image,
-                records_per_rewrite=lambda: configs.broker.integer(
-                    "group.share.records.per.rewrite"
-                ),
-                spawn=self.spawn,
-            ),
-            unpacking=Unpacking(),
-            served_apis=served_apis(),
-            share_version=config.integer("share.version"),
-            is_connected=lambda connection: connection in self.connections,
-        )
 
     @classmethod
     async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
@@ -168,7 +85,7 @@ class Broker:
         opened = True
         parts = broker.parts
         await parts.state.load()
-        await parts.groups.load()
+        await broker._load_groups()
         await give_up_seen_offsets(store, parts.topics, parts.state)
         await say_lost_state(parts.groups.groups, parts.state)
         return broker
@@ -216,7 +133,7 @@ class Broker:
         parts.waiters.close()
         await self._drain()
         self.connections.close()
-        parts.groups.close()
+        self._group_runtimes.close()
         parts.share_partitions.close()
         parts.state.close()
         for task in self._tasks:
@@ -246,6 +163,17 @@ class Broker:
         for connection in self.connections.all():
             connection.access = self.dispatcher.access(connection.endpoint, connection.host)
         return authorizer.acl_count
+
+    async def _load_groups(self) -> None:
+        """Replay every group, forget topics deleted since the last run, and start the timers that
+        end the sessions of silent members.
+        """
+        await self._group_runtimes.load()
+        await self.parts.groups.forget_missing()
+        self._group_runtimes.start(self.spawn)
+
+    def _is_connected(self, connection: object) -> bool:
+        return connection in self.connections
 
     def _disconnected(self, connection: object) -> None:
         parts = self.parts

@@ -56,7 +56,7 @@ def _dead(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
         group.error_code = GroupIdNotFound.code
         group.error_message = (
             f"Group {group_id} is not a classic group."
-            if parts.groups.groups.exists(group_id)
+            if parts.group_registry.type_of(group_id)
             else f"Group {group_id} not found."
         )
     return group
