@@ -20,7 +20,7 @@ from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.network.api_table import load_all
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import ConfigError
+from sharegroup.model.errors import ConfigError, KafkaStorageError
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
@@ -111,6 +111,8 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
         broker = await Broker.open(plan.config, local_environment(), plan.folder)
     except OSError as error:
         raise ConfigError(f"data folder {plan.folder} cannot be used: {error.strerror}") from error
+    except KafkaStorageError as error:
+        raise ConfigError(f"data folder {plan.folder} cannot be used: {error}") from error
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:

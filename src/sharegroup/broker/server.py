@@ -68,6 +68,7 @@ class Broker:
             ConfigError: another process holds the folder, its catalog cannot be read, or there are
                 too few file descriptors for its partitions.
             OSError: the folder cannot be used.
+            KafkaStorageError: the internal topics cannot be read, or the disk failed.
         """
         opened = False
         authorizer = configured_authorizer(config, environment.disk)
