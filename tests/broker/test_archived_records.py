@@ -40,7 +40,7 @@ def archived(ranges: tuple[RecordRange, ...]) -> list[tuple[int, int, str | None
 
 
 async def count(broker: Broker, reason: str, group: str = GROUP, topic: str = TOPIC) -> float:
-    samples = await scraped(MetricsReader(broker.parts, broker.connections))
+    samples = await scraped(MetricsReader(broker.parts))
     labels = {"group": group, "topic": topic, "reason": reason}
     found = value(samples, "sharegroup_archived_records_total", labels)
     assert found is not None
@@ -103,7 +103,7 @@ def test_groups_beyond_the_limit_of_labels_are_summed(
             assert codes(await session.acknowledge({0: [(0, 1, [REJECT])]})) == {0: 0}
         assert await count(broker, "rejected") == 2
         assert await count(broker, "rejected", "other", "") == 4
-        samples = await scraped(MetricsReader(broker.parts, broker.connections))
+        samples = await scraped(MetricsReader(broker.parts))
         name = "sharegroup_acknowledged_records_total"
         groups = {dict(labels)["group"] for sample, labels in samples if sample == name}
         assert groups == {GROUP, "other"}

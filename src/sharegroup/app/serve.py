@@ -124,7 +124,7 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
         for listener, address in zip(plan.listeners[1:], told[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
         if endpoint is not None:
-            endpoint.show(broker.parts, broker.connections)
+            endpoint.show(broker.parts)
         plan.say_ready(ready_line(broker, *told[0], plan.folder))
         broker.spawn(load_all())
         await stop.wait()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
@@ -22,6 +20,7 @@ from sharegroup.broker.meters import Meters
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.share import ShareGroups
@@ -35,14 +34,14 @@ def assemble(
     environment: Environment,
     store: Store,
     descriptors: DescriptorBudget,
+    counters: Counters,
+    connections: OpenConnections,
     spawn: Spawn,
-    is_connected: Callable[[object], bool],
 ) -> tuple[BrokerParts, GroupRuntimes]:
     """The parts of a broker over its recovered store; nothing is loaded yet.
 
     Args:
         spawn: runs a coroutine in the background and reports its failure.
-        is_connected: whether the connection of a request is still open.
     """
     clock, waiters, meters = environment.clock, Waiters(), Meters()
     configs = LiveConfigs(config, store)
@@ -55,22 +54,23 @@ def assemble(
     )
     state = _share_state(config, topics, clock)
     groups, runtimes = _groups(configs, topics, state, clock)
+    share_partitions = SharePartitions(
+        clock=clock,
+        state=state,
+        waiters=waiters,
+        settings_of=configs.group,
+        meters=meters,
+        spawn=spawn,
+    )
     parts = BrokerParts(
         clock=clock,
         store=store,
         topics=topics,
         waiters=waiters,
-        counters=Counters(clock.monotonic_ms),
+        counters=counters,
         meters=meters,
         state=state,
-        share_partitions=SharePartitions(
-            clock=clock,
-            state=state,
-            waiters=waiters,
-            settings_of=configs.group,
-            meters=meters,
-            spawn=spawn,
-        ),
+        share_partitions=share_partitions,
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups,
@@ -78,7 +78,15 @@ def assemble(
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
-        is_connected=is_connected,
+        connections=connections,
+        views=ReadModel(
+            clock=clock,
+            topics=topics,
+            groups=groups.groups,
+            state=state,
+            share_partitions=share_partitions,
+            connections=connections,
+        ),
     )
     return parts, runtimes
 

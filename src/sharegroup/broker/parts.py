@@ -5,7 +5,7 @@ A handler is ``async def <api>(parts, request, context)``. ``server`` makes the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
@@ -13,6 +13,7 @@ from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
 
 
@@ -29,8 +30,8 @@ class BrokerParts(DeliveryParts):
     """The APIs and versions that ApiVersions announces."""
     share_version: int
     """``share.version``; 0: share groups are switched off."""
-    is_connected: Callable[[object], bool]
-    """Whether the connection of a request is still open."""
+    connections: OpenConnections
+    views: ReadModel
 
     @property
     def node_id(self) -> int:

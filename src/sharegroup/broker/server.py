@@ -18,6 +18,7 @@ from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configured_authorizer import configured_authorizer
+from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.local_store import open_local_store
 from sharegroup.broker.network.connection import BrokerConnection
@@ -48,15 +49,15 @@ class Broker:
         self._disk = environment.disk
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
-        self.parts, self._group_runtimes = assemble(
-            config, environment, store, descriptors, self.spawn, self._is_connected
-        )
-        """What the request handlers work with."""
+        counters = Counters(environment.clock.monotonic_ms)
         self.connections: Connections[BrokerConnection] = Connections(
             lambda: self.parts.configs.broker,
-            self.parts.counters,
+            counters,
             self._disconnected,
             descriptors.connections,
+        )
+        self.parts, self._group_runtimes = assemble(
+            config, environment, store, descriptors, counters, self.connections, self.spawn
         )
         self.dispatcher = Dispatcher(self.parts, authorizer)
 
@@ -172,9 +173,6 @@ class Broker:
         await self._group_runtimes.load()
         await self.parts.groups.forget_missing()
         self._group_runtimes.start(self.spawn)
-
-    def _is_connected(self, connection: object) -> bool:
-        return connection in self.connections
 
     def _disconnected(self, connection: object) -> None:
         parts = self.parts

@@ -261,7 +261,7 @@ class LocalBroker:
     def group(self, group: str) -> GroupView:
         """A share group at this moment: its members, and its state in each partition."""
         run = self._alive()
-        return run.call(look_at_group(run.broker, group))
+        return run.call(look_at_group(run.broker.parts, group))
 
     def wait_until(self, holds: Callable[[], object], *, timeout_s: float = 10.0) -> None:
         """Return as soon as ``holds()`` is true; for clients that work on their own threads::

@@ -53,7 +53,7 @@ async def get(port: int, request: str = "GET /metrics HTTP/1.1") -> tuple[str, d
 
 async def opened(broker: Broker) -> tuple[MetricsEndpoint, int]:
     endpoint, port = await MetricsEndpoint.open("127.0.0.1", 0)
-    endpoint.show(broker.parts, broker.connections)
+    endpoint.show(broker.parts)
     return endpoint, port
 
 
@@ -131,7 +131,7 @@ def topic_id_of(broker: Broker) -> UUID:
 
 def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker.parts, broker.connections)
+        endpoint = MetricsReader(broker.parts)
         await worked(broker, port)
         samples = await scraped(endpoint)
         expected = {
@@ -163,7 +163,7 @@ def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
 
 def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker.parts, broker.connections)
+        endpoint = MetricsReader(broker.parts)
         topic_id = await topic_with_records(broker, port, 1)
         member = await Member.join(port, "m1")
         await member.fetch(topic_id)
@@ -192,7 +192,7 @@ def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -
 
 def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker.parts, broker.connections)
+        endpoint = MetricsReader(broker.parts)
         await worked(broker, port)
         for led in broker.parts.share_partitions.all():
             broker.parts.share_partitions.fence(led, "to be loaded again")
@@ -206,7 +206,7 @@ def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
 
 def test_metrics_go_with_what_they_are_about(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker.parts, broker.connections)
+        endpoint = MetricsReader(broker.parts)
         member = await worked(broker, port)
         await member.send(
             apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(GROUP, "m1", LEAVE, None, None)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.delivery.record_states import add_record_states
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
@@ -24,6 +23,7 @@ from sharegroup.model.limits import RECORD_STATES_MAX
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share_state.state import UNKNOWN_COUNT
 from sharegroup.wire.messages.describe_share_group_offsets import (
+    ArchivedOffsets,
     DamagedOffsets,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -31,6 +31,7 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
+    RecordStates,
 )
 
 DAMAGES_MAX: Final = 1_000
@@ -114,9 +115,14 @@ async def _add_states(
                 continue
             key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)
             try:
-                room = await add_record_states(parts, key, described, first, room)
+                records = await parts.views.records(key, first, room)
             except KafkaError as error:
                 described.error_code, described.error_message = error.code, error.message
+                continue
+            room -= len(records.ranges)
+            described.record_states = [RecordStates(*each) for each in records.ranges]
+            described.end_offset = records.end_offset
+            described.archived = [ArchivedOffsets(*each) for each in records.archived]
 
 
 def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsResponseTopic:
@@ -162,6 +168,5 @@ async def _partition(
         end = log.high_watermark
         described.lag = end - summary.start_offset - max(0, summary.delivery_complete_count)
         described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGES_MAX]]
-    led = parts.share_partitions.find(key)
-    described.in_flight_count = 0 if led is None else led.core.statistics().acquired
+    described.in_flight_count = parts.views.in_flight(key)
     return described

@@ -50,7 +50,7 @@ async def fetch(
             if size >= bytes_min or failed or last_look or not wanted:
                 return _response(wanted, found)
             await waiter.wait(until)
-            if not parts.is_connected(context.connection):
+            if context.connection not in parts.connections:
                 return _response(wanted, found)
 
 

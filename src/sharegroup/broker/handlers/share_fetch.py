@@ -83,7 +83,7 @@ async def _idle(parts: BrokerParts, context: RequestContext, wait_ms: int) -> No
     until = loop.time() + wait_ms / 1000
     connection, waiters = context.connection, parts.waiters
     with waiters.watch((), connection) as waiter:
-        while loop.time() < until and parts.is_connected(connection) and not waiters.closed:
+        while loop.time() < until and connection in parts.connections and not waiters.closed:
             await waiter.wait(until)
 
 

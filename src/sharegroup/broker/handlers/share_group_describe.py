@@ -7,7 +7,6 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.records import Assignment as Assigned
 from sharegroup.model.errors import InvalidGroupId, KafkaError, TopicAuthorizationFailed
 from sharegroup.wire.messages.share_group_describe import (
     Assignment,
@@ -50,7 +49,7 @@ def _describe(
         access.require_group(Operation.DESCRIBE, group_id)
         if not group_id:
             raise InvalidGroupId
-        found = parts.groups.groups.describe(group_id)
+        found = parts.views.group(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
     described = DescribedGroup(
@@ -67,7 +66,7 @@ def _describe(
                 client_id=member.client_id,
                 client_host=member.client_host,
                 subscribed_topic_names=member.subscribed_topics,
-                assignment=_assignment(parts, member.assignment),
+                assignment=Assignment([TopicPartitions(*topic) for topic in member.assignment]),
             )
             for member in found.members
         ],
@@ -81,12 +80,3 @@ def _describe(
     if with_operations:
         described.authorized_operations = access.operations(group(group_id))
     return described
-
-
-def _assignment(parts: BrokerParts, assigned: Assigned) -> Assignment:
-    named = []
-    for topic_id, partitions in assigned.items():
-        topic = parts.topics.find_id(topic_id)
-        if topic is not None:
-            named.append(TopicPartitions(topic_id, topic.name, partitions))
-    return Assignment(named)

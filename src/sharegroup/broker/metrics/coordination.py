@@ -58,13 +58,12 @@ _STATES: Final = ("Empty", "Stable", "Dead")
 
 def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
-    groups = parts.groups.groups
-    listed = groups.list_groups()
-    states = Counter(str(group.state) for group in listed)
+    groups = parts.views.groups()
+    states = Counter(str(group.state) for group in groups)
     for state in _STATES:
         yield GROUPS.of(states[state], state)
-    for group_id, members in groups.sizes():
-        yield MEMBERS.of(members, group_id)
+    for group in groups:
+        yield MEMBERS.of(group.members, group.group_id)
     yield REBALANCES.of(parts.groups.rebalances)
     yield from _shards(parts)
 

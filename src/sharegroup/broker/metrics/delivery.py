@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.broker.meters import ACK_TYPES
 from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.read_model import LedView
 from sharegroup.share.archived import Reason
 
 OTHER: Final = "other"
@@ -186,13 +186,10 @@ def _records(parts: BrokerParts) -> Iterator[Sample]:
             yield ARCHIVED.of(meter.archived[reason], *labels, reason.word)
 
 
-def read_partition(parts: BrokerParts, led: LedSharePartition) -> Iterator[Sample]:
-    """The samples of one share partition; none if its topic is deleted."""
-    topic = parts.topics.name_of(led.key.topic_id)
-    if topic is None:
-        return
-    labels = (led.key.group_id, topic, str(led.key.partition))
-    window, meter = led.core.statistics(), led.meter
+def read_partition(led: LedView) -> Iterator[Sample]:
+    """The samples of one share partition."""
+    labels = (led.key.group_id, led.topic, str(led.key.partition))
+    window, meter = led.window, led.meter
     yield IN_FLIGHT.of(window.end_offset - window.start_offset, *labels)
     yield ACQUIRED.of(window.acquired, *labels)
     yield PIECES.of(window.spans, *labels)

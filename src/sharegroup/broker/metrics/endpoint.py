@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from sharegroup.broker.metrics.health import why_not_ready
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.metrics.reader import MetricsReader
-from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.limits import SCRAPE_REQUEST_BYTES_MAX, SCRAPE_SECONDS_MAX
 
@@ -50,10 +49,10 @@ class MetricsEndpoint:
         endpoint._loop_lag.start()
         return endpoint, int(server.sockets[0].getsockname()[1])
 
-    def show(self, parts: BrokerParts, connections: Connections[Any]) -> None:
+    def show(self, parts: BrokerParts) -> None:
         """From now on answer for a broker, which accepts connections."""
         self._parts = parts
-        self._reader = MetricsReader(parts, connections, self._loop_lag)
+        self._reader = MetricsReader(parts, self._loop_lag)
 
     def close(self) -> None:
         """Stop answering."""

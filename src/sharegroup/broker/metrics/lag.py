@@ -17,7 +17,6 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import PartitionLog
-from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.batch import parse_header
 
 _OF_PARTITION: Final = ("group", "topic", "partition")
@@ -64,50 +63,35 @@ class LagReader:
 
     async def read(self) -> AsyncIterator[list[Sample]]:
         """The samples of this table, group by group."""
-        groups = self._parts.groups.groups
         kept, self._times = self._times, {}
-        for group_id in groups.group_ids():
+        for line in self._parts.views.groups():
             samples: list[Sample] = []
-            for topic in groups.state_partitions(group_id):
+            for topic in self._parts.views.partitions(line.group_id):
                 for partition in topic.partitions:
-                    key = SharePartitionKey(group_id, topic.topic_id, partition)
-                    samples += await self._partition(key, kept)
+                    key = SharePartitionKey(line.group_id, topic.topic_id, partition)
+                    samples += await self._partition(key, topic.topic, kept)
             yield samples
 
     async def _partition(
-        self, key: SharePartitionKey, kept: dict[tuple[SharePartitionKey, int], int]
+        self, key: SharePartitionKey, topic: str, kept: dict[tuple[SharePartitionKey, int], int]
     ) -> list[Sample]:
-        """The samples of a share partition; none if it has not begun or its topic is deleted."""
-        topic = self._parts.topics.name_of(key.topic_id)
-        if topic is None:
-            return []
+        """The samples of a share partition; none if it has not begun."""
         try:
             log = self._parts.topics.log(topic, key.partition)
-            start, end, complete = await self._window(key)
-            if start == UNKNOWN_OFFSET:
+            window = await self._parts.views.window(key)
+            if not window.begun:
                 return []
-            oldest = await self._age(key, log, start, kept)
-            next_new = await self._age(key, log, end, kept)
+            oldest = await self._age(key, log, window.start_offset, kept)
+            next_new = await self._age(key, log, window.end_offset, kept)
         except KafkaError:
             return []  # a log out of service has its own metric
         labels = (key.group_id, topic, str(key.partition))
         return [
             OLDEST_AGE.of(oldest, *labels),
             TIME_LAG.of(next_new, *labels),
-            LAG.of(max(0, log.high_watermark - start - complete), *labels),
-            START.of(start, *labels),
+            LAG.of(window.lag(log.high_watermark), *labels),
+            START.of(window.start_offset, *labels),
         ]
-
-    async def _window(self, key: SharePartitionKey) -> tuple[int, int, int]:
-        """Start offset, end offset and number of finished records of the window in memory; if it is
-        not loaded, of the durable state, which has no end: the start is used instead."""
-        led = self._parts.share_partitions.find(key)
-        if led is not None:
-            core = led.core
-            return core.start_offset, core.end_offset, core.delivery_complete_count
-        summary = await self._parts.state.read_summary(key)
-        start = summary.start_offset
-        return start, start, max(0, summary.delivery_complete_count)
 
     async def _age(
         self,

@@ -7,14 +7,13 @@ A thread formats the text.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from sharegroup.broker.metrics import coordination, delivery, node, traffic
 from sharegroup.broker.metrics.exposition import Exposition
 from sharegroup.broker.metrics.lag import LagReader
 from sharegroup.broker.metrics.metric import Sample
 from sharegroup.broker.metrics.node import LoopLag
-from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.parts import BrokerParts
 
 GROUPS_AT_ONCE: Final = 100
@@ -27,11 +26,9 @@ class MetricsReader:
     def __init__(
         self,
         parts: BrokerParts,
-        connections: Connections[Any],
         loop_lag: LoopLag | None = None,
     ) -> None:
         self._parts = parts
-        self._connections = connections
         self._lag = LagReader(parts)
         self._loop_lag = loop_lag or LoopLag()
         self._one_at_a_time = asyncio.Lock()
@@ -41,13 +38,13 @@ class MetricsReader:
         parts = self._parts
         parts.forget_meters()
         samples = [
-            *traffic.read(parts, self._connections),
+            *traffic.read(parts),
             *delivery.read(parts),
             *coordination.read(parts),
             *node.read(parts, self._loop_lag),
         ]
-        for number, led in enumerate(parts.share_partitions.all()):
-            samples += delivery.read_partition(parts, led)
+        for number, led in enumerate(parts.views.led()):
+            samples += delivery.read_partition(led)
             if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
                 await asyncio.sleep(0)
         number = 0

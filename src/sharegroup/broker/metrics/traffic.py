@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
-from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.parts import BrokerParts
 
 _TOPIC_METRICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
@@ -174,16 +173,16 @@ _PARTITION_ERRORS: Final = {
 """Counters whose label is an error, with the API of that error."""
 
 
-def read(parts: BrokerParts, connections: Connections[Any]) -> Iterator[Sample]:
+def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
     for api, requests in parts.meters.requests.items():
         yield REQUEST_SECONDS.of(requests.seconds, api)
         yield REQUEST_BYTES.of(requests.request_bytes, api)
         yield RESPONSE_BYTES.of(requests.response_bytes, api)
     yield from _counted(parts)
-    yield CONNECTIONS.of(len(connections))
-    yield REQUEST_MEMORY.of(connections.requests.used)
-    yield RESPONSE_MEMORY.of(connections.answers.used)
+    yield CONNECTIONS.of(len(parts.connections))
+    yield REQUEST_MEMORY.of(parts.connections.request_bytes)
+    yield RESPONSE_MEMORY.of(parts.connections.unread_bytes)
     yield from _topics(parts)
 
 

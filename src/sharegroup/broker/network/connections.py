@@ -19,6 +19,7 @@ from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
 from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.turns import Turns
+from sharegroup.broker.read_model import ConnectionView
 
 LOOKS_PER_IDLE_TIME: Final = 8
 """Checks for idle connections per idle time: a connection is closed at most an eighth late."""
@@ -33,6 +34,10 @@ class Admitted(Holder, Protocol):
 
     def close(self) -> None:
         """Send what is ready, then close."""
+        ...
+
+    def view(self) -> ConnectionView:
+        """What it looks like now."""
         ...
 
 
@@ -97,6 +102,21 @@ class Connections(Generic[C]):
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def request_bytes(self) -> int:
+        """Memory that requests use: those that came and are not answered, and room for begun
+        ones."""
+        return self.requests.used
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of answers that clients have not read."""
+        return self.answers.used
+
+    def views(self) -> list[ConnectionView]:
+        """What the connections look like now."""
+        return [connection.view() for connection in self._open]
 
     def all(self) -> list[C]:
         """Those open now."""
