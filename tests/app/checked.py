@@ -59,7 +59,7 @@ def served(folder: Path) -> UUID:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
         configs = {"retention.ms": "-1", "segment.bytes": "1048576"}
-        broker.parts.topics.set_configs(share_wire.TOPIC, configs)
+        broker.parts.store.set_topic_config(share_wire.TOPIC, configs)
         for log in broker.parts.store.logs:
             if log.topic_partition.topic == share_wire.TOPIC:
                 log.settings = type(log.settings)(

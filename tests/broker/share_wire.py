@@ -21,7 +21,7 @@ from sharegroup.wire.messages.produce import (
 )
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 TOPIC = "jobs"
 GROUP = "workers"
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4

@@ -39,7 +39,7 @@ def produced(folder: Path, batches: int, *, accepted: int = 0) -> UUID:
     async def scenario(broker: Broker, port: int) -> None:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
-        broker.parts.topics.set_configs(
+        broker.parts.store.set_topic_config(
             share_wire.TOPIC, {"retention.ms": "-1"}
         )  # the records are old
         await share_wire.produce(port, session.topic_id, 0, *[BATCH] * batches)
@@ -219,7 +219,7 @@ def test_a_copy_of_the_folder_without_a_middle_segment(tmp_path: Path) -> None:
     async def fill(broker: Broker, port: int) -> None:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
-        broker.parts.topics.set_configs(
+        broker.parts.store.set_topic_config(
             share_wire.TOPIC, {"segment.bytes": "1048576", "retention.ms": "-1"}
         )
         for _ in range(4):

@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, UUID]:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
         configs = {"segment.bytes": "1048576", "retention.ms": "-1", "index.interval.bytes": "512"}
-        broker.parts.topics.set_configs(share_wire.TOPIC, configs)
+        broker.parts.store.set_topic_config(share_wire.TOPIC, configs)
         sizes = random.Random(1)
         left = RECORDS
         while left:

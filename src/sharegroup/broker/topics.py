@@ -214,10 +214,6 @@ class Topics:
         """
         await self._store.delete_topic(topic.name)
 
-    def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Replace a topic's configs."""
-        self._store.set_topic_config(name, configs)
-
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         await self._store.create_topic(name, self._new_id(), partitions, configs)
         return _topic(name, self._store.topics[name])

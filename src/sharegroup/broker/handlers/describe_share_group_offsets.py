@@ -11,7 +11,6 @@ The number of records in flight is our addition too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
@@ -19,7 +18,7 @@ from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.limits import RECORD_STATES_MAX
+from sharegroup.model.limits import DAMAGED_RANGES_MAX, RECORD_STATES_MAX
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share_state.state import UNKNOWN_COUNT
 from sharegroup.wire.messages.describe_share_group_offsets import (
@@ -33,9 +32,6 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
     RecordStates,
 )
-
-DAMAGES_MAX: Final = 1_000
-"""The most damaged ranges returned for one partition."""
 
 
 async def describe_share_group_offsets(
@@ -167,6 +163,6 @@ async def _partition(
             return described
         end = log.high_watermark
         described.lag = end - summary.start_offset - max(0, summary.delivery_complete_count)
-        described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGES_MAX]]
+        described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGED_RANGES_MAX]]
     described.in_flight_count = parts.views.in_flight(key)
     return described
