@@ -107,7 +107,7 @@ def failures(broker: Broker) -> list[str]:
     ]
 
 
-def test_everything_that_must_write_answers_an_error_to_try_again_after(
+def test_every_write_on_a_full_disk_gets_a_retriable_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = FullDisk()
@@ -142,7 +142,7 @@ def test_everything_that_must_write_answers_an_error_to_try_again_after(
     assert [record for record in caplog.records if record.exc_info] == []
 
 
-def test_a_full_disk_is_emptied_by_deleting(tmp_path: Path) -> None:
+def test_a_full_disk_gets_room_by_deletions(tmp_path: Path) -> None:
     disk = FullDisk()
 
     async def scenario(broker: Broker, port: int) -> None:
@@ -162,7 +162,7 @@ def test_a_full_disk_is_emptied_by_deleting(tmp_path: Path) -> None:
     run(tmp_path, scenario, disk=disk)
 
 
-def test_an_internal_topic_that_had_no_room_is_made_when_there_is_some(tmp_path: Path) -> None:
+def test_an_internal_topic_is_created_when_there_is_room_again(tmp_path: Path) -> None:
     disk = FullDisk()
 
     async def scenario(broker: Broker, port: int) -> None:

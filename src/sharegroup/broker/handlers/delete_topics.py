@@ -80,7 +80,7 @@ async def _forget(parts: BrokerParts, topic: Topic) -> None:
         await parts.groups.topic_deleted(topic.topic_id)
         await parts.state.forget_missing_topics()  # for groups that other nodes coordinate
     except KafkaError as error:
-        logger.warning("groups could not forget %s yet: %s", topic.name, error)
+        logger.warning("%s cannot be removed from share groups yet: %s", topic.name, error)
 
 
 def _find(parts: BrokerParts, wanted: DeleteTopicState) -> Topic:
