@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sharegroup.broker.features import FEATURES
 from sharegroup.broker.network.api_table import API_TABLE
-from sharegroup.broker.network.features import FEATURES
 
 PAGE = Path(__file__).parents[1] / "docs" / "apis.md"
 

@@ -59,8 +59,8 @@ def served(folder: Path) -> UUID:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
         configs = {"retention.ms": "-1", "segment.bytes": "1048576"}
-        broker.topics.set_configs(share_wire.TOPIC, configs)
-        for log in broker.store.logs:
+        broker.parts.store.set_topic_config(share_wire.TOPIC, configs)
+        for log in broker.parts.store.logs:
             if log.topic_partition.topic == share_wire.TOPIC:
                 log.settings = type(log.settings)(
                     segment_bytes=520, retention_ms=-1, index_interval_bytes=100
@@ -80,9 +80,9 @@ def starts(folder: Path) -> None:
     """A broker starts with the folder, and stops."""
 
     async def scenario(broker: Broker, port: int) -> None:
-        for log in broker.store.logs:
+        for log in broker.parts.store.logs:
             log.check_invariants()
-        for shard in broker.state.shards:
+        for shard in broker.parts.state.shards:
             (await shard.machine()).check_invariants()
 
     running.run(folder, scenario)

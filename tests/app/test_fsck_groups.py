@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.storage import checkpoints
@@ -113,7 +113,7 @@ def test_offsets_seen_by_a_group_are_not_used_again(folder: Path) -> None:
     assert [(f.first_offset, f.last_offset) for f in again.findings if f.records] == [(10, 14)]
 
     async def scenario(broker: Broker, port: int) -> None:
-        log = broker.store.log(share_wire.TOPIC, 0)
+        log = broker.parts.store.log(share_wire.TOPIC, 0)
         assert log.log_end_offset == 15
         with pytest.raises(CorruptMessage):
             await log.read(12, 1000)

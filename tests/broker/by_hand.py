@@ -16,14 +16,8 @@ from sharegroup.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from sharegroup.wire.messages.share_acknowledge import (
-    AcknowledgementBatch,
-    AcknowledgePartition,
-    AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-)
-from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.broker import share_wire
 
 GROUP = "workers"
 TIMEOUT_MS = 120_000
@@ -39,7 +33,7 @@ class Member:
     def __init__(self, connection: Connection, member_id: str) -> None:
         self.connection = connection
         self.member_id = member_id
-        self.epoch = 0
+        self._session: share_wire.Session | None = None
 
     @classmethod
     async def join(cls, port: int, member_id: str) -> Member:
@@ -66,38 +60,32 @@ class Member:
         assert response.error_code == 0, response
         return response
 
-    async def fetch(self, topic_id: UUID, wait_ms: int = 0) -> list[tuple[int, int, int]]:
+    async def fetch(self, topic_id: UUID, wait_ms: int = 0) -> list[share_wire.Range]:
         """Acquired (first, last, delivery count) ranges of partition 0."""
-        topics = [FetchTopic(topic_id, [FetchPartition(0)])] if self.epoch == 0 else []
-        request = ShareFetchRequest(
-            GROUP, self.member_id, self.epoch, wait_ms, 1, 1 << 20, 100, 100, topics=topics
+        new = self._session is None
+        if self._session is None:
+            self._session = share_wire.Session(self.connection, topic_id, self.member_id, GROUP)
+        response = await self._session.fetch(
+            *([0] if new else []), max_wait_ms=wait_ms, max_records=100, batch_size=100
         )
-        self.epoch += 1
-        response = await self.send(apis.SHARE_FETCH, request)
-        return [
-            (r.first_offset, r.last_offset, r.delivery_count)
-            for topic in response.responses
-            for part in topic.partitions
-            for r in part.acquired_records
-        ]
+        return share_wire.acquired(response).get(0, [])
 
     async def acknowledge(self, topic_id: UUID, first: int, last: int, kind: int) -> int:
         """The partition's error code."""
-        batch = AcknowledgementBatch(first, last, [kind])
-        topic = AcknowledgeTopic(topic_id, [AcknowledgePartition(0, [batch])])
-        request = ShareAcknowledgeRequest(GROUP, self.member_id, self.epoch, topics=[topic])
-        self.epoch += 1
-        response = await self.send(apis.SHARE_ACKNOWLEDGE, request)
-        code: int = response.responses[0].partitions[0].error_code
-        return code
+        assert self._session is not None
+        self._session.topic_id = topic_id
+        response = await self._session.acknowledge({0: [(first, last, [kind])]})
+        return share_wire.codes(response)[0]
 
 
 async def topic_with_records(broker: Broker, port: int, count: int) -> UUID:
     connection = await connect(port)
     topic = CreatableTopic("jobs", 1, -1)
     await connection.send(apis.CREATE_TOPICS, CreateTopicsRequest([topic]), timeout_ms=TIMEOUT_MS)
-    broker.configs.set_group(GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False)
-    found = broker.topics.find("jobs")
+    broker.parts.configs.set_group(
+        GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False
+    )
+    found = broker.parts.topics.find("jobs")
     assert found is not None
     batch = encode_batch([(b"k", b"v")] * count, timestamp_ms=0)
     assert await produce(connection, found.topic_id, batch) == 0

@@ -144,7 +144,7 @@ class World:
     async def create_topic(self, name: str, partitions: int) -> UUID:
         topic = CreatableTopic(name, partitions, -1)
         await self.send(apis.CREATE_TOPICS, CreateTopicsRequest([topic]))
-        found = self.broker.topics.find(name)
+        found = self.broker.parts.topics.find(name)
         assert found is not None
         return found.topic_id
 
@@ -212,7 +212,7 @@ def simulate(scenario: Scenario, *options: str) -> None:
         world = World(FillingDisk(), options)
         await world.start()
         await scenario(world)
-        world.broker.groups.groups.check_invariants()
+        world.broker.parts.groups.groups.check_invariants()
         await world.stop()
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:

@@ -21,7 +21,7 @@ from sharegroup.wire.messages.produce import (
 )
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 TOPIC = "jobs"
 GROUP = "workers"
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
@@ -148,7 +148,7 @@ async def new_topic(broker: Broker, port: int, partitions: int = 3, name: str = 
     topic = CreatableTopic(name, partitions, -1)
     await connection.send(apis.CREATE_TOPICS, CreateTopicsRequest([topic]), timeout_ms=TIMEOUT_MS)
     connection.close()
-    found = broker.topics.find(name)
+    found = broker.parts.topics.find(name)
     assert found is not None
     return found.topic_id
 
@@ -157,7 +157,7 @@ async def new_group(broker: Broker, port: int, group: str = GROUP, **configs: st
     """A group that begins at the first record of the topic, with its delivery state made."""
     settings = {key.replace("_", "."): value for key, value in configs.items()}
     settings = {"share.auto.offset.reset": "earliest", **settings}
-    broker.configs.set_group(group, settings, validate_only=False)
+    broker.parts.configs.set_group(group, settings, validate_only=False)
     connection = await connect(port)
     request = ShareGroupHeartbeatRequest(group, "starter", 0, None, [TOPIC])
     answer = await connection.send(apis.SHARE_GROUP_HEARTBEAT, request, timeout_ms=TIMEOUT_MS)

@@ -34,8 +34,8 @@ def test_a_client_that_expects_another_node_gets_an_error(
     tmp_path: Path, cluster_id: str | None, node_id: int, error_code: int
 ) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        assert broker.node_id == NODE
-        wanted = broker.topics.cluster_id if cluster_id == HERE else cluster_id
+        assert broker.parts.node_id == NODE
+        wanted = broker.parts.topics.cluster_id if cluster_id == HERE else cluster_id
         response = await ask(port, 5, ApiVersionsRequest("tests", "1", wanted, node_id))
         assert response.error_code == error_code
         assert bool(response.api_keys) == (not error_code)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.metrics import meters
+from sharegroup.broker import meters
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
@@ -40,7 +40,7 @@ def archived(ranges: tuple[RecordRange, ...]) -> list[tuple[int, int, str | None
 
 
 async def count(broker: Broker, reason: str, group: str = GROUP, topic: str = TOPIC) -> float:
-    samples = await scraped(MetricsReader(broker))
+    samples = await scraped(MetricsReader(broker.parts))
     labels = {"group": group, "topic": topic, "reason": reason}
     found = value(samples, "sharegroup_archived_records_total", labels)
     assert found is not None
@@ -79,7 +79,7 @@ def test_each_reason_is_reported_before_and_after_the_start_offset(tmp_path: Pat
             assert await count(broker, "delivery-limit") == 1
             assert await count(broker, "deleted") == 3
 
-            broker.share_partitions.forget(GROUP, session.topic_id, 0)
+            broker.parts.share_partitions.forget(GROUP, session.topic_id, 0)
             told = (await admin.describe_record_states(GROUP, [FIRST]))[FIRST]
             assert told.given_up == (), "the leader remembers, and it is gone"
             assert await count(broker, "rejected") == 5
@@ -103,7 +103,7 @@ def test_groups_beyond_the_limit_of_labels_are_summed(
             assert codes(await session.acknowledge({0: [(0, 1, [REJECT])]})) == {0: 0}
         assert await count(broker, "rejected") == 2
         assert await count(broker, "rejected", "other", "") == 4
-        samples = await scraped(MetricsReader(broker))
+        samples = await scraped(MetricsReader(broker.parts))
         name = "sharegroup_acknowledged_records_total"
         groups = {dict(labels)["group"] for sample, labels in samples if sample == name}
         assert groups == {GROUP, "other"}

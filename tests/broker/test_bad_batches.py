@@ -43,7 +43,7 @@ def test_every_inconsistent_batch_is_refused_and_the_next_record_delivered(tmp_p
         connection = await connect(port)
         for name, (bad, error) in LIES.items():
             assert await produce(connection, topic_id, bad) == error.code, name
-        log = broker.topics.log("jobs", 0)
+        log = broker.parts.topics.log("jobs", 0)
         assert log.log_end_offset == 1
         good = of(GZIP, packed(GZIP, records(3)), 3)
         assert await produce(connection, topic_id, good) == 0
@@ -54,7 +54,7 @@ def test_every_inconsistent_batch_is_refused_and_the_next_record_delivered(tmp_p
                 taken += range(first, last + 1)
                 assert await member.acknowledge(topic_id, first, last, 1) == 0
         assert taken == [0, 1, 2, 3]
-        counted = broker.counters.statistics()
+        counted = broker.parts.counters.statistics()
         assert sum(n for (name, _), n in counted.items() if name == "produce_errors") == len(LIES)
 
     run(tmp_path, scenario, "message.max.bytes=2000000")
@@ -67,7 +67,7 @@ def test_a_compacted_topic_wants_keys(tmp_path: Path) -> None:
         topic = CreatableTopic("jobs", 1, -1, configs=configs)
         request = CreateTopicsRequest([topic])
         await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
-        found = broker.topics.find("jobs")
+        found = broker.parts.topics.find("jobs")
         assert found is not None
         keyless = encode_batch([(b"k", b"v"), (None, b"v")], timestamp_ms=TIME_MS)
         keyed = encode_batch([(b"k", b"v"), (b"", None)], timestamp_ms=TIME_MS)
@@ -89,7 +89,7 @@ def test_the_largest_timestamp_is_the_one_that_the_records_have(
         body = record(0) + record(1, timestamp_delta=7) + record(2, timestamp_delta=3)
         batch = batch_of(body, 3, max_timestamp=stated)
         assert await produce(connection, topic_id, batch) == 0
-        log = broker.topics.log("jobs", 0)
+        log = broker.parts.topics.log("jobs", 0)
         stored = (await log.read(1, 1_000)).data
         header = parse_header(stored)
         assert (header.max_timestamp, header.base_timestamp) == (TIME_MS + 7, TIME_MS)

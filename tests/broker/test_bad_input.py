@@ -66,7 +66,7 @@ def test_an_invalid_message_closes_only_its_connection(tmp_path: Path, sent: byt
     async def scenario(broker: Broker, port: int) -> None:
         other = await connect(port)
         assert await answer_to(port, sent) == b""
-        assert broker.counters.statistics()["malformed_requests", ""] == 1
+        assert broker.parts.counters.statistics()["malformed_requests", ""] == 1
         topic_id = await topic_with_records(broker, port, 1)
         assert await produce(other, topic_id, encode_batch([(None, b"v")], timestamp_ms=0)) == 0
         other.close()
@@ -115,7 +115,7 @@ def test_bad_batches_are_refused_and_the_log_is_as_before(tmp_path: Path) -> Non
         assert await produce(connection, topic_id, huge) == errors.MessageTooLarge.code
         unknown = errors.UnknownTopicOrPartition.code
         assert await produce(connection, topic_id, good, partition=9) == unknown
-        assert broker.topics.log("jobs", 0).log_end_offset == 3
+        assert broker.parts.topics.log("jobs", 0).log_end_offset == 3
         assert await produce(connection, topic_id, good) == 0
 
     run(tmp_path, scenario)

@@ -81,7 +81,7 @@ def test_an_epoch_that_was_used_already(tmp_path: Path, api: str) -> None:
 def test_epochs_wrap_to_one(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
-        kept = broker.sessions.get(session.group, session.member)
+        kept = broker.parts.sessions.get(session.group, session.member)
         assert kept is not None
         kept.epoch = 2**31 - 2
         assert codes(await session.fetch(epoch=2**31 - 1)) == {}
@@ -259,7 +259,7 @@ def test_renewing_where_the_group_does_not_allow_it(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         settings = {"share.renew.acknowledge.enable": "false"}
-        broker.configs.set_group(session.group, settings, validate_only=False)
+        broker.parts.configs.set_group(session.group, settings, validate_only=False)
         response = await session.acknowledge({0: [(0, 9, [RENEW])]}, is_renew_ack=True)
         assert codes(response) == {0: INVALID_STATE}
         await still_holds(session)
@@ -288,7 +288,7 @@ def test_a_partition_named_twice_counts_once(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         assert acquired(await session.fetch(0, 0, 0)) == {0: [(0, 9, 1)]}
-        kept = broker.sessions.get(session.group, session.member)
+        kept = broker.parts.sessions.get(session.group, session.member)
         assert kept is not None
         assert len(kept.partitions) == 1
 

@@ -35,11 +35,11 @@ def test_other_requests_are_answered_while_a_topic_is_created_and_deleted(tmp_pa
             # The work is done in slices; how many were done at each answer is seen on the disk.
             seen = set()
             while not task.done():
-                seen.add(len(broker.store._disk.list(broker.store.path)))
+                seen.add(len(broker.parts.store._disk.list(broker.parts.store.path)))
                 assert set(await other.topics()) <= {"big", "jobs"}
-                if broker.topics.find("big") is not None:  # then all of it can be used
+                if broker.parts.topics.find("big") is not None:  # then all of it can be used
                     for partition in (0, PARTITIONS - 1):
-                        assert broker.topics.log("big", partition).failure is None
+                        assert broker.parts.topics.log("big", partition).failure is None
                 assert await produce(connection, topic_id, batch) == 0
                 for first, last, _ in await member.fetch(topic_id):
                     assert await member.acknowledge(topic_id, first, last, kind=1) == 0

@@ -92,7 +92,7 @@ def test_an_idle_connection_is_closed_and_one_that_waits_is_not() -> None:
         assert await member.fetch(topic_id, wait_ms=60_000) == [(0, 0, 2)]
         with pytest.raises(KafkaError):
             await idle.send(apis.METADATA, MetadataRequest([]), timeout_ms=TIMEOUT_MS)
-        assert [led.key.group_id for led in broker.share_partitions.all()] == [GROUP]
+        assert [led.key.group_id for led in broker.parts.share_partitions.all()] == [GROUP]
         assert len(broker.connections) == 1
         await asyncio.sleep(25)
         assert len(broker.connections) == 0
@@ -145,7 +145,7 @@ def test_a_peer_that_does_not_read_costs_the_memory_of_one_answer(tmp_path: Path
         for _ in range(50):
             await quick.send(apis.METADATA, MetadataRequest([]), timeout_ms=TIMEOUT_MS)
         assert any(c.unread_bytes > MIB for c in broker.connections.all())
-        assert broker.meters.request("Fetch").seconds.count <= 3
+        assert broker.parts.meters.request("Fetch").seconds.count <= 3
         for number in range(asked):
             size = int.from_bytes(await reader.readexactly(4), "big")
             frame = await reader.readexactly(size)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, encode_batch, parse_headers
@@ -23,15 +23,15 @@ def test_a_damaged_record_is_logged_and_the_others_are_read(
     """After a clean end no recovery looks at the log before the replay does."""
 
     async def write(broker: Broker) -> None:
-        await begin(broker.state, 1, 2)  # the batch at offset 0
+        await begin(broker.parts.state, 1, 2)  # the batch at offset 0
         for first in (0, 10, 20):  # one batch each, at offsets 2, 3 and 4
-            await broker.state.write([accepted(1, first, first + 4)])
-        await broker.state.write([accepted(2, 0, 4)])
+            await broker.parts.state.write([accepted(1, first, first + 4)])
+        await broker.parts.state.write([accepted(2, 0, 4)])
 
     async def look(broker: Broker) -> None:
-        found = await batches(broker.state, 1)
+        found = await batches(broker.parts.state, 1)
         assert [batch.first for batch in found] == [0, 20]
-        assert len(await batches(broker.state, 2)) == 1
+        assert len(await batches(broker.parts.state, 2)) == 1
         assert "offsets 3 to 3 are damaged" in caplog.text
 
     run(tmp_path, write)
@@ -67,7 +67,7 @@ def test_a_share_group_skips_damaged_records(
         accepted = {0: [(0, 1, [share_wire.ACCEPT]), (5, 6, [share_wire.ACCEPT])]}
         assert share_wire.codes(await session.acknowledge(accepted)) == {0: 0}
         key = SharePartitionKey(share_wire.GROUP, topic_ids[0], 0)
-        assert (await broker.state.read_summary(key)).start_offset == 7
+        assert (await broker.parts.state.read_summary(key)).start_offset == 7
         assert "offsets 2 to 4 are damaged" in caplog.text
 
     running.run(tmp_path, before)
@@ -102,7 +102,7 @@ def test_an_undecodable_internal_record_does_not_prevent_the_start(
         session = await share_wire.started(broker, port, partitions=1, records=3)
         await session.fetch(0)
         for topic in (SHARE_GROUP_STATE, CONSUMER_OFFSETS):
-            log = broker.topics.log(topic, 0)
+            log = broker.parts.topics.log(topic, 0)
             for key in (b"", b"\0", b"\0\0junk", b"\0\1junk", b"\0\x0b\0\1g", b"\xff" * 30):
                 log.append_trusted(encode_batch([(key, b"\xff" * 9)], timestamp_ms=0))
             await log.wait_durable(log.log_end_offset)
@@ -110,11 +110,11 @@ def test_an_undecodable_internal_record_does_not_prevent_the_start(
     async def after(broker: Broker, port: int) -> None:
         for topic in (SHARE_GROUP_STATE, CONSUMER_OFFSETS):
             assert f"{topic}-0: the record at offset" in caplog.text
-        assert broker.groups.groups.group_ids() == [share_wire.GROUP]
-        topic = broker.topics.find(share_wire.TOPIC)
+        assert broker.parts.groups.groups.group_ids() == [share_wire.GROUP]
+        topic = broker.parts.topics.find(share_wire.TOPIC)
         assert topic is not None
         key = SharePartitionKey(share_wire.GROUP, topic.topic_id, 0)
-        assert (await broker.state.read_summary(key)).start_offset == 0
+        assert (await broker.parts.state.read_summary(key)).start_offset == 0
 
     running.run(tmp_path, before)
     running.run(tmp_path, after)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.metrics import node
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.server import Broker
@@ -39,7 +39,9 @@ def produced(folder: Path, batches: int, *, accepted: int = 0) -> UUID:
     async def scenario(broker: Broker, port: int) -> None:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
-        broker.topics.set_configs(share_wire.TOPIC, {"retention.ms": "-1"})  # the records are old
+        broker.parts.store.set_topic_config(
+            share_wire.TOPIC, {"retention.ms": "-1"}
+        )  # the records are old
         await share_wire.produce(port, session.topic_id, 0, *[BATCH] * batches)
         await session.fetch(0, max_records=0)
         if accepted:
@@ -113,11 +115,12 @@ def test_a_group_skips_damage_of_any_kind(
         assert await drained(session) == [at for at in range(50) if at not in lost]
         key = SharePartitionKey(share_wire.GROUP, topic_id, 0)
         await share_wire.until(lambda: not broker._tasks)
-        assert (await broker.state.read_summary(key)).start_offset == 50, "all is done"
+        assert (await broker.parts.state.read_summary(key)).start_offset == 50, "all is done"
         assert "Traceback" not in caplog.text
         said = [r for r in caplog.records if f"offsets {lost[0]} to {lost[-1]}" in r.getMessage()]
         assert len(said) == 2, "once for the log, once for the group"
-        gauges = [one for one in node.read(broker, LoopLag()) if one.metric is node.LOG_DAMAGED]
+        samples = node.read(broker.parts, LoopLag())
+        gauges = [one for one in samples if one.metric is node.LOG_DAMAGED]
         assert [one.value for one in gauges if one.labels == (share_wire.TOPIC, "0")] == [BATCH]
         async with Admin(f"127.0.0.1:{port}") as admin:
             offsets = (await admin.list_share_group_offsets(share_wire.GROUP))[WHERE]
@@ -172,7 +175,7 @@ def test_a_start_set_past_the_end_by_an_administrator_is_not_a_lost_tail(tmp_pat
         assert await drained(session) == []
 
     async def after(broker: Broker, port: int) -> None:
-        log = broker.topics.log(share_wire.TOPIC, 0)
+        log = broker.parts.topics.log(share_wire.TOPIC, 0)
         assert (log.log_end_offset, log.damages()) == (10, [])
         await share_wire.produce(port, topic_id, 0, BATCH)
         session = share_wire.Session(await share_wire.connect(port), topic_id, group="other")
@@ -197,9 +200,9 @@ def test_lost_delivery_state_is_logged_with_its_repair_and_errors_are_delayed(
         session = share_wire.Session(await share_wire.connect(port), topic_id)
         first = share_wire.parts(await session.fetch(0, max_wait_ms=20_000))
         assert first[0].error_code == 15, "COORDINATOR_NOT_AVAILABLE, said at once"
-        waiting = len(broker.waiters)
+        waiting = len(broker.parts.waiters)
         again = asyncio.ensure_future(session.fetch(max_wait_ms=20_000))
-        await share_wire.until(lambda: len(broker.waiters) > waiting)
+        await share_wire.until(lambda: len(broker.parts.waiters) > waiting)
         async with Admin(f"127.0.0.1:{port}") as admin:
             outcome = await admin.alter_share_group_offsets(share_wire.GROUP, {WHERE: 0})
             assert outcome == {WHERE: None}
@@ -216,7 +219,7 @@ def test_a_copy_of_the_folder_without_a_middle_segment(tmp_path: Path) -> None:
     async def fill(broker: Broker, port: int) -> None:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
-        broker.topics.set_configs(
+        broker.parts.store.set_topic_config(
             share_wire.TOPIC, {"segment.bytes": "1048576", "retention.ms": "-1"}
         )
         for _ in range(4):
@@ -248,7 +251,7 @@ def test_inconsistent_batches_in_an_old_log_block_no_group(
     lost: list[int] = []
 
     async def as_before(broker: Broker, port: int) -> None:
-        log = broker.topics.log(share_wire.TOPIC, 0)
+        log = broker.parts.topics.log(share_wire.TOPIC, 0)
         for bad, _ in lies().values():
             header = parse_header(bad)
             if header.last_offset_delta < 1000:
@@ -278,7 +281,7 @@ def test_a_group_whose_metadata_is_lost_keeps_its_delivery_state(tmp_path: Path)
     log_file(tmp_path, CONSUMER_OFFSETS).unlink()
 
     async def after(broker: Broker, port: int) -> None:
-        assert broker.groups.groups.group_ids() == []
+        assert broker.parts.groups.groups.group_ids() == []
         await share_wire.new_group(broker, port)
         assert await drained(await resumed(port, topic_id)) == list(range(10, 20))
 

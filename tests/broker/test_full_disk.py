@@ -102,7 +102,9 @@ class Client:
 
 def failures(broker: Broker) -> list[str]:
     """APIs whose handler has failed, as no client may make it."""
-    return [label for name, label in broker.counters.statistics() if name == "handler_failures"]
+    return [
+        label for name, label in broker.parts.counters.statistics() if name == "handler_failures"
+    ]
 
 
 def test_every_write_on_a_full_disk_gets_a_retriable_error(
@@ -124,7 +126,7 @@ def test_every_write_on_a_full_disk_gets_a_retriable_error(
         assert await produce(connection, topic_id, batch) == STORAGE
         assert await client.heartbeat("m2") in (NOT_AVAILABLE, LOADING)
         assert await client.heartbeat("m1", "another") in (NOT_AVAILABLE, LOADING)
-        broker.store.enforce_retention(broker.clock.wall_ms())
+        broker.parts.store.enforce_retention(broker.parts.clock.wall_ms())
         await broker._enforce_retention()
         assert await client.topics() == ["jobs"]
         disk.full = False
@@ -133,7 +135,7 @@ def test_every_write_on_a_full_disk_gets_a_retriable_error(
         assert await produce(connection, topic_id, batch) == 0
         assert await client.delete_records("jobs", 3) == 0
         assert await client.heartbeat("m1", "another") == 0
-        assert all(log.failure is None for log in broker.store.logs)
+        assert all(log.failure is None for log in broker.parts.store.logs)
         assert failures(broker) == []
 
     run(tmp_path, scenario, disk=disk)

@@ -11,7 +11,7 @@ import pytest
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.handlers.describe_groups import describe_groups
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     GroupIdNotFound,
@@ -56,7 +56,7 @@ async def emptied(world: World, *topics: str) -> None:
 
 
 async def produce(world: World, name: str, count: int, partition: int = 0) -> None:
-    topic = world.broker.topics.find(name)
+    topic = world.broker.parts.topics.find(name)
     assert topic is not None
     batch = encode_batch([(None, b"v")] * count, timestamp_ms=0)
     data = TopicProduceData(name, topic.topic_id, [PartitionProduceData(partition, batch)])
@@ -66,7 +66,7 @@ async def produce(world: World, name: str, count: int, partition: int = 0) -> No
 
 async def fetch(world: World, name: str, epoch: int, member: str = "f") -> list[tuple[int, int]]:
     """(first offset, delivery count) of what partition 0 gives."""
-    topic = world.broker.topics.find(name)
+    topic = world.broker.parts.topics.find(name)
     assert topic is not None
     topics = [FetchTopic(topic.topic_id, [FetchPartition(0)])] if epoch == 0 else []
     request = ShareFetchRequest(GROUP, member, epoch, 0, 1, 1 << 20, 100, 100, topics=topics)
@@ -136,7 +136,7 @@ def test_a_share_group_is_no_classic_group(version: int) -> None:
         await world.heartbeat("m", 0, ["foo"])
         context = RequestContext(version, "", "", None, Access(), ("", 0))
         request = DescribeGroupsRequest([GROUP, "nobody"])
-        answer = await describe_groups(world.broker, request, context)
+        answer = await describe_groups(world.broker.parts, request, context)
         found = [(group.error_code, group.error_message) for group in answer.groups]
         assert [group.group_state for group in answer.groups] == ["Dead", "Dead"]
         if version < 6:
@@ -350,11 +350,11 @@ def test_a_topic_deleted_while_the_broker_was_down_is_forgotten_at_start() -> No
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 1)
         await emptied(world, "foo")
-        topic = world.broker.topics.find("foo")
+        topic = world.broker.parts.topics.find("foo")
         assert topic is not None
-        await world.broker.topics.delete(topic)  # and the crash comes before its groups know
+        await world.broker.parts.topics.delete(topic)  # and the crash comes before its groups know
         await world.crash()
-        assert world.broker.groups.groups.topic_ids() == set()
+        assert world.broker.parts.groups.groups.topic_ids() == set()
 
     simulate(scenario)
 
@@ -369,12 +369,12 @@ def test_a_topic_deleted_while_groups_cannot_be_written_is_forgotten_when_they_a
         assert refused.error_code == CoordinatorNotAvailable.code
         await world.delete_topic("foo")
         world.disk.full_for = ""
-        assert world.broker.groups.groups.topic_ids() == {foo, bar}
+        assert world.broker.parts.groups.groups.topic_ids() == {foo, bar}
         await world.heartbeat("n", 0, ["foo"])
         await asyncio.sleep(0.1)
-        assert world.broker.groups.groups.topic_ids() == {bar}
+        assert world.broker.parts.groups.groups.topic_ids() == {bar}
         await world.crash()
-        assert world.broker.groups.groups.topic_ids() == {bar}
+        assert world.broker.parts.groups.groups.topic_ids() == {bar}
 
     simulate(scenario)
 
@@ -418,11 +418,11 @@ def test_a_group_config_says_where_its_value_comes_from() -> None:
         assert await sources() == [dynamic, static, default]
         await alter_configs(world, name, "40000")
         assert await sources() == [(name, "40000", 8), dynamic, static, default]
-        assert world.broker.configs.group(GROUP).record_lock_duration_ms == 40_000
+        assert world.broker.parts.configs.group(GROUP).record_lock_duration_ms == 40_000
         # The bounds shrink: the value stays as it was set, and is clamped as it is used.
         await alter_configs(world, "group.share.max.record.lock.duration.ms", "35000", 4)
         assert (await sources())[0] == (name, "40000", 8)
-        assert world.broker.configs.group(GROUP).record_lock_duration_ms == 35_000
+        assert world.broker.parts.configs.group(GROUP).record_lock_duration_ms == 35_000
         await alter_configs(world, name, None)
         assert await sources() == [dynamic, static, default]
 
@@ -457,9 +457,9 @@ def test_draft_names_are_accepted_with_a_warning(
     async def scenario(world: World) -> None:
         assert (await alter_configs(world, draft, "7", kind)).error_code == 0
         assert f"{draft} is the name of a draft; it is {today} today" in caplog.text
-        assert world.broker.configs.group(GROUP).delivery_count_limit == 7
+        assert world.broker.parts.configs.group(GROUP).delivery_count_limit == 7
         assert (await alter_configs(world, draft, None, kind)).error_code == 0
-        assert world.broker.configs.group(GROUP).delivery_count_limit == 5
+        assert world.broker.parts.configs.group(GROUP).delivery_count_limit == 5
 
     simulate(scenario)
 
@@ -479,8 +479,8 @@ def test_a_reset_by_duration_begins_that_long_ago() -> None:
 
 
 async def produce_now(world: World, name: str) -> None:
-    topic = world.broker.topics.find(name)
+    topic = world.broker.parts.topics.find(name)
     assert topic is not None
-    batch = encode_batch([(None, b"v")], timestamp_ms=world.broker.clock.wall_ms())
+    batch = encode_batch([(None, b"v")], timestamp_ms=world.broker.parts.clock.wall_ms())
     data = TopicProduceData(name, topic.topic_id, [PartitionProduceData(0, batch)])
     await world.send(apis.PRODUCE, ProduceRequest(None, -1, 1000, [data]))

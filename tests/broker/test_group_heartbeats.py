@@ -272,7 +272,7 @@ def test_a_group_may_have_its_own_interval() -> None:
     async def scenario(world: World) -> None:
         foo = await world.create_topic("foo", 2)
         own = {"share.assignment.interval.ms": "0"}
-        world.broker.configs.set_group(GROUP, own, validate_only=False)
+        world.broker.parts.configs.set_group(GROUP, own, validate_only=False)
         await world.heartbeat("m1", 0, ["foo"])
         second = assigned(await world.heartbeat("m2", 0, ["foo"]))
         assert second is not None
@@ -305,7 +305,7 @@ def test_answers_wait_for_the_writes_they_depend_on() -> None:
         await world.create_topic("foo", 4)
         epoch = (await world.heartbeat("m", 0, ["foo"])).member_epoch
         host = (await world.describe()).members[0].client_host
-        ask = world.broker.groups.heartbeat
+        ask = world.broker.parts.groups.heartbeat
         join = asyncio.create_task(
             ask(
                 ShareHeartbeat(

@@ -18,12 +18,12 @@ EVERY_20 = "group.share.records.per.rewrite=20"
 
 
 def log_of(world: World) -> LocalPartitionLog:
-    return world.broker.topics.log("__consumer_offsets", 0)
+    return world.broker.parts.topics.log("__consumer_offsets", 0)
 
 
 def all_records(world: World) -> dict[str, list[CoordinatorRecord]]:
     """All there is to say of every group."""
-    groups = world.broker.groups.groups
+    groups = world.broker.parts.groups.groups
     return {group: list(groups.records(group)) for group in sorted(groups.group_ids())}
 
 
@@ -127,13 +127,15 @@ def test_a_crash_at_any_point_keeps_what_was_answered(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await world.start()
-        world.broker.groups.groups.check_invariants()
+        world.broker.parts.groups.groups.check_invariants()
         after = all_records(world)
         assert {group: after[group] for group in quiet} == quiet
         for number in range(8):
             group = f"g{number}"
             if group not in unsure:
-                found = [m.member_id for m in world.broker.groups.groups.describe(group).members]
+                found = [
+                    m.member_id for m in world.broker.parts.groups.groups.describe(group).members
+                ]
                 assert found == ([answered[group]] if group in answered else [])
 
     simulate(scenario, EVERY_20, "group.share.assignment.interval.ms=0")
@@ -163,7 +165,7 @@ def test_groups_over_several_partitions() -> None:
             await come_and_go(world, 3, f"g{number}")
             await world.heartbeat("m", 0, ["foo"], f"g{number}")
         await rounds_end(world)
-        logs = [world.broker.topics.log("__consumer_offsets", number) for number in range(3)]
+        logs = [world.broker.parts.topics.log("__consumer_offsets", number) for number in range(3)]
         assert all(log.log_start_offset > 0 for log in logs)
         before = all_records(world)
         await world.crash()

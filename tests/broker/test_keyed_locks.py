@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sharegroup.broker.coordination.keyed_locks import KeyedLocks
+from sharegroup.keyed_locks import KeyedLocks
 
 
 def test_each_key_has_one_holder_at_a_time_in_order() -> None:

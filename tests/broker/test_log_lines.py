@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.broker.metrics.counters import SAY_EVERY_MS, Counters, NowAndThen
+from sharegroup.broker.counters import SAY_EVERY_MS, Counters, NowAndThen
 from sharegroup.broker.server import Broker
+from sharegroup.share.session import ShareSessions
 from sharegroup.sim import MemoryDisk
 from sharegroup.wire import apis
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
@@ -44,7 +45,7 @@ def test_malformed_requests_are_counted_and_logged_at_a_limited_rate(
             peer.send(struct.pack(">i", -5))
             assert await peer.closed()
             peer.close()
-        assert broker.counters.statistics()["malformed_requests", ""] == 100
+        assert broker.parts.counters.statistics()["malformed_requests", ""] == 100
 
     with caplog.at_level(logging.INFO, "sharegroup.broker"):
         run(tmp_path, scenario)
@@ -55,12 +56,12 @@ def test_a_handler_that_fails_again_and_again_writes_one_traceback(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        monkeypatch.delattr(broker, "sessions")  # as a mistake of ours would
+        monkeypatch.delattr(ShareSessions, "update")  # as a mistake of ours would
         peer = await Greedy.connect(port)
         for _ in range(50):
             peer.send(frame(apis.SHARE_FETCH, 1, ShareFetchRequest("g", "m", 1)))
             await peer.answer()
-        assert broker.counters.statistics()["handler_failures", "ShareFetch"] == 50
+        assert broker.parts.counters.statistics()["handler_failures", "ShareFetch"] == 50
         peer.close()
         monkeypatch.undo()
 
@@ -77,7 +78,7 @@ def test_closed_idle_connections_are_logged_together(
         for _ in range(50):
             await asyncio.get_running_loop().create_connection(asyncio.Protocol, "h", port)
         await asyncio.sleep(30)
-        assert broker.counters.statistics()["connections_idle_closed", ""] == 50
+        assert broker.parts.counters.statistics()["connections_idle_closed", ""] == 50
         await broker.close()
 
     with caplog.at_level(logging.INFO, "sharegroup.broker"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
 from sharegroup.broker.network.request_memory import RequestMemory
 from sharegroup.broker.server import Broker
@@ -56,7 +56,7 @@ def test_a_request_is_refused_by_its_length_before_it_is_read(
         outside = await Greedy.connect(port, begun=True)
         outside.send(begun(api, version, most + 1))
         assert await outside.closed()
-        assert broker.counters.statistics()["malformed_requests", ""] == 1
+        assert broker.parts.counters.statistics()["malformed_requests", ""] == 1
         assert len(broker.connections) == 1, "the one at the edge is waited for"
         inside.close()
         outside.close()
@@ -93,7 +93,7 @@ def test_unfinished_requests_are_bounded_together(tmp_path: Path) -> None:
         for peer in greedy:
             peer.send(begun(apis.PRODUCE, 13, 10 * MIB, bytes(9 * MIB)))
         await until(lambda: memory.waiting > 0)
-        counts = broker.counters.statistics
+        counts = broker.parts.counters.statistics
         while counts().get(("connections_dropped", "request memory"), 0) < 3:
             assert await produce(victim, topic_id, BATCH) == 0
             large = encode_batch([(None, bytes(900_000))], timestamp_ms=0)
@@ -209,7 +209,7 @@ def test_unread_answers_are_bounded_together(tmp_path: Path) -> None:
         slow = [await slow_connection(port) for _ in range(20)]
         for _, writer in slow:
             writer.write(frame(apis.FETCH, 13, whole_topic(topic_id)) * 3)
-        fetches = broker.meters.request("Fetch").seconds
+        fetches = broker.parts.meters.request("Fetch").seconds
         await until(lambda: fetches.count >= len(slow))
         assert memory.used <= bound
         assert fetches.count < 3 * len(slow), "nothing more is fetched for who has not read"
@@ -230,7 +230,7 @@ def test_the_slowest_reader_is_disconnected_when_memory_is_full(tmp_path: Path) 
         for _, writer in slow:
             writer.write(frame(apis.FETCH, 13, whole_topic(topic_id)) * 10)
         dropped = ("connections_dropped", "response memory")
-        await until(lambda: broker.counters.statistics().get(dropped, 0) > 2)
+        await until(lambda: broker.parts.counters.statistics().get(dropped, 0) > 2)
         assert broker.connections.answers.used <= bound
         assert await records_fetched(port, whole_topic(topic_id))
         for _, writer in slow:

@@ -69,7 +69,7 @@ def share_key(session: Session) -> SharePartitionKey:
 
 
 def start_offset(broker: Broker, session: Session) -> int:
-    led = broker.share_partitions.find(share_key(session))
+    led = broker.parts.share_partitions.find(share_key(session))
     assert led is not None
     led.core.check_invariants()
     return led.core.start_offset
@@ -87,7 +87,7 @@ def test_a_topic_deleted_under_a_waiting_fetch_and_records_in_flight(tmp_path: P
         unknown = {0: errors.UnknownTopicId.code}
         assert codes(await session.acknowledge({0: [(0, 9, [ACCEPT])]})) == unknown
         assert codes(await session.fetch()) == unknown
-        assert broker.share_partitions.find(share_key(session)) is None
+        assert broker.parts.share_partitions.find(share_key(session)) is None
 
     run(tmp_path, scenario)
 
@@ -172,7 +172,7 @@ def test_retention_takes_segments_with_records_in_flight(tmp_path: Path, noticed
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, partitions=1)
         configs = {"segment.bytes": "1048576", "retention.bytes": "1"}
-        broker.configs.set_topic(TOPIC, configs, validate_only=False)
+        broker.parts.configs.set_topic(TOPIC, configs, validate_only=False)
         await produce(port, session.topic_id, 0, *[1] * 8, size=300_000)  # three to a segment
         assert acquired(await session.fetch(0, max_bytes=1 << 30)) == {0: [(0, 2, 1)]}
         assert acquired(await session.fetch(max_bytes=1 << 30)) == {0: [(3, 5, 1)]}
@@ -181,8 +181,8 @@ def test_retention_takes_segments_with_records_in_flight(tmp_path: Path, noticed
         if noticed == "told":
             await broker._enforce_retention()
         else:
-            broker.store.enforce_retention(broker.clock.wall_ms())
-        log = broker.topics.log(TOPIC, 0)
+            broker.parts.store.enforce_retention(broker.parts.clock.wall_ms())
+        log = broker.parts.topics.log(TOPIC, 0)
         assert log.log_start_offset == 6
         assert acquired(await session.fetch(max_wait_ms=LONG_MS)) == {0: [(6, 7, 2)]}
         assert start_offset(broker, session) == 6
@@ -198,7 +198,7 @@ def test_forgetting_a_share_partition_reloads_it(tmp_path: Path) -> None:
         waiting = asyncio.ensure_future(session.fetch(max_wait_ms=LONG_MS))
         other = Session(await connect(port), session.topic_id, "m-2")
         await other.fetch(0)
-        broker.share_partitions.forget(GROUP, session.topic_id, 0)
+        broker.parts.share_partitions.forget(GROUP, session.topic_id, 0)
         # Its locks are gone, so the fetch that waits gets what was in flight, by the durable state.
         assert acquired(await waiting) == {0: [(5, 9, 1)]}
         again = await other.acknowledge({0: [(5, 9, [ACCEPT])]})
@@ -211,13 +211,13 @@ def test_forgetting_while_it_is_loaded(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, partitions=1, records=10)
         key = share_key(session)
-        log = broker.topics.log(TOPIC, 0)
-        loading = asyncio.ensure_future(broker.share_partitions.get(key, log))
+        log = broker.parts.topics.log(TOPIC, 0)
+        loading = asyncio.ensure_future(broker.parts.share_partitions.get(key, log))
         await asyncio.sleep(0)
-        broker.share_partitions.forget(GROUP, session.topic_id, 0)
+        broker.parts.share_partitions.forget(GROUP, session.topic_id, 0)
         led = await loading
         assert not led.fenced
-        assert broker.share_partitions.find(key) is led
+        assert broker.parts.share_partitions.find(key) is led
         assert parts(await session.fetch(0))[0].acquired_records
 
     run(tmp_path, scenario)

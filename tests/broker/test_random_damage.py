@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, UUID]:
         session = await share_wire.started(broker, port, partitions=1)
         found.append(session.topic_id)
         configs = {"segment.bytes": "1048576", "retention.ms": "-1", "index.interval.bytes": "512"}
-        broker.topics.set_configs(share_wire.TOPIC, configs)
+        broker.parts.store.set_topic_config(share_wire.TOPIC, configs)
         sizes = random.Random(1)
         left = RECORDS
         while left:
@@ -93,7 +93,7 @@ def test_intact_records_are_delivered_and_damage_is_reported(
     done = damage(tmp_path, random.Random(seed))
 
     async def drain(broker: Broker, port: int) -> None:
-        log = broker.topics.log(share_wire.TOPIC, 0)
+        log = broker.parts.topics.log(share_wire.TOPIC, 0)
         assert log.log_end_offset >= ACCEPTED, done
         await share_wire.produce(port, topic_id, 0, 3)
         session = share_wire.Session(await share_wire.connect(port), topic_id)

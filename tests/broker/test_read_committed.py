@@ -44,7 +44,7 @@ class Transaction:
     """A producer's transaction in partition 0, written as a coordinator would have it written."""
 
     def __init__(self, broker: Broker, producer_id: int) -> None:
-        self._log = broker.topics.log(TOPIC, 0)
+        self._log = broker.parts.topics.log(TOPIC, 0)
         self._producer_id = producer_id
         self._sequence = 0
 
@@ -135,7 +135,7 @@ def test_the_level_is_read_at_each_fetch(tmp_path: Path) -> None:
         await Transaction(broker, 1).write(3)
         assert acquired(await session.fetch(0)) == {}
         level = {"share.isolation.level": "read_uncommitted"}
-        broker.configs.set_group(session.group, level, validate_only=False)
+        broker.parts.configs.set_group(session.group, level, validate_only=False)
         assert acquired(await session.fetch()) == {0: [(0, 2, 1)]}
 
     run(tmp_path, scenario)

@@ -82,7 +82,7 @@ def test_before_the_first_finished_record_the_chosen_start_is_reported(tmp_path:
             assert await offset() == (None, None, None, 0), "nothing is chosen"
             await session.fetch(0)
             assert await offset() == (None, 0, None, 10)
-            broker.share_partitions.forget(GROUP, session.topic_id, 0)
+            broker.parts.share_partitions.forget(GROUP, session.topic_id, 0)
             assert await offset() == (None, 0, None, 0), "the choice is durable"
             records = (await admin.describe_record_states(GROUP, [FIRST]))[FIRST]
             assert (records.start_offset, records.end_offset) == (0, 0)
@@ -98,7 +98,7 @@ def test_without_a_loaded_leader_the_durable_state_is_reported(tmp_path: Path) -
         session = await started(broker, port, records=10)
         await session.fetch(0)
         assert codes(await session.acknowledge({0: [(4, 5, [REJECT])]})) == {0: 0}
-        broker.share_partitions.forget(GROUP, session.topic_id, 0)
+        broker.parts.share_partitions.forget(GROUP, session.topic_id, 0)
         async with Admin(f"127.0.0.1:{port}") as admin:
             records = (await admin.describe_record_states(GROUP, [FIRST]))[FIRST]
         assert told(records)[:2] == [(0, 3, "AVAILABLE", 0), (4, 5, "ARCHIVED", 0)]
@@ -107,7 +107,7 @@ def test_without_a_loaded_leader_the_durable_state_is_reported(tmp_path: Path) -
             RecordState.ARCHIVED,
         }
         key = SharePartitionKey(GROUP, session.topic_id, 0)
-        assert broker.share_partitions.find(key) is None
+        assert broker.parts.share_partitions.find(key) is None
 
     run(tmp_path, scenario)
 

@@ -33,10 +33,10 @@ from tests.storage.faulty_disk import FaultyDisk
 
 async def loaded(broker: Broker, group: str = GROUP) -> LedSharePartition:
     """Partition 0 of the topic as the group's leader has it."""
-    topic = broker.topics.find(TOPIC)
+    topic = broker.parts.topics.find(TOPIC)
     assert topic is not None
     key = SharePartitionKey(group, topic.topic_id, 0)
-    return await broker.share_partitions.get(key, broker.topics.log(TOPIC, 0))
+    return await broker.parts.share_partitions.get(key, broker.parts.topics.log(TOPIC, 0))
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_where_delivery_starts(tmp_path: Path, reset: str, start: int) -> None:
         await produce(port, topic_id, 0, 5)
         await new_group(broker, port, share_auto_offset_reset=reset or "earliest")
         if not reset:
-            broker.configs.set_group(GROUP, {}, validate_only=False)
+            broker.parts.configs.set_group(GROUP, {}, validate_only=False)
         led = await loaded(broker)
         assert led.core.start_offset == start
-        assert (await broker.state.read(led.key, 0)).start_offset == start, "durable at once"
+        assert (await broker.parts.state.read(led.key, 0)).start_offset == start, "durable at once"
 
     run(tmp_path, scenario)
 
@@ -65,7 +65,7 @@ def test_no_record_is_as_recent_as_the_reset_policy_requires(tmp_path: Path) -> 
         with pytest.raises(errors.OffsetNotAvailable):
             await loaded(broker)
         assert (await session.fetch(0)).responses[0].partitions[0].error_code != 0
-        broker.configs.set_group(
+        broker.parts.configs.set_group(
             GROUP, {"share.auto.offset.reset": "earliest"}, validate_only=False
         )
         assert acquired(await session.fetch()) == {0: [(0, 4, 1)]}, "it is tried again"
@@ -91,7 +91,7 @@ def test_what_a_client_sees_of_a_failed_load(tmp_path: Path, reason: str) -> Non
             session = Session(await connect(port), session.topic_id, group="others")
             code = errors.CoordinatorNotAvailable.code
         else:
-            await broker.state.read(SharePartitionKey(GROUP, session.topic_id, 0), 7)
+            await broker.parts.state.read(SharePartitionKey(GROUP, session.topic_id, 0), 7)
             code = errors.NotLeaderOrFollower.code
         assert parts(await session.fetch(0))[0].error_code == code
 
@@ -159,11 +159,11 @@ def test_an_expiry_of_locks_that_cannot_be_written(tmp_path: Path, limit: str) -
         deadline_ms = led.core.next_deadline_ms()
         assert deadline_ms is not None
         disk.append_errno = errno.ENOSPC
-        change = led.core.tick(deadline_ms, broker.share_partitions.delivery_settings(GROUP))
+        change = led.core.tick(deadline_ms, broker.parts.share_partitions.delivery_settings(GROUP))
         assert change is not None
         assert change.expired == 5
         with pytest.raises(errors.CoordinatorNotAvailable):
-            await broker.share_partitions.persist([(led, change)])
+            await broker.parts.share_partitions.persist([(led, change)])
         disk.append_errno = 0
         assert led.fenced
         assert acquired(await session.fetch()) == {0: [(0, 4, 2)]}, "the durable count is one"
@@ -180,7 +180,7 @@ def test_an_end_of_a_session_that_cannot_be_written(tmp_path: Path) -> None:
         assert ack_codes(await session.fetch(acks={0: [(1, 1, [ACCEPT])]})) == {0: 0}
         led = await loaded(broker)
         disk.append_errno = errno.ENOSPC
-        await broker.share_partitions.release_member(GROUP, session.member)
+        await broker.parts.share_partitions.release_member(GROUP, session.member)
         disk.append_errno = 0
         assert led.fenced
         other = Session(await connect(port), session.topic_id, member="m-2")

@@ -151,7 +151,7 @@ def test_closing_with_a_fetch_acknowledges_and_releases_the_rest(tmp_path: Path)
         response = await session.fetch(acks={0: [(0, 4, [ACCEPT])]}, epoch=-1)
         assert ack_codes(response) == {0: 0}
         assert acquired(response) == {}
-        assert broker.sessions.get(session.group, session.member) is None
+        assert broker.parts.sessions.get(session.group, session.member) is None
         again = Session(session.connection, session.topic_id, "m-2")
         assert acquired(await again.fetch(0)) == {0: [(5, 9, 2)]}
 
@@ -375,7 +375,7 @@ def test_a_failed_log_does_not_delay_the_others(tmp_path: Path) -> None:
         session = await started(broker, port, records=10)
         await produce(port, session.topic_id, 1, 10)
         await session.fetch(0, 1, max_records=0)
-        broker.topics.log(TOPIC, 0).fail(errors.KafkaStorageError())
+        broker.parts.topics.log(TOPIC, 0).fail(errors.KafkaStorageError())
         response = await session.fetch(max_wait_ms=20_000)
         assert codes(response) == {0: errors.KafkaStorageError.code, 1: 0}
         assert acquired(response) == {1: [(0, 9, 1)]}

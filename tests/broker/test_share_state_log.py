@@ -14,9 +14,10 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.coordination.internal_topic import SHARE_GROUP_STATE, InternalTopic
+from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
+from sharegroup.broker.internal_topics import SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import (
     FencedStateEpoch,
@@ -50,7 +51,7 @@ def accepted(number: int, first: int, last: int, start: int = 0) -> Change:
 
 
 def state_log(broker: Broker, partition: int = 0) -> LocalPartitionLog:
-    return broker.topics.log(SHARE_GROUP_STATE, partition)
+    return broker.parts.topics.log(SHARE_GROUP_STATE, partition)
 
 
 async def batches(state: ShareStateLog, number: int) -> tuple[StateBatch, ...]:
@@ -87,8 +88,8 @@ async def serving(
 
 async def with_topic(broker: Broker) -> None:
     """The topic that the keys are of: state of a topic that is not there does not last."""
-    if broker.topics.find_id(TOPIC_ID) is None:
-        await broker.store.create_topic("jobs", TOPIC_ID, 12, {})
+    if broker.parts.topics.find_id(TOPIC_ID) is None:
+        await broker.parts.store.create_topic("jobs", TOPIC_ID, 12, {})
 
 
 def run(
@@ -112,13 +113,13 @@ def test_a_start_reads_the_last_snapshots_and_later_updates(tmp_path: Path) -> N
 
     async def main() -> None:
         async with serving(tmp_path, *options) as broker:
-            await begin(broker.state, 1, 0)
+            await begin(broker.parts.state, 1, 0)
             for offset in range(200):
-                await broker.state.write([accepted(0, offset, offset)])
+                await broker.parts.state.write([accepted(0, offset, offset)])
             log = state_log(broker)
-            (shard,) = broker.state.shards
+            (shard,) = broker.parts.state.shards
             assert await shard.prune() is None, "the other key's snapshot is the first record"
-            await broker.state.initialize([(key(1), 7)], 1)
+            await broker.parts.state.initialize([(key(1), 7)], 1)
             moved = await shard.prune()
             assert moved == log.log_start_offset == shard.last_pruned_offset
             assert log.log_end_offset - log.log_start_offset <= 12
@@ -126,22 +127,22 @@ def test_a_start_reads_the_last_snapshots_and_later_updates(tmp_path: Path) -> N
             segments = list((tmp_path / "data").rglob(f"{SHARE_GROUP_STATE}-0/*.log"))
             assert len(segments) < 5, "whole segments below the log start are gone"
             change = Change(key(1), 1, -1, 7, 1, (StateBatch(9, 9, 2, 1),))
-            await broker.state.write([change])
+            await broker.parts.state.write([change])
         async with serving(tmp_path, *options) as broker:
             assert state_log(broker).log_start_offset == moved
-            assert await batches(broker.state, 0) == (StateBatch(0, 199, 2, 1),)
-            assert await batches(broker.state, 1) == (StateBatch(9, 9, 2, 1),)
-            assert await broker.state.read_summary(key(1)) == (1, -1, 7, 1)
+            assert await batches(broker.parts.state, 0) == (StateBatch(0, 199, 2, 1),)
+            assert await batches(broker.parts.state, 1) == (StateBatch(9, 9, 2, 1),)
+            assert await broker.parts.state.read_summary(key(1)) == (1, -1, 7, 1)
 
     asyncio.run(main())
 
 
 def test_without_keys_everything_may_be_pruned(tmp_path: Path) -> None:
     async def scenario(broker: Broker) -> None:
-        await begin(broker.state, 0)
-        await broker.state.write([accepted(0, 0, 5)])
-        await broker.state.delete([key(0), key(1)])
-        (shard,) = broker.state.shards
+        await begin(broker.parts.state, 0)
+        await broker.parts.state.write([accepted(0, 0, 5)])
+        await broker.parts.state.delete([key(0), key(1)])
+        (shard,) = broker.parts.state.shards
         assert await shard.prune() == state_log(broker).log_end_offset == 3
 
     run(tmp_path, scenario)
@@ -150,10 +151,10 @@ def test_without_keys_everything_may_be_pruned(tmp_path: Path) -> None:
 def test_rounds_of_snapshots_and_pruning_bound_the_log_while_it_runs() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker = await simulated(disk, PER_SNAPSHOT + "3")
-        await begin(broker.state, 0, 1)
+        await begin(broker.parts.state, 0, 1)
         log = state_log(broker)
         for minute in range(30):
-            await broker.state.write([accepted(0, minute, minute)])
+            await broker.parts.state.write([accepted(0, minute, minute)])
             await asyncio.sleep(60)
         # Both keys have snapshots of the last two rounds, and the log begins at one of them.
         assert log.log_start_offset >= log.log_end_offset - 12
@@ -165,8 +166,8 @@ def test_rounds_of_snapshots_and_pruning_bound_the_log_while_it_runs() -> None:
         assert log.log_end_offset == settled, "with every key cold nothing is written"
         disk.crash()
         again = await simulated(disk)
-        assert await batches(again.state, 0) == (StateBatch(0, 29, 2, 1),)
-        assert await again.state.knows(key(1))
+        assert await batches(again.parts.state, 0) == (StateBatch(0, 29, 2, 1),)
+        assert await again.parts.state.knows(key(1))
         await again.close()
         await broker.close()
 
@@ -200,15 +201,15 @@ def test_a_round_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFix
     async def scenario(_: MemoryDisk) -> None:
         disk = FillingDisk()
         broker = await simulated(disk)
-        await begin(broker.state, 0)
-        await broker.state.write([accepted(0, 0, 3)])
+        await begin(broker.parts.state, 0)
+        await broker.parts.state.write([accepted(0, 0, 3)])
         disk.full = True
         await asyncio.sleep(310)
         assert state_log(broker).log_start_offset == 0
         disk.full = False
         await asyncio.sleep(600)
         assert state_log(broker).log_start_offset == 2, "a cold snapshot replaced what was before"
-        assert await batches(broker.state, 0) == (StateBatch(0, 3, 2, 1),)
+        assert await batches(broker.parts.state, 0) == (StateBatch(0, 3, 2, 1),)
         await broker.close()
 
     simulate(scenario)
@@ -217,9 +218,9 @@ def test_a_round_that_fails_is_followed_by_the_next(caplog: pytest.LogCaptureFix
 
 def test_a_log_that_outgrows_its_live_state_is_shortened_at_once(tmp_path: Path) -> None:
     async def scenario(broker: Broker) -> None:
-        topic = InternalTopic(SHARE_GROUP_STATE, 1, broker.topics, broker.clock)
+        topic = InternalTopic(SHARE_GROUP_STATE, 1, broker.parts.topics, broker.parts.clock)
         settings = StateSettings(updates_per_snapshot=50, records_max=200)
-        state = ShareStateLog(topic, settings, broker.clock, lambda _: True)
+        state = ShareStateLog(topic, settings, broker.parts.clock, lambda _: True)
         work: list[asyncio.Task[None]] = []
 
         def spawn(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -234,7 +235,7 @@ def test_a_log_that_outgrows_its_live_state_is_shortened_at_once(tmp_path: Path)
         assert 2 <= len(work) <= 20, "some rounds, not one at each write"
         assert log.log_end_offset - log.log_start_offset < 500
         assert await batches(state, 0) == (StateBatch(0, 999, 2, 1),)
-        again = ShareStateLog(topic, settings, broker.clock, lambda _: True)
+        again = ShareStateLog(topic, settings, broker.parts.clock, lambda _: True)
         assert await batches(again, 0) == (StateBatch(0, 999, 2, 1),)
         assert [await again.knows(key(n)) for n in range(11)] == [True] * 10 + [False]
         state.close()
@@ -250,21 +251,21 @@ def test_state_of_a_deleted_topic_is_deleted_whatever_group_it_is_of(tmp_path: P
 
     async def main() -> None:
         async with serving(tmp_path, *options) as broker:
-            other = await broker.topics.create("other", 1, {})
+            other = await broker.parts.topics.create("other", 1, {})
             staying = SharePartitionKey("elsewhere", other.topic_id, 0)
             leaving = [key(n, "elsewhere") for n in range(4)]
-            await broker.state.initialize([(one, 0) for one in (staying, *leaving)], 0)
+            await broker.parts.state.initialize([(one, 0) for one in (staying, *leaving)], 0)
             ends = [state_log(broker, p).log_end_offset for p in range(2)]
-            await broker.state.forget_missing_topics()
+            await broker.parts.state.forget_missing_topics()
             assert ends == [state_log(broker, p).log_end_offset for p in range(2)], "no record"
-            topic = broker.topics.find_id(TOPIC_ID)
+            topic = broker.parts.topics.find_id(TOPIC_ID)
             assert topic is not None
-            await broker.topics.delete(topic)
-            await broker.state.forget_missing_topics()
-            assert not any([await broker.state.knows(one) for one in leaving])
+            await broker.parts.topics.delete(topic)
+            await broker.parts.state.forget_missing_topics()
+            assert not any([await broker.parts.state.knows(one) for one in leaving])
         async with running(tmp_path, *options) as (broker, _):
-            assert await broker.state.knows(staying)
-            assert not any([await broker.state.knows(one) for one in leaving])
+            assert await broker.parts.state.knows(staying)
+            assert not any([await broker.parts.state.knows(one) for one in leaving])
 
     asyncio.run(main())
 
@@ -272,16 +273,16 @@ def test_state_of_a_deleted_topic_is_deleted_whatever_group_it_is_of(tmp_path: P
 def test_a_deletion_interrupted_by_a_crash_is_finished_at_the_next_start() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker = await simulated(disk)
-        await begin(broker.state, 0)
-        topic = broker.topics.find_id(TOPIC_ID)
+        await begin(broker.parts.state, 0)
+        topic = broker.parts.topics.find_id(TOPIC_ID)
         assert topic is not None
-        await broker.topics.delete(topic)
+        await broker.parts.topics.delete(topic)
         disk.crash()
         again = await Broker.open(load("", ()), simulated_environment(disk), "data")
-        assert await again.state.knows(key(0))
+        assert await again.parts.state.knows(key(0))
         await again.listen("127.0.0.1", 0)
         await asyncio.sleep(1)
-        assert not await again.state.knows(key(0))
+        assert not await again.parts.state.knows(key(0))
         await again.close()
         await broker.close()
 
@@ -325,9 +326,9 @@ def test_a_crash_at_every_step_leaves_what_was_answered() -> None:
         answered: list[list[Any]] = [[None] * len(NUMBERS)]
 
         async def script() -> None:
-            for step in steps_of(broker.state):
+            for step in steps_of(broker.parts.state):
                 await step
-                answered.append(await seen(broker.state))
+                answered.append(await seen(broker.parts.state))
 
         left: list[tuple[int, MemoryDisk]] = []
         running_script = asyncio.ensure_future(script())
@@ -341,7 +342,7 @@ def test_a_crash_at_every_step_leaves_what_was_answered() -> None:
             survivor.crash()
             environment = simulated_environment(survivor)
             after = await Broker.open(load("", CRASHED), environment, "data")
-            for number, found in enumerate(await seen(after.state)):
+            for number, found in enumerate(await seen(after.parts.state)):
                 allowed = [state[number] for state in answered[count : count + 2]]
                 assert found in allowed, (count, number)
             await after.close()
@@ -355,8 +356,8 @@ def test_a_crash_at_every_step_leaves_what_was_answered() -> None:
 
 def test_the_topic_is_kept_for_ever_in_segments_of_its_own_size(tmp_path: Path) -> None:
     async def scenario(broker: Broker) -> None:
-        await begin(broker.state, 0)
-        topic = broker.topics.find(SHARE_GROUP_STATE)
+        await begin(broker.parts.state, 0)
+        topic = broker.parts.topics.find(SHARE_GROUP_STATE)
         assert topic is not None
         assert topic.partition_count == 5
         settings = state_log(broker).settings
@@ -372,14 +373,14 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
 
     async def main() -> None:
         async with serving(tmp_path, *options) as broker:
-            await begin(broker.state, *range(12))
+            await begin(broker.parts.state, *range(12))
             homes = [partition_for(key(n), 3) for n in range(12)]
             assert set(homes) == {0, 1, 2}
             for offset in range(40):
-                await broker.state.write(
+                await broker.parts.state.write(
                     [accepted(n, offset, offset) for n in range(12) if homes[n] != 2]
                 )
-            for shard in broker.state.shards:
+            for shard in broker.parts.state.shards:
                 machine = await shard.machine()
                 assert [key(n) in machine for n in range(12)] == [
                     home == shard.partition for home in homes
@@ -392,7 +393,7 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
         async with serving(tmp_path, *options) as broker:
             for n in range(12):
                 expected = () if homes[n] == 2 else (StateBatch(0, 39, 2, 1),)
-                assert await batches(broker.state, n) == expected
+                assert await batches(broker.parts.state, n) == expected
 
     asyncio.run(main())
 
@@ -403,16 +404,16 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
 def test_one_refused_change_does_not_prevent_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as broker:
-            await begin(broker.state, 0, 1, 2)
-            await broker.state.initialize([(key(1), 0)], 4)
+            await begin(broker.parts.state, 0, 1, 2)
+            await broker.parts.state.initialize([(key(1), 0)], 4)
             with pytest.raises(FencedStateEpoch):
-                await broker.state.write([accepted(n, 5, 9) for n in range(3)])
+                await broker.parts.state.write([accepted(n, 5, 9) for n in range(3)])
             with pytest.raises(InvalidRequest):
-                await broker.state.write([accepted(7, 5, 9), accepted(0, 10, 12)])
+                await broker.parts.state.write([accepted(7, 5, 9), accepted(0, 10, 12)])
         async with serving(tmp_path) as broker:
-            assert await batches(broker.state, 0) == (StateBatch(5, 12, 2, 1),)
-            assert await batches(broker.state, 1) == ()
-            assert await batches(broker.state, 2) == (StateBatch(5, 9, 2, 1),)
+            assert await batches(broker.parts.state, 0) == (StateBatch(5, 12, 2, 1),)
+            assert await batches(broker.parts.state, 1) == ()
+            assert await batches(broker.parts.state, 2) == (StateBatch(5, 9, 2, 1),)
 
     asyncio.run(main())
 
@@ -421,24 +422,24 @@ def test_a_failed_write_is_undone_and_writes_in_flight_are_not(tmp_path: Path) -
     disk = FaultyDisk()
 
     async def scenario(broker: Broker) -> None:
-        await begin(broker.state, 0, 1)
+        await begin(broker.parts.state, 0, 1)
         disk.hold = asyncio.Event()
-        on_its_way = asyncio.ensure_future(broker.state.write([accepted(0, 0, 4)]))
+        on_its_way = asyncio.ensure_future(broker.parts.state.write([accepted(0, 0, 4)]))
         await asyncio.sleep(0)
         disk.append_errno = errno.ENOSPC
-        failing = asyncio.ensure_future(broker.state.write([accepted(1, 0, 4)]))
+        failing = asyncio.ensure_future(broker.parts.state.write([accepted(1, 0, 4)]))
         await asyncio.sleep(0)
         disk.append_errno = 0
         # The machine is being read again: who comes now waits for that.
-        later = asyncio.ensure_future(broker.state.write([accepted(1, 5, 9)]))
+        later = asyncio.ensure_future(broker.parts.state.write([accepted(1, 5, 9)]))
         await asyncio.sleep(0)
         disk.hold.set()
         await on_its_way
         with pytest.raises(KafkaStorageError):
             await failing
         await later
-        assert await batches(broker.state, 0) == (StateBatch(0, 4, 2, 1),)
-        assert await batches(broker.state, 1) == (StateBatch(5, 9, 2, 1),)
+        assert await batches(broker.parts.state, 0) == (StateBatch(0, 4, 2, 1),)
+        assert await batches(broker.parts.state, 1) == (StateBatch(5, 9, 2, 1),)
 
     run(tmp_path, scenario, disk=disk)
 
@@ -447,27 +448,27 @@ def test_a_state_partition_that_cannot_be_synced_does_not_affect_the_others(tmp_
     disk = FaultyDisk()
 
     async def scenario(broker: Broker) -> None:
-        await begin(broker.state, *range(6))
+        await begin(broker.parts.state, *range(6))
         broken, whole = (
             [n for n in range(6) if partition_for(key(n), 2) == partition] for partition in (0, 1)
         )
         disk.sync_fails = f"{SHARE_GROUP_STATE}-0"
         with pytest.raises(KafkaStorageError):
-            await broker.state.write([accepted(n, 0, 4) for n in range(6)])
+            await broker.parts.state.write([accepted(n, 0, 4) for n in range(6)])
         for n in whole:
-            assert await batches(broker.state, n) == (StateBatch(0, 4, 2, 1),)
+            assert await batches(broker.parts.state, n) == (StateBatch(0, 4, 2, 1),)
         disk.sync_fails = ""
         for n in broken:
             # The log is out of service until the next start: nothing is told of what it may hold.
             for refused in (
-                broker.state.read(key(n), 0),
-                broker.state.read_summary(key(n)),
-                broker.state.write([accepted(n, 5, 6)]),
+                broker.parts.state.read(key(n), 0),
+                broker.parts.state.read_summary(key(n)),
+                broker.parts.state.write([accepted(n, 5, 6)]),
             ):
                 with pytest.raises(KafkaError):
                     await refused
-        await broker.state.write([accepted(n, 5, 9) for n in whole])
-        assert await batches(broker.state, whole[0]) == (StateBatch(0, 9, 2, 1),)
+        await broker.parts.state.write([accepted(n, 5, 9) for n in whole])
+        assert await batches(broker.parts.state, whole[0]) == (StateBatch(0, 9, 2, 1),)
 
     run(tmp_path, scenario, PARTITIONS + "2", disk=disk)
 
@@ -477,10 +478,10 @@ def test_a_state_of_many_ranges_may_be_larger_than_a_client_may_write(tmp_path: 
 
     async def main() -> None:
         async with serving(tmp_path, PER_SNAPSHOT + "0") as broker:
-            await begin(broker.state, 0)
-            await broker.state.write([Change(key(0), 0, -1, 0, len(ranges), ranges)])
+            await begin(broker.parts.state, 0)
+            await broker.parts.state.write([Change(key(0), 0, -1, 0, len(ranges), ranges)])
             assert state_log(broker).statistics().size_bytes > 1_200_000
         async with serving(tmp_path) as broker:
-            assert await batches(broker.state, 0) == ranges
+            assert await batches(broker.parts.state, 0) == ranges
 
     asyncio.run(main())

@@ -33,7 +33,7 @@ async def peer_of(port: int, broker: Broker) -> Peer:
     connection = await connect(port)
     request = CreateTopicsRequest([CreatableTopic("remote", PARTITIONS, -1)])
     await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
-    found = broker.topics.find("remote")
+    found = broker.parts.topics.find("remote")
     assert found is not None
     return Peer(connection, found.topic_id)
 
@@ -126,9 +126,9 @@ def test_state_whose_topic_is_gone_is_not_served(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         peer = await peer_of(port, broker)
         assert await peer.initialize() == 0
-        topic = broker.topics.find("remote")
+        topic = broker.parts.topics.find("remote")
         assert topic is not None
-        await broker.topics.delete(topic)
+        await broker.parts.topics.delete(topic)
         unknown = errors.UnknownTopicOrPartition.code
         assert (await peer.read()).error_code == unknown
         assert await peer.write((0, 0, 2, 1)) == unknown
@@ -284,10 +284,10 @@ def test_a_leader_elsewhere_fences_the_one_here(tmp_path: Path) -> None:
         member = await Member.join(port, "first")
         assert await member.fetch(topic_id) == [(0, 9, 1)]
         key = SharePartitionKey(GROUP, topic_id, 0)
-        assert broker.share_partitions.find(key) is not None
+        assert broker.parts.share_partitions.find(key) is not None
         peer = Peer(await connect(port), topic_id, GROUP)
         assert (await peer.read(leader=7)).error_code == 0
-        assert broker.share_partitions.find(key) is None
+        assert broker.parts.share_partitions.find(key) is None
         gone = errors.UnknownTopicOrPartition.code
         assert await member.acknowledge(topic_id, 0, 9, kind=1) == gone
         assert (await peer.summary())[2:4] == (7, 0), "nothing of the old leader was written"

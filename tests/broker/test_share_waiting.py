@@ -147,7 +147,7 @@ def test_closing_ends_the_sessions_own_waiting_fetch(tmp_path: Path, api: str) -
         await session.fetch(0)
         waiting = asyncio.ensure_future(session.fetch(max_wait_ms=3_600_000))
         elsewhere = Session(await connect(port), session.topic_id)
-        await until(lambda: len(broker.waiters) == 1)
+        await until(lambda: len(broker.parts.waiters) == 1)
         if api == "fetch":
             assert codes(await elsewhere.fetch(epoch=-1)) == {}
         else:
@@ -164,11 +164,11 @@ def test_a_dropped_connection_ends_its_fetches(tmp_path: Path, limit: int) -> No
         await one.fetch(0)
         two = Session(await connect(port), one.topic_id, "m-2")
         waiting = asyncio.ensure_future(two.fetch(0, max_wait_ms=2**31 - 1))
-        await until(lambda: len(broker.waiters) == 1)
+        await until(lambda: len(broker.parts.waiters) == 1)
         two.connection.close()
         with pytest.raises(errors.NetworkException):
             await waiting
-        await until(lambda: len(broker.waiters) == 0)
+        await until(lambda: len(broker.parts.waiters) == 0)
 
     run(
         tmp_path,

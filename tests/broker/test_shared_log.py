@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 from sharegroup.broker.configs.broker import load
-from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, InternalTopic
+from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.heartbeat import ShareHeartbeat
@@ -30,9 +31,9 @@ def new_share_groups() -> ShareGroupsMachine:
 
 
 def runtime_over(broker: Broker) -> Runtime:
-    topic = InternalTopic(CONSUMER_OFFSETS, 1, broker.topics, broker.clock)
+    topic = InternalTopic(CONSUMER_OFFSETS, 1, broker.parts.topics, broker.parts.clock)
     machines = [new_share_groups, TallyMachine]
-    return Runtime(topic.partition(0), machines, broker.clock, Growth(lambda: 20, 2))
+    return Runtime(topic.partition(0), machines, broker.parts.clock, Growth(lambda: 20, 2))
 
 
 async def open_broker(disk: MemoryDisk) -> Broker:
@@ -77,7 +78,7 @@ def test_rewriting_keeps_the_live_records_of_every_machine() -> None:
             await heartbeat(runtime, "busy", 0)
             await heartbeat(runtime, "busy", -1)
             await asyncio.sleep(0.001)  # rewriting goes on in the background
-        log = broker.topics.log(CONSUMER_OFFSETS, 0)
+        log = broker.parts.topics.log(CONSUMER_OFFSETS, 0)
         assert log.log_start_offset > 100, "the records of both kinds were written anew"
         groups = runtime.machine(ShareGroupsMachine).groups
         before = {group: list(groups.records(group)) for group in ("quiet", "busy")}
@@ -101,7 +102,7 @@ def test_pruning_keeps_the_records_of_machines_without_offsets() -> None:
         for _ in range(5):
             await add(runtime, "a")
         assert await runtime.prune() is None
-        assert broker.topics.log(CONSUMER_OFFSETS, 0).log_start_offset == 0
+        assert broker.parts.topics.log(CONSUMER_OFFSETS, 0).log_start_offset == 0
         await broker.close()
 
     simulate(scenario)

@@ -156,7 +156,7 @@ def test_a_pipelining_connection_does_not_delay_others(tmp_path: Path) -> None:
         greedy, neighbour = await Greedy.connect(port), await connect(port)
         greedy.send(metadata() * pipelined)
         reading = asyncio.ensure_future(read(greedy, pipelined))
-        served = broker.meters.request("Metadata").seconds
+        served = broker.parts.meters.request("Metadata").seconds
         await until(lambda: served.count > 50)
         before = served.count
         for _ in range(asked):

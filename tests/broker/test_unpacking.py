@@ -110,7 +110,7 @@ def test_other_requests_proceed_and_the_order_is_kept(
         small = encode_batch([(b"k", b"behind")], timestamp_ms=0)
         behind = asyncio.create_task(produce(second, topic_id, small))
         bombs = [
-            asyncio.create_task(broker.unpacking.walked(OTHER, unpacking_to(2_000_000)))
+            asyncio.create_task(broker.parts.unpacking.walked(OTHER, unpacking_to(2_000_000)))
             for _ in range(5)
         ]
         try:
@@ -131,7 +131,7 @@ def test_other_requests_proceed_and_the_order_is_kept(
         assert (await large, await behind) == (0, 0)
         await asyncio.gather(*bombs)
         assert gate.at_once_max == 1
-        values = (await broker.topics.log("jobs", 0).read(2, 1_000)).data
+        values = (await broker.parts.topics.log("jobs", 0).read(2, 1_000)).data
         assert b"behind" in bytes(values)
 
     run(tmp_path, scenario)

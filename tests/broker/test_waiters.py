@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
-from sharegroup.broker.delivery.waiters import Waiters
+from sharegroup.broker.waiters import Waiters
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.sim import SimulatedLoop
 

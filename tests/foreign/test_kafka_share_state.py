@@ -18,8 +18,8 @@ from uuid import UUID
 import pytest
 from confluent_kafka import AcknowledgeType
 
-from sharegroup.broker.coordination.internal_topic import SHARE_GROUP_STATE
 from sharegroup.broker.coordination.share_state_log import Change
+from sharegroup.broker.internal_topics import SHARE_GROUP_STATE
 from sharegroup.broker.server import Broker
 from sharegroup.model import errors
 from sharegroup.model.ids import SharePartitionKey
@@ -149,7 +149,7 @@ async def settled(port: int, topic_id: UUID) -> Shown:
 
 async def go_on(broker: Broker, topic_id: UUID) -> None:
     """Writes, snapshots, a deleted key, pruning: all that a state log sees."""
-    state = broker.state
+    state = broker.parts.state
     for group in ("mixed", "altered"):
         key = SharePartitionKey(group, topic_id, 0)
         stored = await state.read(key, 5)
@@ -189,7 +189,7 @@ async def move_to_ours(kafka: Path, ours: Path, topic_id: UUID) -> tuple[Shown, 
     async with running(ours, *OPTIONS, small) as (broker, port):
         at_ours = await shown(port, topic_id)
         await go_on(broker, topic_id)
-        starts = [broker.topics.log(SHARE_GROUP_STATE, p).log_start_offset for p in range(3)]
+        starts = [broker.parts.topics.log(SHARE_GROUP_STATE, p).log_start_offset for p in range(3)]
         assert all(starts), f"nothing was pruned: {starts}"
     async with running(ours, *OPTIONS, small) as (_, port):
         return at_ours, await shown(port, topic_id)

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sharegroup.groups.config import (
     GROUP_CONFIGS,
+    KAFKAS_DEFAULTS,
     Bounded,
-    BrokerGroupDefaults,
     GroupSettings,
     check_group_configs,
     describe_group_configs,
@@ -18,7 +16,7 @@ from sharegroup.groups.offset_reset import OffsetReset, OffsetResetKind
 from sharegroup.model.config import ConfigSource, ConfigSynonym
 from sharegroup.model.errors import InvalidConfig
 
-BROKER = BrokerGroupDefaults()
+BROKER = KAFKAS_DEFAULTS
 
 
 def test_without_settings_a_group_has_kafkas_defaults() -> None:
@@ -42,7 +40,7 @@ def test_a_groups_own_settings_win() -> None:
 
 
 def test_values_are_clamped_when_the_brokers_bounds_have_shrunk() -> None:
-    broker = replace(BROKER, delivery_count_limit=Bounded(5, 2, 6))
+    broker = {**BROKER, "share.delivery.count.limit": Bounded(5, 2, 6)}
     assert effective({"share.delivery.count.limit": "10"}, broker).delivery_count_limit == 6
 
 
@@ -67,7 +65,7 @@ def test_refusals(name: str, value: str, words: str) -> None:
 
 
 def test_a_session_outlasts_a_heartbeat_interval() -> None:
-    broker = replace(BROKER, heartbeat_interval_ms=Bounded(5_000, 5_000, 50_000))
+    broker = {**BROKER, "share.heartbeat.interval.ms": Bounded(5_000, 5_000, 50_000)}
     with pytest.raises(InvalidConfig, match="must be greater than share"):
         check_group_configs({"share.heartbeat.interval.ms": "45000"}, broker)
 

@@ -65,7 +65,7 @@ def test_accepted_records_are_not_redelivered_after_a_power_failure() -> None:
         again, port = await start(disk)
         member = await Member.join(port, "second")
         assert await member.fetch(topic_id) == [(0, 1, 1), (7, 7, 2), (8, 9, 1)]
-        for led in again.share_partitions.all():
+        for led in again.parts.share_partitions.all():
             led.core.check_invariants()
         await again.close()
         await broker.close()
@@ -78,9 +78,9 @@ def test_a_silent_member_expires_and_its_group_stays() -> None:
         broker, port = await start(disk)
         await topic_with_records(broker, port, 1)
         await Member.join(port, "first")
-        assert len(broker.groups.groups.describe(GROUP).members) == 1
+        assert len(broker.parts.groups.groups.describe(GROUP).members) == 1
         await asyncio.sleep(46)
-        assert broker.groups.groups.describe(GROUP).members == ()
+        assert broker.parts.groups.groups.describe(GROUP).members == ()
         await broker.close()
 
     simulate(scenario)

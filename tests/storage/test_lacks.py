@@ -250,6 +250,19 @@ def test_a_full_disk_changes_no_facts_and_no_log_start(tmp_path: Path) -> None:
     run(main())
 
 
+def test_a_full_disk_refuses_to_give_up_offsets(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = FullDisk()
+        async with opened(tmp_path, disk=disk) as folder:
+            log = await one_log(folder)
+            disk.remove(f"{tmp_path}/.reserve")
+            disk.room_for, disk.full = 0, True
+            with pytest.raises(KafkaStorageError, match="share groups have seen: No space"):
+                await folder.give_up_offsets({log.topic_partition: 9})
+
+    run(main())
+
+
 def test_a_full_disk_lets_topics_and_records_be_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FullDisk()

@@ -20,7 +20,7 @@ from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.network.api_table import load_all
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import ConfigError
+from sharegroup.model.errors import ConfigError, KafkaStorageError
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
@@ -111,18 +111,20 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
         broker = await Broker.open(plan.config, local_environment(), plan.folder)
     except OSError as error:
         raise ConfigError(f"data folder {plan.folder} cannot be used: {error.strerror}") from error
+    except KafkaStorageError as error:
+        raise ConfigError(f"data folder {plan.folder} cannot be used: {error}") from error
     calm_garbage_collector()
     sys.setswitchinterval(THREAD_SWITCH_S)
     try:
         asyncio.get_running_loop().set_exception_handler(
-            QuietAccepting(partial(broker.counters.add, "connections_refused", "descriptors"))
+            QuietAccepting(partial(broker.parts.counters.add, "connections_refused", "descriptors"))
         )
         stop = signals.stop_event(broker)
         told = [await _listen(broker, listener, plan.told_host) for listener in plan.listeners]
         for listener, address in zip(plan.listeners[1:], told[1:], strict=True):
             logger.info("listener %s on %s:%d", listener.name, *address)
         if endpoint is not None:
-            endpoint.show(broker)
+            endpoint.show(broker.parts)
         plan.say_ready(ready_line(broker, *told[0], plan.folder))
         broker.spawn(load_all())
         await stop.wait()
@@ -144,7 +146,7 @@ def calm_garbage_collector() -> None:
 
 def ready_line(broker: Broker, host: str, port: int, folder: str) -> str:
     """The one line that says a broker accepts connections."""
-    partitions = sum(1 for _ in broker.store.logs)
+    partitions = sum(1 for _ in broker.parts.store.logs)
     return (
         f"sharegroup {__version__} ready on {host}:{port}, data {folder}, "
         f"{partitions} partitions recovered"

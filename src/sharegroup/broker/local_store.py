@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import log_settings
-from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS, internal_settings
+from sharegroup.broker.internal_topics import INTERNAL_TOPICS, internal_settings
 from sharegroup.model.environment import Environment
 from sharegroup.model.store import Store
 from sharegroup.storage.data_folder import DataFolder, DataFolderSettings

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.broker.coordination.internal_topic import INTERNAL_TOPICS
-from sharegroup.broker.delivery.waiters import Waiters
+from sharegroup.broker.internal_topics import INTERNAL_TOPICS
+from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
     InvalidPartitions,
@@ -213,10 +213,6 @@ class Topics:
             UnknownTopicOrPartition, KafkaStorageError.
         """
         await self._store.delete_topic(topic.name)
-
-    def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Replace a topic's configs."""
-        self._store.set_topic_config(name, configs)
 
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         await self._store.create_topic(name, self._new_id(), partitions, configs)

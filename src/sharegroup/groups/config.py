@@ -10,12 +10,13 @@ would have no effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from sharegroup.groups.offset_reset import LATEST, OffsetReset, parse_offset_reset
+from sharegroup.groups.offset_reset import OffsetReset, parse_offset_reset
 from sharegroup.model.config import (
+    INT_MAX,
     ConfigDef,
     ConfigEntry,
     ConfigSource,
@@ -43,34 +44,80 @@ class Bounded(NamedTuple):
         return max(self.minimum, min(wanted, self.maximum))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerGroupDefaults:
-    """The broker's ``group.share.*`` settings for groups. Defaults and bounds are Kafka's."""
+GroupDefaults: TypeAlias = Mapping[str, Bounded]
+"""The broker's defaults and bounds, by the group config's name."""
 
-    session_timeout_ms: Bounded = field(default=Bounded(45_000, 45_000, 60_000))
-    heartbeat_interval_ms: Bounded = field(default=Bounded(5_000, 5_000, 15_000))
-    record_lock_duration_ms: Bounded = field(default=Bounded(30_000, 15_000, 60_000))
-    delivery_count_limit: Bounded = field(default=Bounded(5, 2, 10))
-    partition_max_record_locks: Bounded = field(default=Bounded(2_000, 100, 4_000))
-    assignment_interval_ms: Bounded = field(default=Bounded(1_000, 0, 15_000))
+Limits: TypeAlias = tuple[int, int, int]
+"""Default, lowest and highest value of a broker setting."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
-    """The effective settings of one group."""
+class BrokerBounds(NamedTuple):
+    """The broker's three settings for a group config: its default (``group.share.…``) and the
+    bounds of its values (``group.share.min.…``, ``group.share.max.…``).
+    """
 
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    record_lock_duration_ms: int = 30_000
-    delivery_count_limit: int = 5
-    partition_max_record_locks: int = 2_000
-    auto_offset_reset: OffsetReset = LATEST
-    isolation_level: str = "read_uncommitted"
-    renew_acknowledge_enable: bool = True
-    assignment_interval_ms: int = 1_000
+    value: Limits
+    minimum: Limits
+    maximum: Limits
+    doc: str
+    aliases: tuple[str, ...]
+    """Earlier names of the first setting."""
+    maximum_aliases: tuple[str, ...]
 
 
-WIDE_WINDOW: Final = "share.partition.wide.record.locks"
+def config_name(field_name: str) -> str:
+    """The name of the group config of a field of :class:`GroupSettings`."""
+    return f"share.{field_name.replace('_', '.')}"
+
+
+def _bounded(
+    value: Limits,
+    minimum: Limits,
+    maximum: Limits,
+    doc: str,
+    *,
+    aliases: tuple[str, ...] = (),
+    broker_aliases: tuple[str, ...] = (),
+    maximum_aliases: tuple[str, ...] = (),
+) -> Any:
+    """A field for a number that the broker bounds."""
+
+    def define(name: str) -> ConfigDef:
+        least, most = (f"group.{name.replace('share.', f'share.{end}.')}" for end in ("min", "max"))
+        return ConfigDef(
+            name=name,
+            type=ConfigType.INT,
+            default=value[0],
+            minimum=value[1],
+            doc=f"{doc} Must lie within {least} and {most}.",
+            synonyms=(f"group.{name}",),
+            aliases=aliases,
+            dynamic=True,
+        )
+
+    bounds = BrokerBounds(value, minimum, maximum, doc, broker_aliases, maximum_aliases)
+    return field(default=value[0], metadata={"define": define, "bounds": bounds})
+
+
+def _plain(
+    default: Any,
+    type: ConfigType,  # noqa: A002  as ConfigDef names it
+    doc: str,
+    *,
+    read: Callable[[ConfigValue], Any],
+    **more: Any,
+) -> Any:
+    """A field for a config without bounds. ``default`` is the value in a file; ``read`` makes it
+    the field's value."""
+
+    def define(name: str) -> ConfigDef:
+        return ConfigDef(name=name, type=type, default=default, doc=doc, dynamic=True, **more)
+
+    return field(default=read(default), metadata={"define": define, "read": read})
+
+
+def _offset_reset(value: ConfigValue) -> OffsetReset:
+    return parse_offset_reset(str(value))
 
 
 def _check_offset_reset(value: ConfigValue) -> str | None:
@@ -81,106 +128,114 @@ def _check_offset_reset(value: ConfigValue) -> str | None:
     return None
 
 
-def _bounded(name: str, default: int, minimum: int, doc: str, *aliases: str) -> ConfigDef:
-    return ConfigDef(
-        name=f"share.{name}",
-        type=ConfigType.INT,
-        default=default,
-        minimum=minimum,
-        doc=f"{doc} Must lie within group.share.min.{name} and group.share.max.{name}.",
-        synonyms=(f"group.share.{name}",),
-        aliases=aliases,
-        dynamic=True,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """The effective settings of one group. Each field defines a group config, which has the
+    field's name with ``share.`` before it, and for a bounded one the broker's three settings.
+    Defaults and bounds are Kafka's.
+    """
+
+    session_timeout_ms: int = _bounded(
+        (45_000, 1, INT_MAX),
+        (45_000, 1, INT_MAX),
+        (60_000, 1, INT_MAX),
+        "A member that has not been heard of for this long leaves the group.",
+    )
+    heartbeat_interval_ms: int = _bounded(
+        (5_000, 1, INT_MAX),
+        (5_000, 1, INT_MAX),
+        (15_000, 1, INT_MAX),
+        "How often a member must be heard of.",
+    )
+    record_lock_duration_ms: int = _bounded(
+        (30_000, 1_000, 3_600_000),
+        (15_000, 1_000, 30_000),
+        (60_000, 30_000, 3_600_000),
+        "How long a consumer has to acknowledge a record before the record is available again.",
+        aliases=("record.lock.duration.ms",),
+        maximum_aliases=("group.share.record.lock.duration.max.ms",),
+    )
+    delivery_count_limit: int = _bounded(
+        (5, 2, 10),
+        (2, 2, 5),
+        (10, 5, 25),
+        "How often a record is delivered before it is archived.",
+        aliases=("share.delivery.attempt.limit",),
+        broker_aliases=("group.share.delivery.attempt.limit",),
+    )
+    partition_max_record_locks: int = _bounded(
+        (2_000, 100, 10_000),
+        (100, 100, 2_000),
+        (4_000, 2_000, 10_000),
+        "How many records of one partition may be in flight in a group, "
+        "acknowledged ones behind an unfinished one included.",
+        aliases=("share.record.lock.partition.limit",),
+        broker_aliases=("group.share.record.lock.partition.limit",),
+    )
+    assignment_interval_ms: int = _bounded(
+        (1_000, 0, INT_MAX),
+        (0, 0, INT_MAX),
+        (15_000, 0, INT_MAX),
+        "The least time between two computations of a group's assignment; "
+        "whatever happens in between shares one. The first member of a group does not wait.",
+    )
+    auto_offset_reset: OffsetReset = _plain(
+        "latest",
+        ConfigType.STRING,
+        "Where the group begins in a topic that is new to it: earliest, latest, or "
+        "by_duration:PnDTnHnMn.nS (that long ago).",
+        read=_offset_reset,
+        check=_check_offset_reset,
+        aliases=("group.share.auto.offset.reset",),
+    )
+    isolation_level: str = _plain(
+        "read_uncommitted",
+        ConfigType.STRING,
+        "Whether records of transactions that are open or were aborted are delivered.",
+        read=str,
+        choices=("read_committed", "read_uncommitted"),
+        aliases=("group.share.isolation.level",),
+    )
+    renew_acknowledge_enable: bool = _plain(
+        True,
+        ConfigType.BOOLEAN,
+        "Whether consumers may renew the lock of a record.",
+        read=bool,
     )
 
 
-GROUP_CONFIGS: Final = ConfigTable(
-    [
-        _bounded(
-            "session.timeout.ms",
-            45_000,
-            1,
-            "A member that has not been heard of for this long leaves the group.",
-        ),
-        _bounded("heartbeat.interval.ms", 5_000, 1, "How often a member must be heard of."),
-        _bounded(
-            "record.lock.duration.ms",
-            30_000,
-            1000,
-            "How long a consumer has to acknowledge a record before the record is available again.",
-            "record.lock.duration.ms",
-        ),
-        _bounded(
-            "delivery.count.limit",
-            5,
-            2,
-            "How often a record is delivered before it is archived.",
-            "share.delivery.attempt.limit",
-        ),
-        _bounded(
-            "partition.max.record.locks",
-            2_000,
-            100,
-            "How many records of one partition may be in flight, "
-            "acknowledged ones behind an unfinished one included.",
-            "share.record.lock.partition.limit",
-        ),
-        _bounded(
-            "assignment.interval.ms",
-            1_000,
-            0,
-            "The least time between two computations of the target assignment; "
-            "whatever happens in between shares one. The first member of a group does not wait.",
-        ),
-        ConfigDef(
-            name="share.auto.offset.reset",
-            type=ConfigType.STRING,
-            default="latest",
-            check=_check_offset_reset,
-            doc="Where the group begins in a topic that is new to it: earliest, latest, or "
-            "by_duration:PnDTnHnMn.nS (that long ago).",
-            aliases=("group.share.auto.offset.reset",),
-            dynamic=True,
-        ),
-        ConfigDef(
-            name="share.isolation.level",
-            type=ConfigType.STRING,
-            default="read_uncommitted",
-            choices=("read_committed", "read_uncommitted"),
-            doc="Whether records of transactions that are open or were aborted are delivered.",
-            aliases=("group.share.isolation.level",),
-            dynamic=True,
-        ),
-        ConfigDef(
-            name="share.renew.acknowledge.enable",
-            type=ConfigType.BOOLEAN,
-            default=True,
-            doc="Whether consumers may renew the lock of a record.",
-            dynamic=True,
-        ),
-        ConfigDef(
-            name=WIDE_WINDOW,
-            type=ConfigType.INT,
-            default=0,
-            minimum=0,
-            maximum=10_000_000,
-            doc="Not a Kafka setting. Where it is not 0 it takes the place of "
-            "share.partition.max.record.locks, without that one's bounds: for a group that holds "
-            "large batches on purpose, as a Spark query does. The Spark source sets it.",
-            dynamic=True,
-        ),
-    ]
+_FIELDS: Final = {config_name(each.name): each for each in fields(GroupSettings)}
+"""The fields by config name."""
+
+WIDE_WINDOW: Final = ConfigDef(
+    name="share.partition.wide.record.locks",
+    type=ConfigType.INT,
+    default=0,
+    minimum=0,
+    maximum=10_000_000,
+    doc="Not a Kafka setting. Where it is not 0 it takes the place of "
+    "share.partition.max.record.locks, without that one's bounds: for a group that holds "
+    "large batches on purpose, as a Spark query does. The Spark source sets it.",
+    dynamic=True,
 )
 
-_BOUNDED_NAMES: Final = tuple(name for name, entry in GROUP_CONFIGS.items() if entry.synonyms)
+GROUP_CONFIGS: Final = ConfigTable(
+    [*(each.metadata["define"](name) for name, each in _FIELDS.items()), WIDE_WINDOW]
+)
+
+BROKER_BOUNDS: Final[Mapping[str, BrokerBounds]] = {
+    name: each.metadata["bounds"] for name, each in _FIELDS.items() if "bounds" in each.metadata
+}
+"""The broker's settings for each bounded config."""
+
+KAFKAS_DEFAULTS: Final[GroupDefaults] = {
+    name: Bounded(each.value[0], each.minimum[0], each.maximum[0])
+    for name, each in BROKER_BOUNDS.items()
+}
+"""The defaults and bounds of a broker without settings."""
 
 
-def field_name(name: str) -> str:
-    """The field of :class:`GroupSettings` and :class:`BrokerGroupDefaults` for a setting."""
-    return name.removeprefix("share.").replace(".", "_")
-
-
-def check_group_configs(overrides: Mapping[str, str], broker: BrokerGroupDefaults) -> None:
+def check_group_configs(overrides: Mapping[str, str], broker: GroupDefaults) -> None:
     """Check ``overrides``: all settings of a group, as they would be after a change.
 
     Raises:
@@ -188,8 +243,7 @@ def check_group_configs(overrides: Mapping[str, str], broker: BrokerGroupDefault
             session that would not outlast a heartbeat interval. The messages are Kafka's.
     """
     values = {name: _definition(name).parse(text) for name, text in overrides.items()}
-    for name in _BOUNDED_NAMES:
-        bounds: Bounded = getattr(broker, field_name(name))
+    for name, bounds in broker.items():
         value = values.get(name)
         if isinstance(value, int) and not bounds.minimum <= value <= bounds.maximum:
             raise InvalidConfig(
@@ -202,33 +256,32 @@ def check_group_configs(overrides: Mapping[str, str], broker: BrokerGroupDefault
         )
 
 
-def effective(overrides: Mapping[str, str], broker: BrokerGroupDefaults) -> GroupSettings:
+def effective(overrides: Mapping[str, str], broker: GroupDefaults) -> GroupSettings:
     """The effective settings of a group with these ``overrides``, on this broker.
 
     Raises:
         InvalidConfig: a value cannot be read. Cannot happen to settings that
             :func:`check_group_configs` has accepted.
     """
-    resolved: dict[str, int] = {}
-    for name in _BOUNDED_NAMES:
-        bounds: Bounded = getattr(broker, field_name(name))
-        text = overrides.get(name)
-        wanted = bounds.value if text is None else int(str(GROUP_CONFIGS[name].parse(text)))
-        resolved[field_name(name)] = bounds.clamp(wanted)
-    wide = _own(overrides, WIDE_WINDOW)
-    if isinstance(wide, int) and wide:
+    resolved: dict[str, Any] = {}
+    for name, each in _FIELDS.items():
+        definition, text = GROUP_CONFIGS[name], overrides.get(name)
+        own = None if text is None else definition.parse(text)
+        bounds = broker.get(name)
+        if bounds is None:
+            value = each.metadata["read"](definition.default if own is None else own)
+        else:
+            value = bounds.clamp(int(str(own))) if own is not None else bounds.clamp(bounds.value)
+        resolved[each.name] = value
+    wide = WIDE_WINDOW.parse(overrides.get(WIDE_WINDOW.name, "0"))
+    if wide:
         resolved["partition_max_record_locks"] = wide
-    return GroupSettings(
-        **resolved,
-        auto_offset_reset=parse_offset_reset(str(_own(overrides, "share.auto.offset.reset"))),
-        isolation_level=str(_own(overrides, "share.isolation.level")),
-        renew_acknowledge_enable=bool(_own(overrides, "share.renew.acknowledge.enable")),
-    )
+    return GroupSettings(**resolved)
 
 
 def describe_group_configs(
     overrides: Mapping[str, str],
-    broker: BrokerGroupDefaults,
+    broker: GroupDefaults,
     broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
 ) -> list[ConfigEntry]:
     """DescribeConfigs of a group, whether it exists or not. ``broker_synonyms`` gives the sources
@@ -252,15 +305,10 @@ def _definition(name: str) -> ConfigDef:
     return definition
 
 
-def _own(overrides: Mapping[str, str], name: str) -> ConfigValue:
-    definition = GROUP_CONFIGS[name]
-    return definition.parse(overrides[name]) if name in overrides else definition.default
-
-
 def _entry(
     definition: ConfigDef,
     overrides: Mapping[str, str],
-    broker: BrokerGroupDefaults,
+    broker: GroupDefaults,
     broker_synonyms: Mapping[str, Sequence[ConfigSynonym]],
 ) -> ConfigEntry:
     name = definition.name
@@ -268,7 +316,7 @@ def _entry(
     if name in overrides:
         synonyms.append(ConfigSynonym(name=name, value=overrides[name], source=ConfigSource.GROUP))
     for synonym in definition.synonyms:
-        value = str(getattr(broker, field_name(name)).value)
+        value = str(broker[name].value)
         unset = ConfigSynonym(name=synonym, value=value, source=ConfigSource.DEFAULT)
         synonyms.extend(broker_synonyms.get(synonym, (unset,)))
     if not definition.synonyms:

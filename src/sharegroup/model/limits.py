@@ -113,6 +113,17 @@ RECORD_STATES_MAX: Final = 10_000
 """Runs of records in one answer to DescribeShareGroupOffsets: making it takes some 20 ms, in which
 nothing else is served."""
 
+RESPONSE_BYTES_MAX: Final = 2**31 - 1
+"""For the client. A response may be as long as its length can say: one record batch is always sent
+whole."""
+
+HANDSHAKE_BYTES_MAX: Final = 1 << 20
+"""For the client. A response of the handshake is a few kilobytes. A server of another protocol
+(HTTP, TLS) is known by its first bytes: as a length they are hundreds of megabytes."""
+
+DAMAGED_RANGES_MAX: Final = 1_000
+"""The most damaged ranges of a partition in one answer of DescribeShareGroupOffsets."""
+
 ARCHIVED_RANGES_MAX: Final = 200
 """Ranges of archived records, the most recent, that a share partition remembers with their reason:
 some 20 KB."""

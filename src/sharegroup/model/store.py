@@ -142,7 +142,7 @@ class TopicStore(Protocol):
         partitions are passed over.
 
         Raises:
-            OSError: it could not be written; then nothing may be appended.
+            KafkaStorageError: it could not be written; then nothing may be appended.
         """
         ...
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from sharegroup.model.ack_type import AckType as AckType
+
 
 class RecordState(IntEnum):
     """The delivery state of one record in one share group."""
@@ -17,16 +19,6 @@ class RecordState(IntEnum):
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVED = 4
-
-
-class AckType(IntEnum):
-    """What a consumer says about a record (KIP-932, RENEW: KIP-1222)."""
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
 
 
 class Verb(IntEnum):

@@ -327,16 +327,18 @@ class DataFolder:
         records. Must be called before the first append.
 
         Raises:
-            OSError: the disk failed.
+            KafkaStorageError: the disk failed.
         """
         files: list[DiskFile] = []
-        for key, offset in given.items():
-            log = self._logs.get(key)
-            if log is not None and log.failure is None and log.log_end_offset < offset:
-                skipping.report(self.recovered, key, log.log_end_offset, skipping.SEEN, offset)
-                files += log.skip_to(offset)
+        with self.failures.answered("offsets that share groups have seen"):
+            for key, offset in given.items():
+                log = self._logs.get(key)
+                if log is not None and log.failure is None and log.log_end_offset < offset:
+                    skipping.report(self.recovered, key, log.log_end_offset, skipping.SEEN, offset)
+                    files += log.skip_to(offset)
+            if files:
+                await self._disk.sync(files)
         if files:
-            await self._disk.sync(files)
             self.checkpoint()
 
     # Housekeeping ----------------------------------------------------------------------------

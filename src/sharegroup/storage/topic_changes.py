@@ -8,13 +8,12 @@ written either, the next change writes it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
-from weakref import WeakValueDictionary
 
+from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
     InvalidPartitions,
     NotLeaderOrFollower,
@@ -56,7 +55,7 @@ class TopicChanges:
         self._reserve = reserve
         self._new_id = new_id
         self._forget_offsets = forget_offsets
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._changing = KeyedLocks()  # by topic: held while it is made, grown or deleted
         self._unfinished: dict[str, int] = {}
         self._closing = False
         self.topics: Mapping[str, TopicFacts] = catalog.facts.topics
@@ -72,7 +71,7 @@ class TopicChanges:
 
     async def create(self, name: str, topic_id: UUID, partitions: int, configs: Configs) -> None:
         """Make a topic, durably."""
-        async with self._change(name):
+        async with self._changing.holding(name):
             if name in self.topics:
                 raise TopicAlreadyExists(f"Topic '{name}' already exists.")
             if partitions < 1:
@@ -83,7 +82,7 @@ class TopicChanges:
 
     async def grow(self, name: str, partitions: int) -> None:
         """Let a topic have ``partitions`` in all, durably."""
-        async with self._change(name):
+        async with self._changing.holding(name):
             old = self.find(name)
             if partitions <= old.partitions:
                 raise InvalidPartitions(
@@ -94,7 +93,7 @@ class TopicChanges:
 
     async def delete(self, name: str) -> None:
         """Remove a topic and all its records."""
-        async with self._change(name):
+        async with self._changing.holding(name):
             facts = self.find(name)
             self._check_open()
             with self._failures.answered(f"deleting {name}"):
@@ -127,13 +126,6 @@ class TopicChanges:
         """
         self._closing = True
         await self._folders.idle()
-
-    def _change(self, name: str) -> asyncio.Lock:
-        """Held by whoever makes, grows or deletes that topic."""
-        lock = self._locks.get(name)
-        if lock is None:
-            lock = self._locks[name] = asyncio.Lock()
-        return lock
 
     def _check_open(self) -> None:
         if self._closing:

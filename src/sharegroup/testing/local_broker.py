@@ -12,8 +12,6 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from aiokafka.record.memory_records import MemoryRecords
-
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin, Producer
@@ -23,6 +21,8 @@ from sharegroup.testing.disks import FolderDisk, MortalDisk, VolatileDisk
 from sharegroup.testing.look import look_at_group
 from sharegroup.testing.movable_time import MovableClock, MovableLoop, TimeOffset
 from sharegroup.testing.views import GroupView
+from sharegroup.wire.batch import decode_batch, parse_headers
+from sharegroup.wire.markers import is_control
 
 T = TypeVar("T")
 Value = bytes | str | None
@@ -261,7 +261,7 @@ class LocalBroker:
     def group(self, group: str) -> GroupView:
         """A share group at this moment: its members, and its state in each partition."""
         run = self._alive()
-        return run.call(look_at_group(run.broker, group))
+        return run.call(look_at_group(run.broker.parts, group))
 
     def wait_until(self, holds: Callable[[], object], *, timeout_s: float = 10.0) -> None:
         """Return as soon as ``holds()`` is true; for clients that work on their own threads::
@@ -328,17 +328,19 @@ async def _at_once(call: Callable[[], T]) -> T:
 
 
 async def _values(broker: Broker, name: str) -> list[bytes | None]:
-    topic = broker.topics.find(name)
+    topic = broker.parts.topics.find(name)
     found: list[bytes | None] = []
     for partition in range(topic.partition_count if topic is not None else 0):
-        log = broker.topics.log(name, partition)
+        log = broker.parts.topics.log(name, partition)
         offset = log.log_start_offset
         while offset < log.high_watermark:
-            batches = MemoryRecords((await log.read(offset, READ_BYTES)).data)
-            while (batch := batches.next_batch()) is not None:
-                if not batch.is_control_batch:
-                    found += [record.value for record in batch if record.offset >= offset]
-                offset = batch.next_offset
+            data, position = (await log.read(offset, READ_BYTES)).data, 0
+            for header in parse_headers(data):
+                start, position = position, position + header.length
+                if not is_control(header):
+                    records = decode_batch(data[start:position])
+                    found += [value for at, _, _, value in records if at >= offset]
+                offset = header.last_offset + 1
     return found
 
 

@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from sharegroup.broker.server import Broker
-from sharegroup.groups.group import GroupDescription
+from sharegroup.broker import read_model
+from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
-from sharegroup.model.offsets import UNKNOWN_OFFSET
-from sharegroup.share.partition import SharePartition
-from sharegroup.share.spans import Span
 from sharegroup.testing.views import GroupView, PartitionView, RangeView
 
+EVERY_RANGE = 1 << 62
 
-async def look_at_group(broker: Broker, group_id: str) -> GroupView:
+
+async def look_at_group(parts: BrokerParts, group_id: str) -> GroupView:
     """The group as it is now; a group that does not exist is ``Dead`` and empty."""
     try:
-        group = broker.groups.groups.describe(group_id)
+        group = parts.views.group(group_id)
     except GroupIdNotFound:
         return GroupView(group_id=group_id, state="Dead", members={}, partitions={})
     partitions = {}
-    for topic in group.initialized:
-        found = broker.topics.find_id(topic.topic_id)
-        for partition in topic.partitions if found is not None else ():
+    for topic in group.partitions:
+        for partition in topic.partitions:
             key = SharePartitionKey(group_id, topic.topic_id, partition)
-            where = TopicPartition(topic.name, partition)
-            partitions[where] = await _partition(broker, key, where)
+            where = TopicPartition(topic.topic, partition)
+            partitions[where] = await _partition(parts, key, where)
     return GroupView(
         group_id=group_id,
-        state=group.state.value,
-        members=_members(broker, group),
+        state=group.state,
+        members={member.member_id: _assigned(member) for member in group.members},
         partitions=partitions,
     )
 
 
-def _members(broker: Broker, group: GroupDescription) -> dict[str, frozenset[TopicPartition]]:
-    names = {topic.topic_id: topic.name for topic in broker.topics.all()}
-    return {
-        member.member_id: frozenset(
-            TopicPartition(names[topic_id], partition)
-            for topic_id, partitions in member.assignment.items()
-            if topic_id in names
-            for partition in partitions
-        )
-        for member in group.members
-    }
+def _assigned(member: read_model.MemberView) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.topic, partition)
+        for topic in member.assignment
+        for partition in topic.partitions
+    )
 
 
 async def _partition(
-    broker: Broker, key: SharePartitionKey, where: TopicPartition
+    parts: BrokerParts, key: SharePartitionKey, where: TopicPartition
 ) -> PartitionView:
-    log = broker.topics.log(*where)
-    if (await broker.state.read_summary(key)).start_offset == UNKNOWN_OFFSET:
+    log = parts.topics.log(*where)
+    window = await parts.views.window(key)
+    if not window.begun:
         return PartitionView(
             start_offset=None,
             end_offset=log.high_watermark,
@@ -61,29 +55,26 @@ async def _partition(
             archived=0,
             ranges=(),
         )
-    led = await broker.share_partitions.get(key, log)
-    return _window(led.core, log.high_watermark)
-
-
-def _window(core: SharePartition, end_offset: int) -> PartitionView:
-    now = core.statistics()
+    await parts.share_partitions.get(key, log)  # loaded: durable state alone has no counts
+    window = await parts.views.window(key)
+    records = await parts.views.records(key, 0, EVERY_RANGE)
     return PartitionView(
-        start_offset=now.start_offset,
-        end_offset=end_offset,
-        lag=end_offset - now.start_offset - now.acknowledged - now.archived,
-        in_flight=now.acquired,
-        available=now.available,
-        acknowledged=now.acknowledged,
-        archived=now.archived,
-        ranges=tuple(_range(span) for span in core.spans()),
+        start_offset=window.start_offset,
+        end_offset=log.high_watermark,
+        lag=window.lag(log.high_watermark),
+        in_flight=window.in_flight,
+        available=window.available,
+        acknowledged=window.acknowledged,
+        archived=window.archived,
+        ranges=tuple(_range(one) for one in records.ranges),
     )
 
 
-def _range(span: Span) -> RangeView:
+def _range(one: read_model.RangeView) -> RangeView:
     return RangeView(
-        first=span.first,
-        last=span.last,
-        state=span.state.name,
-        delivery_count=max(0, span.delivery_count),  # -1: never in the log
-        member_id=None if span.lock is None else span.lock.member_id,
+        first=one.first,
+        last=one.last,
+        state=one.state.name,
+        delivery_count=one.delivery_count,
+        member_id=one.member_id,
     )

@@ -92,7 +92,7 @@ async def _jobs(broker: Broker, admin: Connection) -> UUID:
     earliest = [AlterableConfig("share.auto.offset.reset", 0, "earliest")]
     alter = IncrementalAlterConfigsRequest([AlterConfigsResource(GROUP, "workers", earliest)])
     await admin.send(apis.INCREMENTAL_ALTER_CONFIGS, alter, timeout_ms=TIMEOUT_MS)
-    found = broker.topics.find("jobs")
+    found = broker.parts.topics.find("jobs")
     assert found is not None
     batch = encode_batch([(b"k", b"v")] * 3, timestamp_ms=0)
     assert await produce(admin, found.topic_id, batch) == 0

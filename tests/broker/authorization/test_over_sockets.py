@@ -212,7 +212,7 @@ def test_produce_needs_write(tmp_path: Path, acls: list[str], allowed: bool) -> 
         batch = encode_batch([(b"k", b"v")], timestamp_ms=0)
         refused = await produce(clients.anybody, clients.topic_id, batch)
         assert refused == (0 if allowed else TOPIC)
-        log = clients.broker.topics.log("jobs", 0)
+        log = clients.broker.parts.topics.log("jobs", 0)
         assert log.log_end_offset == (4 if allowed else 3)
         asked = await clients.ask(apis.INIT_PRODUCER_ID, InitProducerIdRequest(None, 0))
         assert errors(asked) == ([] if allowed else [CLUSTER])
@@ -243,7 +243,7 @@ def test_create_needs_create_on_the_topic_or_the_cluster(tmp_path: Path) -> None
         assert (made.error_code, refused.error_code) == (0, TOPIC)
         assert made.topic_config_error_code == TOPIC  # it may not describe configs
         assert (made.num_partitions, made.configs) == (-1, [])
-        assert clients.broker.topics.find("new") is None
+        assert clients.broker.parts.topics.find("new") is None
 
     with_acls(tmp_path, acls, scenario)
 

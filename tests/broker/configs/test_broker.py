@@ -4,7 +4,7 @@ import pytest
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
-from sharegroup.groups.config import Bounded, BrokerGroupDefaults
+from sharegroup.groups.config import KAFKAS_DEFAULTS, Bounded
 from sharegroup.model.config import ConfigSource, format_value
 from sharegroup.model.errors import ConfigError, InvalidConfig
 
@@ -44,7 +44,7 @@ def test_without_settings() -> None:
     assert config.advertised_listeners == []
     assert config.data_folder == "sharegroup-data"
     assert (config.retention_ms, config.segment_ms) == (604_800_000, 604_800_000)
-    assert config.group_defaults() == BrokerGroupDefaults()
+    assert config.group_defaults() == KAFKAS_DEFAULTS
     assert config.flag("auto.create.topics.enable")
     assert config.text("flush.policy") == "durable"
 
@@ -72,7 +72,7 @@ def test_overrides_win_over_the_file() -> None:
 
 def test_draft_names_are_read_with_a_warning_and_current_names_win() -> None:
     config = load("group.share.delivery.attempt.limit=7")
-    assert config.group_defaults().delivery_count_limit == Bounded(7, 2, 10)
+    assert config.group_defaults()["share.delivery.count.limit"] == Bounded(7, 2, 10)
     assert config.warnings == (
         (
             "group.share.delivery.attempt.limit is the name of a draft; "

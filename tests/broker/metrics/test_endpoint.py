@@ -53,7 +53,7 @@ async def get(port: int, request: str = "GET /metrics HTTP/1.1") -> tuple[str, d
 
 async def opened(broker: Broker) -> tuple[MetricsEndpoint, int]:
     endpoint, port = await MetricsEndpoint.open("127.0.0.1", 0)
-    endpoint.show(broker)
+    endpoint.show(broker.parts)
     return endpoint, port
 
 
@@ -98,7 +98,7 @@ def test_every_metric_of_the_table_is_there_after_some_work(tmp_path: Path) -> N
         endpoint, http_port = await opened(broker)
         member = await worked(broker, port)
         assert await member.acknowledge(topic_id_of(broker), 77, 77, ACCEPT) != 0
-        await broker.state.shards[0].snapshot_cold()
+        await broker.parts.state.shards[0].snapshot_cold()
         status, headers, body = await get(http_port)
         endpoint.close()
         assert status == "HTTP/1.1 200 OK"
@@ -124,14 +124,14 @@ RARE = {"sharegroup_connections_refused_total", "sharegroup_share_state_last_pru
 
 
 def topic_id_of(broker: Broker) -> UUID:
-    found = broker.topics.find("jobs")
+    found = broker.parts.topics.find("jobs")
     assert found is not None
     return found.topic_id
 
 
 def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker)
+        endpoint = MetricsReader(broker.parts)
         await worked(broker, port)
         samples = await scraped(endpoint)
         expected = {
@@ -163,16 +163,19 @@ def test_the_numbers_are_those_of_the_work_done(tmp_path: Path) -> None:
 
 def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker)
+        endpoint = MetricsReader(broker.parts)
         topic_id = await topic_with_records(broker, port, 1)
         member = await Member.join(port, "m1")
         await member.fetch(topic_id)
-        assert await ages(endpoint) == (pytest.approx(broker.clock.wall_ms() / 1000, abs=30), 0)
+        assert await ages(endpoint) == (
+            pytest.approx(broker.parts.clock.wall_ms() / 1000, abs=30),
+            0,
+        )
         assert await member.acknowledge(topic_id, 0, 0, ACCEPT) == 0
         assert await ages(endpoint) == (0, 0)
         connection = await connect(port)
         for minutes in (10, 1):
-            written_ms = broker.clock.wall_ms() - minutes * 60_000
+            written_ms = broker.parts.clock.wall_ms() - minutes * 60_000
             batch = encode_batch([(b"k", b"v")], timestamp_ms=written_ms)
             assert await produce(connection, topic_id, batch) == 0
         ten, one = pytest.approx(600, abs=30), pytest.approx(60, abs=30)
@@ -189,10 +192,10 @@ def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -
 
 def test_a_group_without_members_is_measured_too(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker)
+        endpoint = MetricsReader(broker.parts)
         await worked(broker, port)
-        for led in broker.share_partitions.all():
-            broker.share_partitions.fence(led, "to be loaded again")
+        for led in broker.parts.share_partitions.all():
+            broker.parts.share_partitions.fence(led, "to be loaded again")
         samples = await scraped(endpoint)
         assert value(samples, "sharegroup_share_partition_lag_records", PARTITION) == 3
         assert value(samples, "sharegroup_share_partition_oldest_unacknowledged_seconds", PARTITION)
@@ -203,7 +206,7 @@ def test_a_group_without_members_is_measured_too(tmp_path: Path) -> None:
 
 def test_metrics_of_deleted_topics_and_groups_are_removed(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        endpoint = MetricsReader(broker)
+        endpoint = MetricsReader(broker.parts)
         member = await worked(broker, port)
         await member.send(
             apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(GROUP, "m1", LEAVE, None, None)

@@ -33,7 +33,7 @@ def test_ready_means_loaded_all_partitions_in_service_and_not_stopping(tmp_path:
 
     async def scenario(broker: Broker, port: int, endpoint: MetricsEndpoint, probe: int) -> None:
         topic_id = await topic_with_records(broker, port, 1)
-        endpoint.show(broker)
+        endpoint.show(broker.parts)
         for path, says in (("live", "live"), ("ready", "ready")):
             assert await probed(probe, f"/health/{path}") == (OK, says)
         assert (await probed(probe, "/metrics"))[0] == OK
@@ -43,7 +43,7 @@ def test_ready_means_loaded_all_partitions_in_service_and_not_stopping(tmp_path:
         assert await produce(await connect(port), topic_id, batch) != 0
         await assert_not_ready(probe, "partitions out of service: jobs-0")
         assert "sharegroup_partitions_failed 1.0" in (await probed(probe, "/metrics"))[1]
-        broker.stopping = True
+        broker.parts.waiters.close()
         await assert_not_ready(probe, "stopping")
 
     async def main() -> None:
@@ -68,7 +68,7 @@ def test_a_partition_that_could_not_be_opened_is_out_of_service(tmp_path: Path) 
         disk.open_fails = "jobs-0/"
         async with running(tmp_path, disk=disk) as (broker, _):
             endpoint, probe = await MetricsEndpoint.open("127.0.0.1", 0)
-            endpoint.show(broker)
+            endpoint.show(broker.parts)
             await assert_not_ready(probe, "partitions out of service: jobs-0")
             assert "sharegroup_partitions_failed 1.0" in (await probed(probe, "/metrics"))[1]
             endpoint.close()

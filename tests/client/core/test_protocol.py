@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.client.core.protocol import HANDSHAKE_BYTES_MAX, Answer, ClientProtocol, Ready, Send
+from sharegroup.client.core.protocol import Answer, ClientProtocol, Ready, Send
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     ErrorSource,
@@ -19,6 +19,7 @@ from sharegroup.model.errors import (
     NetworkException,
     UnsupportedVersion,
 )
+from sharegroup.model.limits import HANDSHAKE_BYTES_MAX
 from sharegroup.wire.apis import API_VERSIONS, DESCRIBE_CLUSTER, FETCH, METADATA, Api
 from sharegroup.wire.framing import parse_request_header, response_frame
 from sharegroup.wire.messages.api_versions import ApiVersion, ApiVersionsResponse

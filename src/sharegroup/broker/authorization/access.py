@@ -15,7 +15,7 @@ from sharegroup.broker.authorization.resources import (
     group,
     topic,
 )
-from sharegroup.broker.metrics.counters import NowAndThen
+from sharegroup.broker.counters import NowAndThen
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
 
 logger = logging.getLogger("sharegroup.authorizer")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.checkup.records import records_of
-from sharegroup.broker.coordination.internal_topic import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.delivery.lost_state import OFFSETS_BELIEVED_MAX
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Disk

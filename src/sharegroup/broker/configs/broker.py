@@ -28,7 +28,7 @@ from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
 from sharegroup.broker.configs.share import SHARE_CONFIGS
-from sharegroup.groups.config import GROUP_CONFIGS, Bounded, BrokerGroupDefaults, field_name
+from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults
 from sharegroup.model.config import (
     ConfigDef,
     ConfigEntry,
@@ -49,11 +49,6 @@ _COPIES: Final = (
     "offsets.topic.replication.factor",
     "share.coordinator.state.topic.replication.factor",
     "share.coordinator.state.topic.min.isr",
-)
-_BOUNDED: Final = tuple(
-    (name.removeprefix("share."), field_name(name))
-    for name, entry in GROUP_CONFIGS.items()
-    if entry.synonyms
 )
 
 
@@ -161,17 +156,16 @@ class BrokerConfig:
         roll_ms = self["log.roll.ms"]
         return roll_ms if isinstance(roll_ms, int) else self.integer("log.roll.hours") * 3_600_000
 
-    def group_defaults(self) -> BrokerGroupDefaults:
+    def group_defaults(self) -> GroupDefaults:
         """The defaults of share group settings, and the bounds of their values."""
-        bounds = {
-            attribute: Bounded(
-                self.integer(f"group.share.{name}"),
-                self.integer(f"group.share.min.{name}"),
-                self.integer(f"group.share.max.{name}"),
+        return {
+            name: Bounded(
+                self.integer(f"group.{name}"),
+                self.integer(f"group.share.min.{name.removeprefix('share.')}"),
+                self.integer(f"group.share.max.{name.removeprefix('share.')}"),
             )
-            for name, attribute in _BOUNDED
+            for name in BROKER_BOUNDS
         }
-        return BrokerGroupDefaults(**bounds)
 
     def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
         """A copy in which ``dynamic`` replaces all settings altered while the broker runs.
@@ -260,8 +254,8 @@ def check_broker(config: BrokerConfig) -> None:
     """
     for name in config.set_by_somebody:
         config[name]  # raises if it is invalid
-    for name, attribute in _BOUNDED:
-        bounds: Bounded = getattr(config.group_defaults(), attribute)
+    for config_name, bounds in config.group_defaults().items():
+        name = config_name.removeprefix("share.")
         if bounds.maximum < bounds.value:
             _must_not_be_less(f"group.share.max.{name}", f"group.share.{name}")
         if bounds.value < bounds.minimum:

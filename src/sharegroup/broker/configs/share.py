@@ -6,49 +6,33 @@ from collections.abc import Iterator
 from typing import Final
 
 from sharegroup.broker.configs.define import integer
-from sharegroup.model.config import INT_MAX, ConfigDef, ConfigType, ConfigValue
+from sharegroup.groups.config import BROKER_BOUNDS, BrokerBounds
+from sharegroup.model.config import ConfigDef, ConfigType, ConfigValue
 
 _MINUTES: Final = 60_000
 
 
-def _triple(
-    name: str,
-    value: tuple[int, int, int],
-    maximum: tuple[int, int, int],
-    doc: str,
-    *,
-    minimum: tuple[int, int, int],
-    aliases: tuple[str, ...] = (),
-    max_aliases: tuple[str, ...] = (),
-) -> Iterator[ConfigDef]:
-    """A setting, and the settings that bound the group config of the same meaning. Each tuple is
-    (default, lowest, highest)."""
-    yield integer(
-        f"group.share.{name}",
-        value[0],
-        value[1],
-        doc,
-        maximum=value[2],
-        aliases=aliases,
-        dynamic=True,
+def _triple(name: str, bounds: BrokerBounds) -> Iterator[ConfigDef]:
+    """The settings ``group.share.…``, ``group.share.min.…`` and ``group.share.max.…`` for the group
+    config ``name``."""
+    rest = name.removeprefix("share.")
+    settings = (
+        (f"group.{name}", bounds.value, bounds.doc, bounds.aliases),
+        (
+            f"group.share.min.{rest}",
+            bounds.minimum,
+            f"The least that a group may set {name} to.",
+            (),
+        ),
+        (
+            f"group.share.max.{rest}",
+            bounds.maximum,
+            f"The most that a group may set {name} to.",
+            bounds.maximum_aliases,
+        ),
     )
-    yield integer(
-        f"group.share.min.{name}",
-        minimum[0],
-        minimum[1],
-        f"The least that a group may set share.{name} to.",
-        maximum=minimum[2],
-        dynamic=True,
-    )
-    yield integer(
-        f"group.share.max.{name}",
-        maximum[0],
-        maximum[1],
-        f"The most that a group may set share.{name} to.",
-        maximum=maximum[2],
-        aliases=max_aliases,
-        dynamic=True,
-    )
+    for setting, (default, lowest, highest), doc, aliases in settings:
+        yield integer(setting, default, lowest, doc, maximum=highest, aliases=aliases, dynamic=True)
 
 
 def _only_simple(value: ConfigValue) -> str | None:
@@ -56,54 +40,7 @@ def _only_simple(value: ConfigValue) -> str | None:
 
 
 SHARE_CONFIGS: Final = (
-    *_triple(
-        "session.timeout.ms",
-        (45_000, 1, INT_MAX),
-        (60_000, 1, INT_MAX),
-        "A member that has not been heard of for this long leaves its group.",
-        minimum=(45_000, 1, INT_MAX),
-    ),
-    *_triple(
-        "heartbeat.interval.ms",
-        (5_000, 1, INT_MAX),
-        (15_000, 1, INT_MAX),
-        "How often a member must be heard of.",
-        minimum=(5_000, 1, INT_MAX),
-    ),
-    *_triple(
-        "record.lock.duration.ms",
-        (30_000, 1_000, 3_600_000),
-        (60_000, 30_000, 3_600_000),
-        "How long a consumer has to acknowledge a record before the record is available again.",
-        minimum=(15_000, 1_000, 30_000),
-        max_aliases=("group.share.record.lock.duration.max.ms",),
-    ),
-    *_triple(
-        "delivery.count.limit",
-        (5, 2, 10),
-        (10, 5, 25),
-        "How often a record is delivered before it is archived.",
-        minimum=(2, 2, 5),
-        aliases=("group.share.delivery.attempt.limit",),
-    ),
-    *_triple(
-        "partition.max.record.locks",
-        (2_000, 100, 10_000),
-        (4_000, 2_000, 10_000),
-        "How many records of one partition may be in flight in a group, acknowledged ones "
-        "behind an "
-        "unfinished one included.",
-        minimum=(100, 100, 2_000),
-        aliases=("group.share.record.lock.partition.limit",),
-    ),
-    *_triple(
-        "assignment.interval.ms",
-        (1_000, 0, INT_MAX),
-        (15_000, 0, INT_MAX),
-        "The least time between two computations of a group's assignment; "
-        "whatever happens in between shares one. The first member of a group does not wait.",
-        minimum=(0, 0, INT_MAX),
-    ),
+    *(one for name, bounds in BROKER_BOUNDS.items() for one in _triple(name, bounds)),
     integer("group.share.max.size", 200, 1, "Members in a group.", maximum=1_000),
     integer(
         "group.share.max.share.sessions",

@@ -8,45 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.broker.coordination.log import KeyValue, LoggedRecord
+from sharegroup.broker.topics import Topics
+from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, MalformedMessage
+from sharegroup.model.log import TrustedLog
 from sharegroup.wire.batch import decode_batch, encode_batch, end_offset_of
-
-if TYPE_CHECKING:
-    from sharegroup.broker.configs.broker import BrokerConfig
-    from sharegroup.broker.topics import Topics
-    from sharegroup.model.environment import Clock
-    from sharegroup.model.log import TrustedLog
+from sharegroup.wire.markers import aborted_ranges
 
 logger = logging.getLogger("sharegroup.broker")
 
-SHARE_GROUP_STATE: Final = "__share_group_state"
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
-
 READ_BYTES: Final = 4 << 20
 """Bytes per read at replay: large enough that reads do not dominate its time."""
-
-
-def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
-    """The broker's settings for an internal topic, as in Kafka. Segments may be smaller than a
-    client may set for its own topics."""
-    if name == CONSUMER_OFFSETS:
-        return {
-            "cleanup.policy": "compact",
-            "internal.segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
-        }
-    # Records of the state topic are deleted by offset (pruning), never by age or size.
-    return {
-        "cleanup.policy": "delete",
-        "retention.ms": "-1",
-        "retention.bytes": "-1",
-        "internal.segment.bytes": str(
-            config.integer("share.coordinator.state.topic.segment.bytes")
-        ),
-    }
 
 
 class InternalTopic:
@@ -156,8 +131,9 @@ class InternalLog:
         return await self._log.delete_records(offset)
 
     async def replay(self) -> AsyncIterator[LoggedRecord]:
-        """Every record in order, once all are durable. Records damaged on disk are logged and left
-        out: one bad sector must not keep a broker from its other groups.
+        """Every record in order, once all are durable, without those of aborted transactions.
+        Records damaged on disk are logged and left out: one bad sector must not keep a broker from
+        its other groups.
         """
         log = self._log
         while log.high_watermark < log.log_end_offset:  # wait for writes in flight
@@ -175,12 +151,14 @@ class InternalLog:
                 if log.after_damage(offset) == offset:
                     raise
                 continue  # this read has found the damage
-            for at, _, key, value in decode_batch(data):
-                if at >= offset and key is not None:
-                    yield LoggedRecord(at, key, value)
             if not data:
                 return
-            offset = end_offset_of(data)
+            end = end_offset_of(data)
+            void = _aborted(log, offset, end, data)
+            for at, _, key, value in decode_batch(data):
+                if at >= offset and key is not None and at not in void:
+                    yield LoggedRecord(at, key, value)
+            offset = end
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
@@ -197,3 +175,12 @@ class InternalLog:
             first,
             end - 1,
         )
+
+
+def _aborted(log: TrustedLog, offset: int, end: int, data: bytes) -> set[int]:
+    """The offsets in ``data`` that belong to aborted transactions. There are few or none: only
+    offsets of consumer groups are committed in transactions.
+    """
+    transactions = log.aborted_transactions(offset, min(end, log.last_stable_offset))
+    ranges = aborted_ranges(data, transactions) if transactions else ()
+    return {at for first, last in ranges for at in range(first, last + 1)}

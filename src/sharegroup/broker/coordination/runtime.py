@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from sharegroup.broker.coordination.log import CoordinatorLog, Ticket
 from sharegroup.broker.coordination.machine import Machine
+from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
@@ -99,8 +100,7 @@ class Runtime:
         self._loading: asyncio.Future[None] | None = None
         self._loads = 0
         self._spawn: Spawn | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
+        self._timer = DeadlineTimer(clock, self._deadline)
         self._rewriting = False
         self._live = 0
         self._length = 0
@@ -127,8 +127,7 @@ class Runtime:
     def close(self) -> None:
         """Start no more background work."""
         self._spawn = None
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.close()
 
     # -- deciding -----------------------------------------------------------------------------
 
@@ -279,24 +278,17 @@ class Runtime:
     # -- deadlines ----------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        """Set the timer to the next deadline or earlier; it is set again when it fires."""
+        """Set the timer to the next deadline of all machines."""
+        if self._spawn is None:
+            return
         deadline_ms: int | None = None
         for machine in self._machines:
             its_ms = machine.next_deadline_ms()
             if its_ms is not None and (deadline_ms is None or its_ms < deadline_ms):
                 deadline_ms = its_ms
-        if deadline_ms is None or self._spawn is None:
-            return
-        if self._timer is not None:
-            if self._timer_ms <= deadline_ms:
-                return
-            self._timer.cancel()
-        self._timer_ms = deadline_ms
-        delay_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._deadline)
+        self._timer.set(deadline_ms)
 
     def _deadline(self) -> None:
-        self._timer = None
         for machine in self._machines:
             if not self._in_step or self._spawn is None:
                 return  # the next load sets the timer again

@@ -1,5 +1,4 @@
-"""The group coordinator of this broker: share groups over ``__consumer_offsets``, with one runtime
-for each of its partitions.
+"""The coordinator of share groups: their requests, over the runtimes of ``__consumer_offsets``.
 
 A lock per group keeps other requests of the group out between the steps of one request: initialise
 delivery state, decide, write.
@@ -9,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import (
-    AsyncIterator,
     Callable,
     Collection,
     Iterable,
@@ -17,13 +15,12 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
-from typing import Final, NamedTuple, Protocol, TypeVar
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.internal_topic import InternalTopic
-from sharegroup.broker.coordination.keyed_locks import KeyedLocks
-from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written
+from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.runtime import Runtime, Written
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
@@ -34,12 +31,8 @@ from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CoordinatorNotAvailable, KafkaError, KafkaStorageError
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.share_state.partitioning import group_partition
 
 logger = logging.getLogger("sharegroup.broker")
-
-REWRITE_PER_LIVE: Final = 2
-"""A log is rewritten after it grew by at least this many records for each live one."""
 
 _Records = Sequence[CoordinatorRecord]
 _Result = TypeVar("_Result")
@@ -67,54 +60,26 @@ class NewStart(NamedTuple):
 class ShareGroupCoordinator:
     """All share groups of this broker.
 
-    Args:
-        records_per_rewrite: ``group.share.records.per.rewrite``, called at each use.
-        spawn: runs a coroutine in the background and reports its failure.
+    ``image`` returns the topics as they are now.
     """
 
     def __init__(
         self,
-        *,
-        new_groups: Callable[[], ShareGroups],
-        topic: InternalTopic,
+        runtimes: GroupRuntimes,
         state: ShareStateLog,
         clock: Clock,
         image: Callable[[], TopicsImage],
-        records_per_rewrite: Callable[[], int],
-        spawn: Spawn,
     ) -> None:
+        self._runtimes = runtimes
         self._state = state
         self._clock = clock
         self._image = image
-        self._spawn = spawn
-        self._locks = KeyedLocks()
         self.rebalances = 0
         """Group epochs written since the start."""
-        growth = Growth(records_per_rewrite, REWRITE_PER_LIVE)
-        self._runtimes = [
-            Runtime(
-                topic.partition(partition),
-                [lambda: ShareGroupsMachine(new_groups(), image, self._count)],
-                clock,
-                growth,
-                self._forget_missing,
-            )
-            for partition in range(topic.partition_count)
-        ]
         self.groups = ShareGroupsView(
-            lambda group_id: _groups(self._runtime(group_id)),
-            lambda: [_groups(runtime) for runtime in self._runtimes],
+            lambda group_id: _groups(runtimes.of(group_id)),
+            lambda: [_groups(runtime) for runtime in runtimes.all()],
         )
-
-    async def load(self) -> None:
-        """Replay every group, forget topics deleted since the last run, and start the timers that
-        end the sessions of silent members.
-        """
-        for runtime in self._runtimes:
-            await runtime.load()
-        await self._forget_missing()
-        for runtime in self._runtimes:
-            runtime.start(self._spawn)
 
     async def heartbeat(self, request: ShareHeartbeat) -> HeartbeatResult:
         """Process one heartbeat; its changes are durable on return. The answer to a group's first
@@ -126,8 +91,7 @@ class ShareGroupCoordinator:
         """
         group_id = request.group_id
         with _unavailable():
-            async with self._locks.holding(group_id):
-                runtime = await self._ready(group_id)
+            async with self._runtimes.holding(group_id) as runtime:
                 missing = _groups(runtime).uninitialized(request, self._image())
                 await runtime.ensure()
                 if missing:
@@ -149,7 +113,7 @@ class ShareGroupCoordinator:
             GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_deletion``.
             KafkaError: the delivery state could not be deleted.
         """
-        async with self._deciding(group_id) as runtime:
+        async with self._runtimes.holding(group_id) as runtime:
             begun = await self._commit(
                 runtime,
                 lambda groups: _with_records(groups.begin_deletion(group_id, self._image())),
@@ -167,7 +131,7 @@ class ShareGroupCoordinator:
             GroupIdNotFound, NonEmptyGroup: as ``ShareGroups.begin_offsets_deletion``.
             KafkaError: the delivery state could not be deleted.
         """
-        async with self._deciding(group_id) as runtime:
+        async with self._runtimes.holding(group_id) as runtime:
             begun = await self._commit(
                 runtime,
                 lambda groups: _with_records(
@@ -192,7 +156,7 @@ class ShareGroupCoordinator:
             NonEmptyGroup: it has members.
             KafkaError: the delivery state could not be written.
         """
-        async with self._deciding(group_id) as runtime:
+        async with self._runtimes.holding(group_id) as runtime:
             _groups(runtime).check_empty(group_id)
             if not starts:
                 return
@@ -209,20 +173,15 @@ class ShareGroupCoordinator:
 
     async def topic_deleted(self, topic_id: UUID) -> None:
         """Forget a topic that is gone, and the delivery state of every group in it."""
-        for runtime in self._runtimes:
+        for runtime in self._runtimes.all():
             if runtime.loaded:  # otherwise its next load forgets the topic
                 await self._forget_topics(runtime, {topic_id})
 
-    def close(self) -> None:
-        """Stop the timers."""
-        for runtime in self._runtimes:
-            runtime.close()
-
-    async def _forget_missing(self) -> None:
-        """Forget topics that do not exist any more."""
+    async def forget_missing(self) -> None:
+        """Forget topics that do not exist any more: after each load, for those deleted before."""
         existing = {info.topic_id for info in self._image().topics.values()}
         try:
-            for runtime in self._runtimes:
+            for runtime in self._runtimes.all():
                 if runtime.loaded:
                     await self._forget_topics(runtime, _groups(runtime).topic_ids() - existing)
         except KafkaError as error:
@@ -303,21 +262,6 @@ class ShareGroupCoordinator:
 
     # Deciding --------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _deciding(self, group_id: str) -> AsyncIterator[Runtime]:
-        """Hold the group's lock; yields its loaded runtime. Errors: ``Runtime.load_or_refuse``."""
-        async with self._locks.holding(group_id):
-            yield await self._ready(group_id)
-
-    async def _ready(self, group_id: str) -> Runtime:
-        runtime = self._runtime(group_id)
-        await runtime.load_or_refuse()
-        return runtime
-
-    def _runtime(self, group_id: str) -> Runtime:
-        count = len(self._runtimes)
-        return self._runtimes[0 if count == 1 else group_partition(group_id, count)]
-
     def _begin(
         self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
     ) -> tuple[_Result, Written]:
@@ -337,12 +281,13 @@ class ShareGroupCoordinator:
     ) -> Callable[[ShareGroupsMachine], tuple[_Result, _Records]]:
         def decide_and_count(machine: ShareGroupsMachine) -> tuple[_Result, _Records]:
             result, records = decide(machine.groups)
-            self._count(records)
+            self.count(records)
             return result, records
 
         return decide_and_count
 
-    def _count(self, records: _Records) -> None:
+    def count(self, records: _Records) -> None:
+        """Count the group epochs among written records."""
         self.rebalances += sum(isinstance(record, GroupMetadata) for record in records)
 
 

@@ -26,8 +26,7 @@ async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareSt
     records for finished ones.
 
     Raises:
-        KafkaStorageError: the state cannot be read.
-        OSError: the disk failed.
+        KafkaStorageError: the state cannot be read, or the disk failed.
     """
     seen: dict[TopicPartition, int] = {}
     for where, end in (await state.offsets_seen()).items():

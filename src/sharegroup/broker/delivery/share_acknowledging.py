@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.share.acknowledge import AckBatch, checked_answers
 from sharegroup.share.changes import StateChange
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
 
 class AckBatchMessage(Protocol):
@@ -76,14 +74,14 @@ class AckRound:
 
     def __init__(
         self,
-        broker: Broker,
+        parts: DeliveryParts,
         group_id: str,
         member_id: str,
         access: Access,
         *,
         renew_allowed: bool,
     ) -> None:
-        self._broker = broker
+        self._parts = parts
         self._group_id = group_id
         self._member_id = member_id
         self._access = access
@@ -102,20 +100,20 @@ class AckRound:
 
     def _apply_topic(self, topic_id: UUID, partitions: Sequence[AckPartitionMessage]) -> None:
         asked = any(partition.acknowledgement_batches for partition in partitions)
-        if asked and self._broker.topics.name_of(topic_id) is not None:
-            self._broker.meters.topic(topic_id).share_acknowledge_requests += 1
+        if asked and self._parts.topics.name_of(topic_id) is not None:
+            self._parts.meters.topic(topic_id).share_acknowledge_requests += 1
         for partition in partitions:
             key = TopicIdPartition(topic_id, partition.partition_index)
             try:
                 self._apply_one(key, partition.acknowledgement_batches)
             except KafkaError as error:
                 self.outcome[key] = error
-                self._broker.counters.add("acknowledgements_refused", error.name)
+                self._parts.counters.add("acknowledgements_refused", error.name)
                 if not isinstance(error, UnknownTopicId):
-                    self._broker.meters.topic(topic_id).share_acknowledge_failures += 1
+                    self._parts.meters.topic(topic_id).share_acknowledge_failures += 1
 
     def _apply_one(self, key: TopicIdPartition, batches: Sequence[AckBatchMessage]) -> None:
-        name = self._broker.topics.name_of(key.topic_id)
+        name = self._parts.topics.name_of(key.topic_id)
         if name is None:
             raise UnknownTopicId
         self._access.require_topic(Operation.READ, name)
@@ -123,23 +121,23 @@ class AckRound:
             self._empty.append(key)
             return
         acks = list(map(_AS_BATCH, map(_FIELDS, batches)))
-        led = self._broker.share_partitions.find(SharePartitionKey(self._group_id, *key))
+        led = self._parts.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
             checked_answers(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
             raise UnknownTopicOrPartition("nothing of this partition was delivered to the group")
         self._asked = True
-        settings = self._broker.share_partitions.delivery_settings(self._group_id)
+        settings = self._parts.share_partitions.delivery_settings(self._group_id)
         change = led.core.acknowledge(
             self._member_id,
             acks,
-            now_ms=self._broker.clock.monotonic_ms(),
+            now_ms=self._parts.clock.monotonic_ms(),
             settings=settings,
             renew_allowed=self._renew_allowed,
         )
-        self._broker.share_partitions.schedule(led)
+        self._parts.share_partitions.schedule(led)
         self.outcome[key] = None
-        self._broker.meters.records_of(self._group_id, key.topic_id).acknowledge(acks)
+        self._parts.meters.records_of(self._group_id, key.topic_id).acknowledge(acks)
         if change is not None:
             self._changes.append((led, change))
 
@@ -151,7 +149,7 @@ class AckRound:
     async def persist(self) -> None:
         """Make the applied changes durable; on failure all changed partitions get the error."""
         try:
-            await self._broker.share_partitions.persist(self._changes)
+            await self._parts.share_partitions.persist(self._changes)
         except KafkaError as error:
             for led, _ in self._changes:
                 self.outcome[TopicIdPartition(led.key.topic_id, led.key.partition)] = error

@@ -19,10 +19,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
     CorruptMessage,
@@ -36,9 +37,6 @@ from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
 from sharegroup.wire.batch import Walk, walk
 from sharegroup.wire.markers import aborted_ranges
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -103,8 +101,8 @@ class _Share(NamedTuple):
 class ShareFetching:
     """Reads and acquires for the share fetches of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, parts: DeliveryParts) -> None:
+        self._parts = parts
 
     async def fetch(self, wish: FetchWish) -> Fetched:
         """Acquire records for ``wish``. Waits up to ``wait_ms`` for at least ``bytes_min`` bytes or
@@ -127,10 +125,10 @@ class ShareFetching:
     async def _wait(self, wish: FetchWish, until: float) -> Fetched | None:
         """Look again at each change until the loop time ``until``; None if the session ended."""
         loop = asyncio.get_running_loop()
-        waiters = self._broker.waiters
+        waiters = self._parts.waiters
         with waiters.watch(wish.partitions, wish.session.connection) as waiter:
             while True:
-                last_look = loop.time() >= until or self._broker.stopping
+                last_look = loop.time() >= until or self._parts.waiters.closed
                 fetched = await self._look(wish, last_look=last_look)
                 if last_look or _ends_wait(wish, fetched):
                     return fetched
@@ -140,9 +138,9 @@ class ShareFetching:
 
     def _count(self, wish: FetchWish, fetched: Fetched, seconds: float) -> None:
         """Count a finished fetch, for metrics."""
-        meters, counters = self._broker.meters, self._broker.counters
+        meters, counters = self._parts.meters, self._parts.counters
         for topic_id in {key.topic_id for key in wish.partitions}:
-            if self._broker.topics.name_of(topic_id) is not None:
+            if self._parts.topics.name_of(topic_id) is not None:
                 meters.topic(topic_id).share_fetch_requests += 1
         acquired = 0
         for key, part in fetched.items():
@@ -151,7 +149,7 @@ class ShareFetching:
                 meters.topic(key.topic_id).share_fetch_bytes += len(part.records)
                 continue
             counters.add("share_fetch_errors", part.error.name)
-            if self._broker.topics.name_of(key.topic_id) is not None:
+            if self._parts.topics.name_of(key.topic_id) is not None:
                 meters.topic(key.topic_id).share_fetch_failures += 1
         if acquired:
             group = meters.group(wish.group_id)
@@ -165,7 +163,7 @@ class ShareFetching:
 
     def _in_session(self, wish: FetchWish) -> bool:
         """Whether this is still the member's session: after its end nothing may be acquired."""
-        return wish.session is self._broker.sessions.get(wish.group_id, wish.member_id)
+        return wish.session is self._parts.sessions.get(wish.group_id, wish.member_id)
 
     async def _look(self, wish: FetchWish, *, last_look: bool) -> Fetched:
         """One pass over the partitions; the result has only those with records or an error."""
@@ -195,7 +193,7 @@ class ShareFetching:
 
     async def _ready(self, wish: FetchWish, fetched: Fetched) -> list[_Ready]:
         """The partitions to read now; errors of the others go to ``fetched``."""
-        partitions = self._broker.share_partitions
+        partitions = self._parts.share_partitions
         settings = partitions.delivery_settings(wish.group_id)
         committed = partitions.reads_committed(wish.group_id)
         ready = []
@@ -211,7 +209,7 @@ class ShareFetching:
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
         """The share partitions of ``wish``; those not loaded yet are loaded concurrently."""
-        find = self._broker.share_partitions.find
+        find = self._parts.share_partitions.find
         keys = [SharePartitionKey(wish.group_id, *key) for key in wish.partitions]
         found: list[LedSharePartition | KafkaError | None] = list(map(find, keys))
         if wish.access.restricted:
@@ -229,15 +227,15 @@ class ShareFetching:
         key: TopicIdPartition,
         found: LedSharePartition | KafkaError | None,
     ) -> LedSharePartition | KafkaError | None:
-        name = self._broker.topics.name_of(key.topic_id)
+        name = self._parts.topics.name_of(key.topic_id)
         if name is None or access.allows_topic(Operation.READ, name):
             return found
         return TopicAuthorizationFailed()
 
     async def _load(self, key: SharePartitionKey) -> LedSharePartition | KafkaError:
         try:
-            log = self._broker.topics.log_by_id(TopicIdPartition(key.topic_id, key.partition))
-            return await self._broker.share_partitions.get(key, log)
+            log = self._parts.topics.log_by_id(TopicIdPartition(key.topic_id, key.partition))
+            return await self._parts.share_partitions.get(key, log)
         except KafkaError as error:
             return error
 
@@ -274,7 +272,7 @@ class ShareFetching:
             batches = walk(data)
             acquisition = self._take(wish, ready, share, data, batches)
         except OffsetOutOfRange:
-            await self._broker.share_partitions.follow_log_start(led)
+            await self._parts.share_partitions.follow_log_start(led)
             return None
         finally:
             led.fetching = False
@@ -282,9 +280,9 @@ class ShareFetching:
             led.meter.lock_seconds += now_s() - locked
         if not acquisition.ranges:
             if led.core.next_fetch_offset() > ready.offset:
-                self._broker.share_partitions.wake(led)  # all was passed over: read on from there
+                self._parts.share_partitions.wake(led)  # all was passed over: read on from there
             return None
-        self._broker.share_partitions.schedule(led)
+        self._parts.share_partitions.schedule(led)
         led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
         ranges = acquisition.ranges
         led.meter.acquired_batches += len(ranges)
@@ -298,7 +296,7 @@ class ShareFetching:
         self, wish: FetchWish, ready: _Ready, share: _Share, data: bytes, batches: Walk
     ) -> Acquisition:
         """Acquire from the batches read; with read_committed, skip aborted transactions."""
-        partitions = self._broker.share_partitions
+        partitions = self._parts.share_partitions
         aborted: Sequence[tuple[int, int]] = ()
         if partitions.reads_committed(wish.group_id):
             void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
@@ -311,7 +309,7 @@ class ShareFetching:
             batch_size=wish.batch_size,
             strict=wish.strict,
             aborted=aborted,
-            now_ms=self._broker.clock.monotonic_ms(),
+            now_ms=self._parts.clock.monotonic_ms(),
             settings=partitions.delivery_settings(wish.group_id),
         )
 
@@ -343,7 +341,7 @@ class ShareFetching:
         """Archive damaged records at the next offset, so that they do not hold back later ones.
         (In Kafka consumers reject records whose checksum fails.)
         """
-        led, partitions = ready.led, self._broker.share_partitions
+        led, partitions = ready.led, self._parts.share_partitions
         while ready.offset < ready.end_offset:
             last = min(led.log.after_damage(ready.offset), ready.end_offset) - 1
             if last < ready.offset:

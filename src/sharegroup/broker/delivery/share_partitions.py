@@ -18,8 +18,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from sharegroup.broker.coordination.share_state_log import Change, ShareStateLog
-from sharegroup.broker.delivery.waiters import Waiters
-from sharegroup.broker.metrics.meters import Meters, SharePartitionMeter
+from sharegroup.broker.deadline_timer import DeadlineTimer
+from sharegroup.broker.meters import Meters, SharePartitionMeter
+from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.offset_reset import OffsetResetKind
 from sharegroup.model.environment import Clock
@@ -39,6 +40,7 @@ from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived
 from sharegroup.share.changes import StateChange
 from sharegroup.share.partition import SharePartition
+from sharegroup.share.session import ShareSession
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 
@@ -59,10 +61,16 @@ class LedSharePartition:
         "log",
         "meter",
         "timer",
-        "timer_ms",
     )
 
-    def __init__(self, key: SharePartitionKey, log: PartitionLog, core: SharePartition) -> None:
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        log: PartitionLog,
+        core: SharePartition,
+        clock: Clock,
+        due: Callable[[LedSharePartition], None],
+    ) -> None:
         self.key = key
         self.log = log
         self.core = core
@@ -72,8 +80,8 @@ class LedSharePartition:
         self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
         """Of the last read; None before the first one."""
-        self.timer: asyncio.TimerHandle | None = None
-        self.timer_ms = 0
+        self.timer = DeadlineTimer(clock, partial(due, self))
+        """Calls ``due`` when locks expire."""
 
 
 class SharePartitions:
@@ -179,7 +187,7 @@ class SharePartitions:
         except ValueError as error:
             logger.error("the durable state of %s is invalid: %s", key, error)
             raise UnknownServerError(str(error)) from error
-        led = LedSharePartition(key, log, core)
+        led = LedSharePartition(key, log, core, self._clock, self._deadline)
         if self._loading.get(key) is not asyncio.current_task():
             led.fenced = True  # the state was changed while it was read
             return led
@@ -249,8 +257,7 @@ class SharePartitions:
             return
         logger.info("share partition %s is fenced: %s", led.key, reason)
         led.fenced = True
-        if led.timer is not None:
-            led.timer.cancel()
+        led.timer.close()
         if self._led.get(led.key) is led:
             del self._led[led.key]
         self.wake(led)
@@ -261,19 +268,10 @@ class SharePartitions:
 
     def schedule(self, led: LedSharePartition) -> None:
         """Set the timer that ticks the share partition at its next deadline."""
-        deadline_ms = led.core.next_deadline_ms()
-        if deadline_ms is None or led.fenced:
-            return
-        if led.timer is not None:
-            if led.timer_ms <= deadline_ms:
-                return
-            led.timer.cancel()
-        led.timer_ms = deadline_ms
-        delay_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1000
-        led.timer = asyncio.get_running_loop().call_later(delay_s, self._deadline, led)
+        if not led.fenced:
+            led.timer.set(led.core.next_deadline_ms())
 
     def _deadline(self, led: LedSharePartition) -> None:
-        led.timer = None
         if led.fenced:
             return
         settings = self.delivery_settings(led.key.group_id)
@@ -283,8 +281,14 @@ class SharePartitions:
             led.meter.expired += change.expired
         self.persist_soon(led, change)
 
+    async def end_session(self, session: ShareSession) -> None:
+        """End a closed share session: release its member's records, durably, and end its waiting
+        fetch."""
+        self._waiters.wake_connection(session.connection)
+        await self.release_member(session.group_id, session.member_id)
+
     async def release_member(self, group_id: str, member_id: str) -> None:
-        """A share session ended: release its member's records, durably."""
+        """Release a member's records, durably."""
         changes = []
         settings = self.delivery_settings(group_id)
         now_ms = self._clock.monotonic_ms()
@@ -336,8 +340,7 @@ class SharePartitions:
     def close(self) -> None:
         """Stop all timers."""
         for led in self._led.values():
-            if led.timer is not None:
-                led.timer.cancel()
+            led.timer.close()
 
     def drop_group(self, group_id: str) -> None:
         """A group is deleted."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.model.limits import (
     ACKNOWLEDGING_BYTES_FREE,
@@ -15,11 +14,8 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire.framing import first_string
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
-
-def check_acknowledges(broker: Broker, frame: bytes, body: int) -> None:
+def check_acknowledges(parts: DeliveryParts, frame: bytes, body: int) -> None:
     """Refuse a ShareFetch or ShareAcknowledge that is too long, before it is decoded.
 
     The longest sensible request has one range for each record in flight in its group, and the
@@ -35,9 +31,9 @@ def check_acknowledges(broker: Broker, frame: bytes, body: int) -> None:
     if len(frame) <= ACKNOWLEDGING_BYTES_FREE:
         return
     group_id = first_string(frame, body)
-    led = [one.core for one in broker.share_partitions.all() if one.key.group_id == group_id]
+    led = [one.core for one in parts.share_partitions.all() if one.key.group_id == group_id]
     records = sum(core.end_offset - core.start_offset for core in led)
-    partitions = sum(1 for _ in broker.store.logs)
+    partitions = sum(1 for _ in parts.store.logs)
     most = ACKNOWLEDGING_BYTES_FREE + ACKNOWLEDGING_BYTES_PER_RECORD * records
     if len(frame) > most + SESSION_BYTES_PER_PARTITION * partitions:
         raise InvalidRequest(

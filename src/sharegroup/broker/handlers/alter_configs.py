@@ -1,4 +1,4 @@
-"""AlterConfigs: replace all settings of topics, the broker, groups. What a request does not name
+"""AlterConfigs: replace all settings of topics, the parts, groups. What a request does not name
 goes back to its default (Kafka method ConfigurationControlManager.legacyAlterConfigs).
 
 Deprecated since Kafka 2.3 for IncrementalAlterConfigs, and still all that some clients have
@@ -8,14 +8,14 @@ Deprecated since Kafka 2.3 for IncrementalAlterConfigs, and still all that some 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from sharegroup.broker.handlers.incremental_alter_configs import (
     TABLES,
     alter_resource,
     names_of_today,
 )
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -24,16 +24,13 @@ from sharegroup.wire.messages.alter_configs import (
     AlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def alter_configs(
-    broker: Broker, request: AlterConfigsRequest, context: RequestContext
+    parts: BrokerParts, request: AlterConfigsRequest, context: RequestContext
 ) -> AlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
     return AlterConfigsResponse(
-        responses=[_alter(broker, r, context, request.validate_only) for r in request.resources]
+        responses=[_alter(parts, r, context, request.validate_only) for r in request.resources]
     )
 
 
@@ -54,10 +51,10 @@ def _response(
 
 
 def _alter(
-    broker: Broker, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
+    parts: BrokerParts, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     def replaced(_current: Mapping[str, str]) -> dict[str, str]:
-        configs = names_of_today(broker, TABLES[resource.resource_type], resource.configs)
+        configs = names_of_today(parts, TABLES[resource.resource_type], resource.configs)
         changed: dict[str, str] = {}
         for config in configs:
             if config.value is None:
@@ -67,7 +64,7 @@ def _alter(
 
     where = (resource.resource_type, resource.resource_name)
     try:
-        alter_resource(broker, where, context, replaced, validate_only=validate_only)
+        alter_resource(parts, where, context, replaced, validate_only=validate_only)
     except KafkaError as error:
         return _response(resource, error)
     return _response(resource, None)

@@ -6,11 +6,10 @@ As in Kafka, a group that does not exist is created.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.coordination.share_group_coordinator import NewStart
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
     InvalidGroupId,
@@ -29,22 +28,19 @@ from sharegroup.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def alter_share_group_offsets(
-    broker: Broker, request: AlterShareGroupOffsetsRequest, context: RequestContext
+    parts: BrokerParts, request: AlterShareGroupOffsetsRequest, context: RequestContext
 ) -> AlterShareGroupOffsetsResponse:
     """Valid partitions are altered together; each partition has its own result."""
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
         raise InvalidGroupId
     starts: list[NewStart] = []
-    responses = [_topic(broker, wanted, starts, context) for wanted in request.topics]
-    await broker.groups.alter_offsets(request.group_id, starts)
+    responses = [_topic(parts, wanted, starts, context) for wanted in request.topics]
+    await parts.groups.alter_offsets(request.group_id, starts)
     for start in starts:
-        broker.share_partitions.forget(request.group_id, start.topic_id, start.partition)
+        parts.share_partitions.forget(request.group_id, start.topic_id, start.partition)
     return AlterShareGroupOffsetsResponse(responses=responses)
 
 
@@ -66,12 +62,12 @@ def failure(
 
 
 def _topic(
-    broker: Broker,
+    parts: BrokerParts,
     wanted: AlterShareGroupOffsetsRequestTopic,
     starts: list[NewStart],
     context: RequestContext,
 ) -> AlterShareGroupOffsetsResponseTopic:
-    topic = broker.topics.find(wanted.topic_name)
+    topic = parts.topics.find(wanted.topic_name)
     response = AlterShareGroupOffsetsResponseTopic(topic_name=wanted.topic_name)
     if topic is not None:
         response.topic_id = topic.topic_id

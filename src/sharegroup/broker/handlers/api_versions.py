@@ -6,11 +6,10 @@ A client that wants another node or cluster is sent back to its bootstrap server
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from sharegroup.broker.network.context import RequestContext
-from sharegroup.broker.network.dispatch import api_versions as served_versions
-from sharegroup.broker.network.features import FEATURES, finalized
+from sharegroup.broker.features import FEATURES, finalized
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest, RebootstrapRequired
 from sharegroup.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -19,14 +18,11 @@ from sharegroup.wire.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 async def api_versions(
-    broker: Broker, request: ApiVersionsRequest, context: RequestContext
+    parts: BrokerParts, request: ApiVersionsRequest, context: RequestContext
 ) -> ApiVersionsResponse:
     """Answer with the API table and the feature levels.
 
@@ -38,23 +34,23 @@ async def api_versions(
         for text in (request.client_software_name, request.client_software_version):
             if not SOFTWARE.fullmatch(text):
                 raise InvalidRequest(f"{text!r} is no client software name or version")
-    _check_destination(broker, request)
+    _check_destination(parts, request)
     return ApiVersionsResponse(
-        api_keys=served_versions(),
+        api_keys=list(parts.served_apis),
         supported_features=[
             SupportedFeatureKey(name, first, last) for name, (first, last) in FEATURES.items()
         ],
         finalized_features_epoch=0,
         finalized_features=[
             FinalizedFeatureKey(name, max_version_level=level, min_version_level=level)
-            for name, level in finalized(broker.share_version).items()
+            for name, level in finalized(parts.share_version).items()
         ],
     )
 
 
-def _check_destination(broker: Broker, request: ApiVersionsRequest) -> None:
+def _check_destination(parts: BrokerParts, request: ApiVersionsRequest) -> None:
     wanted = request.cluster_id, request.node_id
     if (wanted[0] is None) != (wanted[1] == -1):
         raise InvalidRequest("cluster and node id are named both or not at all")
-    if wanted[0] is not None and wanted != (broker.topics.cluster_id, broker.node_id):
+    if wanted[0] is not None and wanted != (parts.topics.cluster_id, parts.node_id):
         raise RebootstrapRequired

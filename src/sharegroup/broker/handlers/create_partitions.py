@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidReplicaAssignment, InvalidTopic, KafkaError
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -14,17 +13,14 @@ from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def create_partitions(
-    broker: Broker, request: CreatePartitionsRequest, context: RequestContext
+    parts: BrokerParts, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
     """Each topic on its own."""
     return CreatePartitionsResponse(
         results=[
-            await _grow(broker, topic, context, request.validate_only) for topic in request.topics
+            await _grow(parts, topic, context, request.validate_only) for topic in request.topics
         ]
     )
 
@@ -39,17 +35,17 @@ def _refused(name: str, error: KafkaError) -> CreatePartitionsTopicResult:
 
 
 async def _grow(
-    broker: Broker, topic: CreatePartitionsTopic, context: RequestContext, validate_only: bool
+    parts: BrokerParts, topic: CreatePartitionsTopic, context: RequestContext, validate_only: bool
 ) -> CreatePartitionsTopicResult:
     try:
         context.access.require_topic(Operation.ALTER, topic.name)
-        if broker.topics.is_internal(topic.name):
+        if parts.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
-        if any(list(a.broker_ids) != [broker.node_id] for a in topic.assignments or ()):
+        if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments or ()):
             raise InvalidReplicaAssignment(
-                f"Every partition can only be on broker {broker.node_id}."
+                f"Every partition can only be on broker {parts.node_id}."
             )
-        await broker.topics.grow(topic.name, topic.count, validate_only=validate_only)
+        await parts.topics.grow(topic.name, topic.count, validate_only=validate_only)
     except KafkaError as error:
         return _refused(topic.name, error)
     return CreatePartitionsTopicResult(topic.name)

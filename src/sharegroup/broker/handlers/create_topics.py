@@ -3,11 +3,10 @@ node."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_configs
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -24,12 +23,9 @@ from sharegroup.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def create_topics(
-    broker: Broker, request: CreateTopicsRequest, context: RequestContext
+    parts: BrokerParts, request: CreateTopicsRequest, context: RequestContext
 ) -> CreateTopicsResponse:
     """Each topic on its own; a name that occurs twice in the request is refused, as in Kafka."""
     names = [topic.name for topic in request.topics]
@@ -40,7 +36,7 @@ async def create_topics(
                 raise InvalidRequest(f"Duplicate topic name {topic.name} in the request.")
             if not context.access.allows(Operation.CREATE, CLUSTER):
                 context.access.require_topic(Operation.CREATE, topic.name)
-            made = await _create(broker, topic, request.validate_only)
+            made = await _create(parts, topic, request.validate_only)
             if not context.access.allows_topic(Operation.DESCRIBE_CONFIGS, topic.name):
                 _hide_configs(made)
             results.append(made)
@@ -61,12 +57,12 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
 
 
 async def _create(
-    broker: Broker, topic: CreatableTopic, validate_only: bool
+    parts: BrokerParts, topic: CreatableTopic, validate_only: bool
 ) -> CreatableTopicResult:
     configs = {c.name: c.value for c in topic.configs if c.value is not None}
     check_topic_configs(configs)
-    made = await broker.topics.create(
-        topic.name, _partitions(broker, topic), configs, validate_only=validate_only
+    made = await parts.topics.create(
+        topic.name, _partitions(parts, topic), configs, validate_only=validate_only
     )
     return CreatableTopicResult(
         name=topic.name,
@@ -78,7 +74,7 @@ async def _create(
             CreatableTopicConfigs(
                 entry.name, entry.value, entry.read_only, entry.source, entry.sensitive
             )
-            for entry in describe_topic_configs(configs, broker.configs.broker)
+            for entry in describe_topic_configs(configs, parts.configs.broker)
         ],
     )
 
@@ -90,7 +86,7 @@ def _hide_configs(made: CreatableTopicResult) -> None:
     made.configs = []
 
 
-def _partitions(broker: Broker, topic: CreatableTopic) -> int:
+def _partitions(parts: BrokerParts, topic: CreatableTopic) -> int:
     """The partition count that the request asks for."""
     if not topic.assignments:
         if topic.replication_factor not in (-1, 1):
@@ -103,6 +99,6 @@ def _partitions(broker: Broker, topic: CreatableTopic) -> int:
     indexes = sorted(assignment.partition_index for assignment in topic.assignments)
     if indexes != list(range(len(indexes))):
         raise InvalidPartitions("Assigned partitions must be 0, 1, 2, … without a hole.")
-    if any(list(a.broker_ids) != [broker.node_id] for a in topic.assignments):
-        raise InvalidReplicaAssignment(f"Every partition can only be on broker {broker.node_id}.")
+    if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments):
+        raise InvalidReplicaAssignment(f"Every partition can only be on broker {parts.node_id}.")
     return len(indexes)

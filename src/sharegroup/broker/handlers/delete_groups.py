@@ -4,10 +4,9 @@ as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -15,17 +14,14 @@ from sharegroup.wire.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def delete_groups(
-    broker: Broker, request: DeleteGroupsRequest, context: RequestContext
+    parts: BrokerParts, request: DeleteGroupsRequest, context: RequestContext
 ) -> DeleteGroupsResponse:
     """Each group on its own."""
     return DeleteGroupsResponse(
         results=[
-            await _delete(broker, group_id, context)
+            await _delete(parts, group_id, context)
             for group_id in dict.fromkeys(request.groups_names)
         ]
     )
@@ -38,13 +34,15 @@ def failure(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResp
     )
 
 
-async def _delete(broker: Broker, group_id: str, context: RequestContext) -> DeletableGroupResult:
+async def _delete(
+    parts: BrokerParts, group_id: str, context: RequestContext
+) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
-        await broker.groups.delete(group_id)
+        await parts.groups.delete(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
-    broker.share_partitions.drop_group(group_id)
+    parts.share_partitions.drop_group(group_id)
     return DeletableGroupResult(group_id)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidTopic, KafkaError
 from sharegroup.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -15,19 +14,16 @@ from sharegroup.wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def delete_records(
-    broker: Broker, request: DeleteRecordsRequest, context: RequestContext
+    parts: BrokerParts, request: DeleteRecordsRequest, context: RequestContext
 ) -> DeleteRecordsResponse:
     """Each partition on its own; offset -1 is the high watermark."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 topic.name,
-                [await _delete(broker, topic.name, part, context) for part in topic.partitions],
+                [await _delete(parts, topic.name, part, context) for part in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -51,15 +47,15 @@ def failure(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRe
 
 
 async def _delete(
-    broker: Broker, name: str, wanted: DeleteRecordsPartition, context: RequestContext
+    parts: BrokerParts, name: str, wanted: DeleteRecordsPartition, context: RequestContext
 ) -> DeleteRecordsPartitionResult:
     try:
         context.access.require_topic(Operation.DELETE, name)
-        if broker.topics.is_internal(name):
+        if parts.topics.is_internal(name):
             raise InvalidTopic(f"{name} is internal; its records are the broker's")
-        log = broker.topics.log(name, wanted.partition_index)
+        log = parts.topics.log(name, wanted.partition_index)
         low_watermark = await log.delete_records(wanted.offset)
     except KafkaError as error:
         return DeleteRecordsPartitionResult(wanted.partition_index, -1, error.code)
-    broker.share_partitions.log_start_moved(log.topic_id, wanted.partition_index, low_watermark)
+    parts.share_partitions.log_start_moved(log.topic_id, wanted.partition_index, low_watermark)
     return DeleteRecordsPartitionResult(wanted.partition_index, low_watermark)

@@ -3,10 +3,9 @@ new to it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidGroupId, TopicAuthorizationFailed
 from sharegroup.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -14,12 +13,9 @@ from sharegroup.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def delete_share_group_offsets(
-    broker: Broker, request: DeleteShareGroupOffsetsRequest, context: RequestContext
+    parts: BrokerParts, request: DeleteShareGroupOffsetsRequest, context: RequestContext
 ) -> DeleteShareGroupOffsetsResponse:
     """Each topic has its own result."""
     group_id = request.group_id
@@ -28,11 +24,11 @@ async def delete_share_group_offsets(
         raise InvalidGroupId
     names = [topic.topic_name for topic in request.topics]
     allowed = [name for name in names if context.access.allows_topic(Operation.READ, name)]
-    deleted, refused = await broker.groups.delete_offsets(group_id, allowed)
+    deleted, refused = await parts.groups.delete_offsets(group_id, allowed)
     denied = {name: TopicAuthorizationFailed() for name in names if name not in allowed}
     for topic in deleted:
         for partition in topic.partitions:
-            broker.share_partitions.forget(group_id, topic.topic_id, partition)
+            parts.share_partitions.forget(group_id, topic.topic_id, partition)
     done = [
         DeleteShareGroupOffsetsResponseTopic(topic_name=topic.name, topic_id=topic.topic_id)
         for topic in deleted

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sharegroup.broker.coordination.share_state_requests import (
+from sharegroup.broker.handlers.share_state_requests import (
     Answered,
     answer,
     check_exists,
     commit,
     refuse_all,
 )
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ShareCoordinator
@@ -24,12 +23,9 @@ from sharegroup.wire.messages.delete_share_group_state import (
     PartitionResult,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def delete_share_group_state(
-    broker: Broker, request: DeleteShareGroupStateRequest, context: RequestContext
+    parts: BrokerParts, request: DeleteShareGroupStateRequest, context: RequestContext
 ) -> DeleteShareGroupStateResponse:
     """Each share partition on its own; missing state is no error."""
 
@@ -37,8 +33,8 @@ async def delete_share_group_state(
         def decide(machine: ShareCoordinator, now_ms: int) -> tuple[None, list[KeyedRecord]]:
             return None, machine.delete(key)
 
-        check_exists(broker, key)
-        await commit(broker, key, decide)
+        check_exists(parts, key)
+        await commit(parts, key, decide)
         return PartitionResult(key.partition)
 
     return _response(await answer(request, context, delete, _refused))

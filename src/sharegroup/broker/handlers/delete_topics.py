@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
     InvalidRequest,
@@ -23,18 +23,15 @@ from sharegroup.wire.messages.delete_topics import (
     DeleteTopicState,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 logger = logging.getLogger("sharegroup.broker")
 
 
 async def delete_topics(
-    broker: Broker, request: DeleteTopicsRequest, context: RequestContext
+    parts: BrokerParts, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse:
     """Each topic on its own."""
     return DeleteTopicsResponse(
-        responses=[await _delete(broker, wanted, context) for wanted in _wanted(request)]
+        responses=[await _delete(parts, wanted, context) for wanted in _wanted(request)]
     )
 
 
@@ -57,44 +54,44 @@ def _refused(wanted: DeleteTopicState, error: KafkaError) -> DeletableTopicResul
 
 
 async def _delete(
-    broker: Broker, wanted: DeleteTopicState, context: RequestContext
+    parts: BrokerParts, wanted: DeleteTopicState, context: RequestContext
 ) -> DeletableTopicResult:
     try:
         if wanted.name is not None:  # before a look-up that reveals whether it exists
             context.access.require_topic(Operation.DESCRIBE, wanted.name)
-        topic = _find(broker, wanted)
+        topic = _find(parts, wanted)
         context.access.require_topic(Operation.DELETE, topic.name)
-        if not broker.configs.broker.flag("delete.topic.enable"):
+        if not parts.configs.broker.flag("delete.topic.enable"):
             raise TopicDeletionDisabled
-        if broker.topics.is_internal(topic.name):
+        if parts.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
-        await broker.topics.delete(topic)
+        await parts.topics.delete(topic)
     except KafkaError as error:
         return _refused(wanted, error)
-    await _forget(broker, topic)
+    await _forget(parts, topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 
 
-async def _forget(broker: Broker, topic: Topic) -> None:
+async def _forget(parts: BrokerParts, topic: Topic) -> None:
     """Delete every group's state of a deleted topic. A failure is only logged: groups forget
     missing topics when they are loaded again."""
-    broker.share_partitions.drop_topic(topic.topic_id)
+    parts.share_partitions.drop_topic(topic.topic_id)
     try:
-        await broker.groups.topic_deleted(topic.topic_id)
-        await broker.state.forget_missing_topics()  # for groups that other nodes coordinate
+        await parts.groups.topic_deleted(topic.topic_id)
+        await parts.state.forget_missing_topics()  # for groups that other nodes coordinate
     except KafkaError as error:
         logger.warning("%s cannot be removed from share groups yet: %s", topic.name, error)
 
 
-def _find(broker: Broker, wanted: DeleteTopicState) -> Topic:
+def _find(parts: BrokerParts, wanted: DeleteTopicState) -> Topic:
     if wanted.name is None:
-        topic = broker.topics.find_id(wanted.topic_id)
+        topic = parts.topics.find_id(wanted.topic_id)
         if topic is None:
             raise UnknownTopicId
         return topic
     if wanted.topic_id.int:
         raise InvalidRequest("Name a topic by its name or by its id, not by both.")
-    topic = broker.topics.find(wanted.name)
+    topic = parts.topics.find(wanted.name)
     if topic is None:
         raise UnknownTopicOrPartition
     return topic

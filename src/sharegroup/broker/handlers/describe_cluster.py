@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import CLUSTER, OPERATIONS_NOT_ASKED, Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest
 from sharegroup.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -13,14 +12,11 @@ from sharegroup.wire.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 BROKERS = 1
 
 
 async def describe_cluster(
-    broker: Broker, request: DescribeClusterRequest, context: RequestContext
+    parts: BrokerParts, request: DescribeClusterRequest, context: RequestContext
 ) -> DescribeClusterResponse:
     """Answer for the brokers' endpoint; there are no controllers to list."""
     if context.version >= 1 and request.endpoint_type != BROKERS:
@@ -32,8 +28,8 @@ async def describe_cluster(
         operations = context.access.operations(CLUSTER) if allowed else 0
     return DescribeClusterResponse(
         endpoint_type=BROKERS,
-        cluster_id=broker.topics.cluster_id,
-        controller_id=broker.node_id,
-        brokers=[DescribeClusterBroker(broker.node_id, host, port)],
+        cluster_id=parts.topics.cluster_id,
+        controller_id=parts.node_id,
+        brokers=[DescribeClusterBroker(parts.node_id, host, port)],
         cluster_authorized_operations=operations,
     )

@@ -1,15 +1,16 @@
-"""DescribeConfigs: topics, the broker, groups; with sources, synonyms and documentation."""
+"""DescribeConfigs: topics, the parts, groups; with sources, synonyms and documentation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource
 from sharegroup.broker.authorization.resources import group as group_resource
 from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.configs.topic import describe_topic_configs
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.config import describe_group_configs
 from sharegroup.model.config import ConfigEntry
 from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
@@ -22,9 +23,6 @@ from sharegroup.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8
@@ -32,11 +30,11 @@ GROUP: Final = 32
 
 
 async def describe_configs(
-    broker: Broker, request: DescribeConfigsRequest, context: RequestContext
+    parts: BrokerParts, request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
     """Each resource on its own."""
     return DescribeConfigsResponse(
-        results=[_describe(broker, resource, request, context) for resource in request.resources]
+        results=[_describe(parts, resource, request, context) for resource in request.resources]
     )
 
 
@@ -54,7 +52,7 @@ def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeCo
 
 
 def _describe(
-    broker: Broker,
+    parts: BrokerParts,
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
     context: RequestContext,
@@ -62,7 +60,7 @@ def _describe(
     try:
         owner = owner_of(resource.resource_type, resource.resource_name)
         context.access.require(Operation.DESCRIBE_CONFIGS, owner)
-        entries = entries_of(broker, resource.resource_type, resource.resource_name)
+        entries = entries_of(parts, resource.resource_type, resource.resource_name)
     except KafkaError as error:
         return _refused(resource, error)
     keys = resource.configuration_keys
@@ -76,19 +74,19 @@ def _describe(
     )
 
 
-def entries_of(broker: Broker, resource_type: int, name: str) -> Sequence[ConfigEntry]:
+def entries_of(parts: BrokerParts, resource_type: int, name: str) -> Sequence[ConfigEntry]:
     """All settings of a resource.
 
     Raises:
         UnknownTopicOrPartition, InvalidRequest: there is no such resource.
     """
-    live = broker.configs
+    live = parts.configs
     if resource_type == TOPIC:
-        if broker.topics.find(name) is None:
+        if parts.topics.find(name) is None:
             raise UnknownTopicOrPartition
         return describe_topic_configs(live.of_topic(name), live.broker)
     if resource_type == BROKER:
-        check_broker_name(broker, name)
+        check_broker_name(parts, name)
         return live.broker.describe()
     if resource_type == BROKER_LOGGER:
         return []
@@ -107,10 +105,10 @@ def owner_of(resource_type: int, name: str) -> Resource:
     return group_resource(name) if resource_type == GROUP else CLUSTER
 
 
-def check_broker_name(broker: Broker, name: str) -> None:
+def check_broker_name(parts: BrokerParts, name: str) -> None:
     """Refuse a broker name that is neither empty (the cluster's default) nor this node's id."""
-    if name and name != str(broker.node_id):
-        raise InvalidRequest(f"broker {name!r} is unknown; this is broker {broker.node_id}")
+    if name and name != str(parts.node_id):
+        raise InvalidRequest(f"broker {name!r} is unknown; this is broker {parts.node_id}")
 
 
 def _entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

@@ -11,18 +11,18 @@ The number of records in flight is our addition too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.delivery.record_states import add_record_states
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, TopicAuthorizationFailed
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.limits import RECORD_STATES_MAX
+from sharegroup.model.limits import DAMAGED_RANGES_MAX, RECORD_STATES_MAX
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share_state.state import UNKNOWN_COUNT
 from sharegroup.wire.messages.describe_share_group_offsets import (
+    ArchivedOffsets,
     DamagedOffsets,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -30,23 +30,18 @@ from sharegroup.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
+    RecordStates,
 )
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
-DAMAGES_MAX: Final = 1_000
-"""The most damaged ranges returned for one partition."""
 
 
 async def describe_share_group_offsets(
-    broker: Broker, request: DescribeShareGroupOffsetsRequest, context: RequestContext
+    parts: BrokerParts, request: DescribeShareGroupOffsetsRequest, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponse:
     """Each group on its own. Null topics mean all topics in which the group has state. Unknown
     groups, topics and partitions have no offsets; they are no error (as in Kafka).
     """
     return DescribeShareGroupOffsetsResponse(
-        groups=[await _group(broker, g, context) for g in request.groups]
+        groups=[await _group(parts, g, context) for g in request.groups]
     )
 
 
@@ -66,7 +61,7 @@ def _refused(group_id: str, error: KafkaError) -> DescribeShareGroupOffsetsRespo
 
 
 async def _group(
-    broker: Broker, wanted: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
+    parts: BrokerParts, wanted: DescribeShareGroupOffsetsRequestGroup, context: RequestContext
 ) -> DescribeShareGroupOffsetsResponseGroup:
     group_id, access = wanted.group_id, context.access
     try:
@@ -74,12 +69,11 @@ async def _group(
     except KafkaError as error:
         return _refused(group_id, error)
     if wanted.topics is None:
-        known = broker.groups.groups.state_partitions(group_id)
+        known = parts.groups.groups.state_partitions(group_id)
         asked = [
             (topic.name, topic.partitions)
             for topic in known
-            if broker.topics.find(topic.name)
-            and access.allows_topic(Operation.DESCRIBE, topic.name)
+            if parts.topics.find(topic.name) and access.allows_topic(Operation.DESCRIBE, topic.name)
         ]
     else:
         asked = [(topic.topic_name, tuple(topic.partitions)) for topic in wanted.topics]
@@ -89,25 +83,25 @@ async def _group(
         if not access.allows_topic(Operation.DESCRIBE, name):
             topics.append(_denied(name, partitions))
             continue
-        topic = broker.topics.find(name)
+        topic = parts.topics.find(name)
         topics.append(
             DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 **({} if topic is None else {"topic_id": topic.topic_id}),
                 partitions=[
-                    await _partition(broker, group_id, topic, p, wanted.states_from >= 0)
+                    await _partition(parts, group_id, topic, p, wanted.states_from >= 0)
                     for p in partitions
                 ],
             )
         )
     response.topics = topics
     if wanted.states_from >= 0:
-        await _add_states(broker, response, wanted.states_from)
+        await _add_states(parts, response, wanted.states_from)
     return response
 
 
 async def _add_states(
-    broker: Broker, group: DescribeShareGroupOffsetsResponseGroup, first: int
+    parts: BrokerParts, group: DescribeShareGroupOffsetsResponseGroup, first: int
 ) -> None:
     """Add record states to each partition that has a start offset, up to RECORD_STATES_MAX runs."""
     room = RECORD_STATES_MAX
@@ -117,9 +111,14 @@ async def _add_states(
                 continue
             key = SharePartitionKey(group.group_id, topic.topic_id, described.partition_index)
             try:
-                room = await add_record_states(broker, key, described, first, room)
+                records = await parts.views.records(key, first, room)
             except KafkaError as error:
                 described.error_code, described.error_message = error.code, error.message
+                continue
+            room -= len(records.ranges)
+            described.record_states = [RecordStates(*each) for each in records.ranges]
+            described.end_offset = records.end_offset
+            described.archived = [ArchivedOffsets(*each) for each in records.archived]
 
 
 def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsResponseTopic:
@@ -139,7 +138,7 @@ def _denied(name: str, partitions: Sequence[int]) -> DescribeShareGroupOffsetsRe
 
 
 async def _partition(
-    broker: Broker, group_id: str, topic: Topic | None, partition: int, tell_choice: bool
+    parts: BrokerParts, group_id: str, topic: Topic | None, partition: int, tell_choice: bool
 ) -> DescribeShareGroupOffsetsResponsePartition:
     """One partition. Start offset -1 means unknown or not yet begun; it is no error. With
     ``tell_choice`` a partition that has not begun shows the start offset chosen for it, if any."""
@@ -149,7 +148,7 @@ async def _partition(
     if topic is None or partition >= topic.partition_count:
         return described
     key = SharePartitionKey(group_id, topic.topic_id, partition)
-    summary = await broker.state.read_summary(key)
+    summary = await parts.state.read_summary(key)
     begun = summary.delivery_complete_count != UNKNOWN_COUNT
     if begun or tell_choice:
         described.start_offset = summary.start_offset
@@ -158,13 +157,12 @@ async def _partition(
     described.leader_epoch = max(0, summary.leader_epoch)
     if described.start_offset != UNKNOWN_OFFSET:
         try:
-            log = broker.topics.log(topic.name, partition)
+            log = parts.topics.log(topic.name, partition)
         except KafkaError as error:
             described.error_code, described.error_message = error.code, error.message
             return described
         end = log.high_watermark
         described.lag = end - summary.start_offset - max(0, summary.delivery_complete_count)
-        described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGES_MAX]]
-    led = broker.share_partitions.find(key)
-    described.in_flight_count = 0 if led is None else led.core.statistics().acquired
+        described.damaged = [DamagedOffsets(*each) for each in log.damages()[:DAMAGED_RANGES_MAX]]
+    described.in_flight_count = parts.views.in_flight(key)
     return described

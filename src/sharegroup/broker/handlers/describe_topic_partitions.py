@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.authorization.resources import topic as topic_resource
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
     InvalidRequest,
@@ -23,12 +22,9 @@ from sharegroup.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def describe_topic_partitions(
-    broker: Broker, request: DescribeTopicPartitionsRequest, context: RequestContext
+    parts: BrokerParts, request: DescribeTopicPartitionsRequest, context: RequestContext
 ) -> DescribeTopicPartitionsResponse:
     """Topics in order of name; a request without names means all topics."""
     access = context.access
@@ -36,7 +32,7 @@ async def describe_topic_partitions(
     if not names:
         names = [
             topic.name
-            for topic in broker.topics.all()
+            for topic in parts.topics.all()
             if access.allows_topic(Operation.DESCRIBE, topic.name)
         ]
     first = 0
@@ -59,12 +55,12 @@ async def describe_topic_partitions(
         if not access.allows_topic(Operation.DESCRIBE, name):
             topics.append(_refused(name, TopicAuthorizationFailed()))
             continue
-        topic = broker.topics.find(name)
+        topic = parts.topics.find(name)
         if topic is None:
             topics.append(_refused(name, UnknownTopicOrPartition()))
             continue
         end = min(topic.partition_count, start + left)
-        described = _described(broker, topic, range(start, end))
+        described = _described(parts, topic, range(start, end))
         described.topic_authorized_operations = access.operations(topic_resource(name))
         topics.append(described)
         left -= end - start
@@ -90,17 +86,17 @@ def _refused(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTop
 
 
 def _described(
-    broker: Broker, topic: Topic, partitions: range
+    parts: BrokerParts, topic: Topic, partitions: range
 ) -> DescribeTopicPartitionsResponseTopic:
-    nodes = [broker.node_id]
+    nodes = [parts.node_id]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=broker.topics.is_internal(topic.name),
+        is_internal=parts.topics.is_internal(topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
-                leader_id=broker.node_id,
+                leader_id=parts.node_id,
                 leader_epoch=0,
                 replica_nodes=nodes,
                 isr_nodes=nodes,

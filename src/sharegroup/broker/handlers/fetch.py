@@ -6,11 +6,12 @@ Sessions are declined (session id 0).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.log import PartitionLog
@@ -25,62 +26,61 @@ from sharegroup.wire.messages.fetch import (
     PartitionData,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 Wanted = list[tuple[FetchTopic, FetchPartition]]
 READ_COMMITTED: Final = 1
 
 
-async def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse:
+async def fetch(
+    parts: BrokerParts, request: FetchRequest, context: RequestContext
+) -> FetchResponse:
     """Read; wait up to the request's time for ``min_bytes``, an error, or a deleted partition."""
     wanted = [(topic, part) for topic in request.topics for part in topic.partitions]
     until = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
-    ids = [TopicIdPartition(_topic_id(broker, topic), part.partition) for topic, part in wanted]
+    ids = [TopicIdPartition(_topic_id(parts, topic), part.partition) for topic, part in wanted]
     for topic_id in {key.topic_id for key in ids}:
-        if broker.topics.name_of(topic_id) is not None:
-            broker.meters.topic(topic_id).fetch_requests += 1
-    with broker.waiters.watch(ids, context.connection) as waiter:
+        if parts.topics.name_of(topic_id) is not None:
+            parts.meters.topic(topic_id).fetch_requests += 1
+    with parts.waiters.watch(ids, context.connection) as waiter:
         while True:
-            last_look = asyncio.get_running_loop().time() >= until or broker.stopping
-            most = min(broker.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
+            last_look = asyncio.get_running_loop().time() >= until or parts.waiters.closed
+            most = min(parts.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
             bytes_max = min(request.max_bytes, most)
             bytes_min = request.min_bytes if request.min_bytes <= most else 1
-            parts, size, failed = await _look(broker, request, wanted, context, bytes_max)
+            found, size, failed = await _look(parts, request, wanted, context, bytes_max)
             if size >= bytes_min or failed or last_look or not wanted:
-                return _response(wanted, parts)
+                return _response(wanted, found)
             await waiter.wait(until)
-            if not broker.is_connected(context.connection):
-                return _response(wanted, parts)
+            if context.connection not in parts.connections:
+                return _response(wanted, found)
 
 
-def _topic_id(broker: Broker, topic: FetchTopic) -> UUID:
+def _topic_id(parts: BrokerParts, topic: FetchTopic) -> UUID:
     if not topic.topic:
         return topic.topic_id
-    found = broker.topics.find(topic.topic)
+    found = parts.topics.find(topic.topic)
     return topic.topic_id if found is None else found.topic_id
 
 
 async def _look(
-    broker: Broker,
+    parts: BrokerParts,
     request: FetchRequest,
     wanted: Wanted,
     context: RequestContext,
     bytes_max: int,
 ) -> tuple[list[PartitionData], int, bool]:
     """Read once; returns the partitions' data, the total bytes, and whether any has an error."""
-    parts = []
+    found = []
     size = 0
     failed = False
     committed = request.isolation_level == READ_COMMITTED
     for topic, partition in wanted:
         part = PartitionData(partition_index=partition.partition, records=b"")
-        parts.append(part)
+        found.append(part)
         try:
-            name = topic.topic or broker.topics.name_of(topic.topic_id)
+            name = topic.topic or parts.topics.name_of(topic.topic_id)
             if name is not None:
                 context.access.require_topic(Operation.READ, name)
-            log = _log(broker, topic, partition)
+            log = _log(parts, topic, partition)
             # Kafka's rule: the first batch of a response goes out even when it is over the limits.
             left = max(bytes_max - size, 0)
             space = _Space(min(partition.partition_max_bytes, left), first=size == 0)
@@ -89,18 +89,18 @@ async def _look(
             failed = True
             part.error_code = error.code
             part.high_watermark = -1
-            broker.counters.add("fetch_errors", error.name)
+            parts.counters.add("fetch_errors", error.name)
         sent = len(part.records or b"")
         size += sent
         if sent:
-            broker.meters.topic(log.topic_id).fetch_bytes += sent
-    return parts, size, failed
+            parts.meters.topic(log.topic_id).fetch_bytes += sent
+    return found, size, failed
 
 
-def _log(broker: Broker, topic: FetchTopic, partition: FetchPartition) -> PartitionLog:
+def _log(parts: BrokerParts, topic: FetchTopic, partition: FetchPartition) -> PartitionLog:
     if topic.topic:
-        return broker.topics.log(topic.topic, partition.partition)
-    return broker.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.partition))
+        return parts.topics.log(topic.topic, partition.partition)
+    return parts.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.partition))
 
 
 class _Space(NamedTuple):
@@ -137,9 +137,9 @@ async def _read(
         part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
 
 
-def _response(wanted: Wanted, parts: list[PartitionData]) -> FetchResponse:
+def _response(wanted: Wanted, found: list[PartitionData]) -> FetchResponse:
     topics: dict[tuple[str, UUID], list[PartitionData]] = {}
-    for (topic, _), part in zip(wanted, parts, strict=True):
+    for (topic, _), part in zip(wanted, found, strict=True):
         topics.setdefault((topic.topic, topic.topic_id), []).append(part)
     return FetchResponse(
         responses=[

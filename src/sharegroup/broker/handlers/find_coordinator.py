@@ -9,10 +9,11 @@ any other error until its user gives up. The error message has the real reason.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidRequest,
@@ -26,9 +27,6 @@ from sharegroup.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
@@ -38,18 +36,18 @@ SHARE_FROM: Final = 6
 
 
 async def find_coordinator(
-    broker: Broker, request: FindCoordinatorRequest, context: RequestContext
+    parts: BrokerParts, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     """One answer per key from v4 on; a single answer in earlier versions."""
     if request.key_type == TRANSACTION:
         sentence = f"{context.client_host} wants a transactional producer: {NO_TRANSACTIONS}"
-        broker.counters.say(logging.WARNING, "transactions_refused", sentence)
+        parts.counters.say(logging.WARNING, "transactions_refused", sentence)
     if context.version >= KEYS_FROM:
         coordinators = [
-            _find(broker, request.key_type, key, context) for key in request.coordinator_keys
+            _find(parts, request.key_type, key, context) for key in request.coordinator_keys
         ]
         return FindCoordinatorResponse(coordinators=coordinators)
-    found = _find(broker, request.key_type, request.key, context)
+    found = _find(parts, request.key_type, request.key, context)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -59,7 +57,7 @@ async def find_coordinator(
     )
 
 
-def _find(broker: Broker, key_type: int, key: str, context: RequestContext) -> Coordinator:
+def _find(parts: BrokerParts, key_type: int, key: str, context: RequestContext) -> Coordinator:
     try:
         _check(key_type, key, context)
     except KafkaError as error:
@@ -67,7 +65,7 @@ def _find(broker: Broker, key_type: int, key: str, context: RequestContext) -> C
             key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message
         )
     host, port = context.advertised
-    return Coordinator(key=key, node_id=broker.node_id, host=host, port=port)
+    return Coordinator(key=key, node_id=parts.node_id, host=host, port=port)
 
 
 def _check(key_type: int, key: str, context: RequestContext) -> None:

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: set, delete, append to, subtract from settings of topics, the broker,
+"""IncrementalAlterConfigs: set, delete, append to, subtract from settings of topics, the parts,
 groups."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.configs.broker import BROKER_CONFIGS
@@ -19,7 +19,8 @@ from sharegroup.broker.handlers.describe_configs import (
     owner_of,
 )
 from sharegroup.broker.handlers.describe_configs import entries_of as described
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import ConfigTable, ConfigType
 from sharegroup.model.errors import (
@@ -37,9 +38,6 @@ from sharegroup.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 NamedConfig = TypeVar("NamedConfig", AlterableConfig, alter_configs.AlterableConfig)
 
 SET: Final = 0
@@ -55,11 +53,11 @@ TABLES: Final[dict[int, ConfigTable]] = {
 
 
 async def incremental_alter_configs(
-    broker: Broker, request: IncrementalAlterConfigsRequest, context: RequestContext
+    parts: BrokerParts, request: IncrementalAlterConfigsRequest, context: RequestContext
 ) -> IncrementalAlterConfigsResponse:
     """Each resource on its own; a resource changes wholly or not at all."""
     return IncrementalAlterConfigsResponse(
-        responses=[_alter(broker, r, context, request.validate_only) for r in request.resources]
+        responses=[_alter(parts, r, context, request.validate_only) for r in request.resources]
     )
 
 
@@ -84,25 +82,25 @@ def _response(
 
 
 def _alter(
-    broker: Broker, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
+    parts: BrokerParts, resource: AlterConfigsResource, context: RequestContext, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     def changed(current: Mapping[str, str]) -> dict[str, str]:
         after = dict(current)
         table = TABLES[resource.resource_type]
-        for config in names_of_today(broker, table, resource.configs):
-            _apply(broker, resource, config, after)
+        for config in names_of_today(parts, table, resource.configs):
+            _apply(parts, resource, config, after)
         return after
 
     where = (resource.resource_type, resource.resource_name)
     try:
-        alter_resource(broker, where, context, changed, validate_only=validate_only)
+        alter_resource(parts, where, context, changed, validate_only=validate_only)
     except KafkaError as error:
         return _response(resource, error)
     return _response(resource, None)
 
 
 def alter_resource(
-    broker: Broker,
+    parts: BrokerParts,
     resource: tuple[int, str],
     context: RequestContext,
     changed: Callable[[Mapping[str, str]], dict[str, str]],
@@ -116,51 +114,51 @@ def alter_resource(
             invalid.
     """
     kind, name = resource
-    live = broker.configs
+    live = parts.configs
     context.access.require(Operation.ALTER_CONFIGS, owner_of(kind, name))
     if kind == TOPIC:
-        if broker.topics.find(name) is None:
+        if parts.topics.find(name) is None:
             raise UnknownTopicOrPartition
         live.set_topic(name, changed(live.of_topic(name)), validate_only=validate_only)
     elif kind == GROUP:
         if not name:
             raise InvalidRequest("a group's name cannot be empty")
         live.set_group(name, changed(live.of_group(name)), validate_only=validate_only)
-        broker.waiters.wake_all()  # a limit may have been raised
+        parts.waiters.wake_all()  # a limit may have been raised
     elif kind == BROKER:
-        check_broker_name(broker, name)
+        check_broker_name(parts, name)
         live.set_broker(changed(live.broker.dynamic), validate_only=validate_only)
     else:
         raise InvalidRequest(f"resources of type {kind} have no configs to alter here")
 
 
 def names_of_today(
-    broker: Broker, table: ConfigTable, configs: Sequence[NamedConfig]
+    parts: BrokerParts, table: ConfigTable, configs: Sequence[NamedConfig]
 ) -> list[NamedConfig]:
     """The request's settings under their current names, for either kind of request.
 
     Raises:
         InvalidRequest: a setting occurs twice.
     """
-    found = [replace(config, name=_todays(broker, table, config.name)) for config in configs]
+    found = [replace(config, name=_todays(parts, table, config.name)) for config in configs]
     names = [config.name for config in found]
     if len(set(names)) != len(names):
         raise InvalidRequest("Error due to duplicate config keys")
     return found
 
 
-def _todays(broker: Broker, table: ConfigTable, name: str) -> str:
+def _todays(parts: BrokerParts, table: ConfigTable, name: str) -> str:
     """A setting's current name; names from KIP drafts are accepted, with a warning."""
     today = table.today(name)
     if today is None:
         return name
     sentence = f"{name} is the name of a draft; it is {today} today"
-    broker.counters.say(logging.WARNING, "draft_names", sentence)
+    parts.counters.say(logging.WARNING, "draft_names", sentence)
     return today
 
 
 def _apply(
-    broker: Broker,
+    parts: BrokerParts,
     resource: AlterConfigsResource,
     config: AlterableConfig,
     changed: dict[str, str],
@@ -179,12 +177,12 @@ def _apply(
     definition = TABLES[resource.resource_type].get(name)
     if definition is None or definition.type is not ConfigType.LIST:
         raise InvalidConfig(f"Can't append to or subtract from {name}: it is not a list.")
-    entries = described(broker, resource.resource_type, resource.resource_name)
+    entries = described(parts, resource.resource_type, resource.resource_name)
     text = changed.get(name) or next((e.value for e in entries if e.name == name), "") or ""
-    parts = [part for part in text.split(",") if part]
-    named = [part for part in config.value.split(",") if part]
+    items = [item for item in text.split(",") if item]
+    named = [item for item in config.value.split(",") if item]
     if config.config_operation == APPEND:
-        parts += [part for part in named if part not in parts]
+        items += [item for item in named if item not in items]
     else:
-        parts = [part for part in parts if part not in named]
-    changed[name] = ",".join(parts)
+        items = [item for item in items if item not in named]
+    changed[name] = ",".join(items)

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.handlers.find_coordinator import NO_TRANSACTIONS
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     InvalidRequest,
@@ -15,12 +14,9 @@ from sharegroup.model.errors import (
 )
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def init_producer_id(
-    broker: Broker, request: InitProducerIdRequest, context: RequestContext
+    parts: BrokerParts, request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse:
     """A new id with epoch 0. A producer that bumps its own epoch gets a new id too, as in Kafka
     without transactions."""
@@ -35,4 +31,4 @@ async def init_producer_id(
         context.access.allows_any(Operation.WRITE, ResourceType.TOPIC)
     ):
         raise ClusterAuthorizationFailed
-    return InitProducerIdResponse(producer_id=broker.next_producer_id(), producer_epoch=0)
+    return InitProducerIdResponse(producer_id=parts.store.next_producer_id(), producer_epoch=0)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, group
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
-SHARE = "share"
 
 
 async def list_groups(
-    broker: Broker, request: ListGroupsRequest, context: RequestContext
+    parts: BrokerParts, request: ListGroupsRequest, context: RequestContext
 ) -> ListGroupsResponse:
     """List the groups that match; filters are case-insensitive, and an empty one matches all."""
     states = {state.strip().lower() for state in request.states_filter}
@@ -23,10 +17,10 @@ async def list_groups(
     access = context.access
     sees_all = access.allows(Operation.DESCRIBE, CLUSTER)
     groups = [
-        ListedGroup(group_id, SHARE, group_state=state, group_type=SHARE)
-        for group_id, state in broker.groups.groups.list_groups()
-        if (not states or state.lower() in states)
-        and (not types or SHARE in types)
-        and (sees_all or access.allows(Operation.DESCRIBE, group(group_id)))
+        ListedGroup(listed.group_id, listed.type, group_state=listed.state, group_type=listed.type)
+        for listed in parts.group_registry.list_groups()
+        if (not states or listed.state.lower() in states)
+        and (not types or listed.type in types)
+        and (sees_all or access.allows(Operation.DESCRIBE, group(listed.group_id)))
     ]
     return ListGroupsResponse(groups=groups)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.log import PartitionLog
 from sharegroup.wire.messages.list_offsets import (
@@ -16,9 +17,6 @@ from sharegroup.wire.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 READ_COMMITTED: Final = 1
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -28,17 +26,17 @@ LATEST_TIERED: Final = -5
 
 
 async def list_offsets(
-    broker: Broker, request: ListOffsetsRequest, context: RequestContext
+    parts: BrokerParts, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse:
     """One look-up per partition; each fails on its own."""
     topics = []
     committed = request.isolation_level == READ_COMMITTED
     for topic in request.topics:
-        parts = [
-            await _offset(broker, context, topic.name, partition, committed=committed)
+        partitions = [
+            await _offset(parts, context, topic.name, partition, committed=committed)
             for partition in topic.partitions
         ]
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=parts))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -61,7 +59,7 @@ def failure(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsRespon
 
 
 async def _offset(
-    broker: Broker,
+    parts: BrokerParts,
     context: RequestContext,
     name: str,
     partition: ListOffsetsPartition,
@@ -71,12 +69,12 @@ async def _offset(
     part = ListOffsetsPartitionResponse(partition_index=partition.partition_index)
     try:
         context.access.require_topic(Operation.DESCRIBE, name)
-        log = broker.topics.log(name, partition.partition_index)
+        log = parts.topics.log(name, partition.partition_index)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
         part.leader_epoch = log.leader_epoch
     except KafkaError as error:
         part.error_code = error.code
-        broker.counters.add("list_offsets_errors", error.name)
+        parts.counters.add("list_offsets_errors", error.name)
     return part
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
     InvalidRequiredAcks,
@@ -24,16 +23,13 @@ from sharegroup.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 NO_ACKS = 0
 LEADER_ACK = 1
 ALL_ACKS = -1
 
 
 async def produce(
-    broker: Broker, request: ProduceRequest, context: RequestContext
+    parts: BrokerParts, request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | None:
     """Append everything in order first, then wait for durability; partitions fail on their own."""
     if request.acks not in (NO_ACKS, LEADER_ACK, ALL_ACKS):
@@ -41,29 +37,29 @@ async def produce(
     waits: list[tuple[PartitionLog, int, PartitionProduceResponse]] = []
     topics = []
     for topic in request.topic_data:
-        parts = []
-        name = topic.name or broker.topics.name_of(topic.topic_id)
+        answers = []
+        name = topic.name or parts.topics.name_of(topic.topic_id)
         for partition in topic.partition_data:
             part = PartitionProduceResponse(index=partition.index)
-            parts.append(part)
+            answers.append(part)
             try:
                 if name is not None:
                     context.access.require_topic(Operation.WRITE, name)
-                await _append(broker, topic, partition, part, waits)
+                await _append(parts, topic, partition, part, waits)
             except KafkaError as error:
-                _refuse(broker, part, error)
-        topic_id = broker.topics.id_of(name) if name else None
+                _refuse(parts, part, error)
+        topic_id = parts.topics.id_of(name) if name else None
         if topic_id is not None:
-            broker.meters.topic(topic_id).produce_requests += 1
+            parts.meters.topic(topic_id).produce_requests += 1
         topics.append(
             TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=parts
+                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
             )
         )
     if request.acks == ALL_ACKS:
         # Waiting one by one takes no longer: the flusher already works on all of them.
         for wait in waits:
-            await _durable(broker, *wait)
+            await _durable(parts, *wait)
     return None if request.acks == NO_ACKS else ProduceResponse(responses=topics)
 
 
@@ -92,44 +88,44 @@ def failure(request: ProduceRequest, error: KafkaError) -> ProduceResponse | Non
 
 
 async def _append(
-    broker: Broker,
+    parts: BrokerParts,
     topic: TopicProduceData,
     partition: PartitionProduceData,
     part: PartitionProduceResponse,
     waits: list[tuple[PartitionLog, int, PartitionProduceResponse]],
 ) -> None:
     if topic.topic_id != NULL_TOPIC_ID:
-        log = broker.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.index))
+        log = parts.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.index))
     else:
-        log = broker.topics.log(topic.name, partition.index)
-    if broker.topics.is_internal(log.topic_partition.topic):
+        log = parts.topics.log(topic.name, partition.index)
+    if parts.topics.is_internal(log.topic_partition.topic):
         raise InvalidTopic(f"{log.topic_partition.topic} is internal; clients cannot write to it")
     if not partition.records:
         raise InvalidRequest("a produce request needs at least one record batch for each partition")
     batches = partition.records
-    if not broker.unpacking.passes(batches):
+    if not parts.unpacking.passes(batches):
         where = TopicIdPartition(log.topic_id, partition.index)
-        batches = await broker.unpacking.walked(where, batches)
+        batches = await parts.unpacking.walked(where, batches)
     appended = await log.append(batches)
     part.base_offset = appended.base_offset
     part.log_append_time_ms = appended.append_time_ms
     part.log_start_offset = log.log_start_offset
     waits.append((log, appended.last_offset + 1, part))
-    broker.meters.topic(log.topic_id).produce_bytes += len(partition.records)
+    parts.meters.topic(log.topic_id).produce_bytes += len(partition.records)
 
 
 async def _durable(
-    broker: Broker, log: PartitionLog, end_offset: int, part: PartitionProduceResponse
+    parts: BrokerParts, log: PartitionLog, end_offset: int, part: PartitionProduceResponse
 ) -> None:
     try:
         await log.wait_durable(end_offset)
     except KafkaError as error:
-        _refuse(broker, part, error)
+        _refuse(parts, part, error)
 
 
-def _refuse(broker: Broker, part: PartitionProduceResponse, error: KafkaError) -> None:
+def _refuse(parts: BrokerParts, part: PartitionProduceResponse, error: KafkaError) -> None:
     """Set the error; an older client reads only the code."""
-    broker.counters.trouble("produce_errors", error.name, str(error))
+    parts.counters.trouble("produce_errors", error.name, str(error))
     part.error_code = error.code
     part.error_message = None if isinstance(error, UnknownServerError) else error.message
     part.base_offset = -1

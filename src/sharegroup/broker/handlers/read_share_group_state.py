@@ -3,9 +3,7 @@ previous leader."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sharegroup.broker.coordination.share_state_requests import (
+from sharegroup.broker.handlers.share_state_requests import (
     Answered,
     answer,
     check_epochs,
@@ -13,7 +11,8 @@ from sharegroup.broker.coordination.share_state_requests import (
     commit,
     refuse_all,
 )
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator
@@ -27,12 +26,9 @@ from sharegroup.wire.messages.read_share_group_state import (
     StateBatch,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def read_share_group_state(
-    broker: Broker, request: ReadShareGroupStateRequest, context: RequestContext
+    parts: BrokerParts, request: ReadShareGroupStateRequest, context: RequestContext
 ) -> ReadShareGroupStateResponse:
     """Each share partition on its own."""
 
@@ -41,8 +37,8 @@ async def read_share_group_state(
             return machine.read(key, asked.leader_epoch, now_ms)
 
         check_epochs(asked.leader_epoch)
-        await check_known(broker, key)
-        state = await commit(broker, key, decide)
+        await check_known(parts, key)
+        state = await commit(parts, key, decide)
         return PartitionResult(
             partition=key.partition,
             state_epoch=state.state_epoch,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sharegroup.broker.coordination.share_state_requests import (
+from sharegroup.broker.handlers.share_state_requests import (
     Answered,
     answer,
     check_exists,
     refuse_all,
 )
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.wire.messages.read_share_group_state_summary import (
@@ -21,18 +20,15 @@ from sharegroup.wire.messages.read_share_group_state_summary import (
     ReadStateSummaryResult,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def read_share_group_state_summary(
-    broker: Broker, request: ReadShareGroupStateSummaryRequest, context: RequestContext
+    parts: BrokerParts, request: ReadShareGroupStateSummaryRequest, context: RequestContext
 ) -> ReadShareGroupStateSummaryResponse:
     """Each share partition on its own; missing state is no error."""
 
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
-        check_exists(broker, key)
-        summary = await broker.state.read_summary(key)
+        check_exists(parts, key)
+        summary = await parts.state.read_summary(key)
         return PartitionResult(
             partition=key.partition,
             state_epoch=summary.state_epoch,

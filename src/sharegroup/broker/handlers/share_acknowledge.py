@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.delivery.share_acknowledging import AckRound
 from sharegroup.broker.delivery.share_requests import checked_ids
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
 from sharegroup.share.session import FINAL_EPOCH
 from sharegroup.wire.messages.share_acknowledge import (
@@ -18,45 +18,42 @@ from sharegroup.wire.messages.share_acknowledge import (
     ShareAcknowledgeTopicResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def share_acknowledge(
-    broker: Broker, request: ShareAcknowledgeRequest, context: RequestContext
+    parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
 ) -> ShareAcknowledgeResponse:
     """Apply, persist, answer. The final epoch also closes the session and releases its records
     (KIP-932)."""
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:
-        session = broker.sessions.close(group_id, member_id)
+        session = parts.sessions.close(group_id, member_id)
     else:
-        session = broker.sessions.update(group_id, member_id, request.share_session_epoch)
-    acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
+        session = parts.sessions.update(group_id, member_id, request.share_session_epoch)
+    acks = AckRound(parts, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
     acks.apply(request.topics)
     if acks.changed:
         await acks.persist()
     if closes:
-        await broker.end_session(session)
+        await parts.share_partitions.end_session(session)
     return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=broker.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(broker, acks),
+        acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
+        responses=_responses(parts, acks),
     )
 
 
-def _responses(broker: Broker, acks: AckRound) -> list[ShareAcknowledgeTopicResponse]:
+def _responses(parts: BrokerParts, acks: AckRound) -> list[ShareAcknowledgeTopicResponse]:
     topics: dict[UUID, list[PartitionData]] = {}
     for key, refused in acks.outcome.items():
-        topics.setdefault(key.topic_id, []).append(_part(broker, key.partition, refused))
+        topics.setdefault(key.topic_id, []).append(_part(parts, key.partition, refused))
     return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 
 
-def _part(broker: Broker, partition: int, refused: KafkaError | None) -> PartitionData:
+def _part(parts: BrokerParts, partition: int, refused: KafkaError | None) -> PartitionData:
     moved = isinstance(refused, NotLeaderOrFollower | FencedLeaderEpoch)
     return PartitionData(
         partition_index=partition,
         error_code=refused.code if refused else 0,
         error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(broker.node_id, 0) if moved else LeaderIdAndEpoch(),
+        current_leader=LeaderIdAndEpoch(parts.node_id, 0) if moved else LeaderIdAndEpoch(),
     )

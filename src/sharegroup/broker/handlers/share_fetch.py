@@ -7,13 +7,18 @@ no latency.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sharegroup.broker.delivery.share_acknowledging import AckRound, Outcome
-from sharegroup.broker.delivery.share_fetching import Fetched, FetchedPartition, FetchWish
+from sharegroup.broker.delivery.share_fetching import (
+    Fetched,
+    FetchedPartition,
+    FetchWish,
+    ShareFetching,
+)
 from sharegroup.broker.delivery.share_requests import checked_ids
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
     InvalidRequest,
@@ -32,39 +37,36 @@ from sharegroup.wire.messages.share_fetch import (
     ShareFetchResponse,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 RECORD_LIMIT = 1
 
 
 async def share_fetch(
-    broker: Broker, request: ShareFetchRequest, context: RequestContext
+    parts: BrokerParts, request: ShareFetchRequest, context: RequestContext
 ) -> ShareFetchResponse:
     """See the module (KIP-932)."""
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     _check_renewal(request)
     acknowledges = any(p.acknowledgement_batches for t in request.topics for p in t.partitions)
     try:
-        session = _session(broker, request, context, acknowledges=acknowledges)
+        session = _session(parts, request, context, acknowledges=acknowledges)
     except ShareSessionLimitReached:
-        await _idle(broker, context, request.max_wait_ms)
+        await _idle(parts, context, request.max_wait_ms)
         raise
-    acks = AckRound(broker, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
+    acks = AckRound(parts, group_id, member_id, context.access, renew_allowed=request.is_renew_ack)
     if acknowledges:
         acks.apply(request.topics)
     persisting = asyncio.ensure_future(acks.persist()) if acks.changed else None
     closes = request.share_session_epoch == FINAL_EPOCH
     fetched: Fetched = {}
     if not closes and not request.is_renew_ack:
-        fetched = await broker.share_fetching.fetch(_wish(broker, request, session, context))
+        fetched = await ShareFetching(parts).fetch(_wish(parts, request, session, context))
     if persisting is not None:
         await persisting
     if closes:
-        await broker.end_session(session)
+        await parts.share_partitions.end_session(session)
     return ShareFetchResponse(
-        acquisition_lock_timeout_ms=broker.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(broker, None if closes else session, acks.outcome, fetched),
+        acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
+        responses=_responses(parts, None if closes else session, acks.outcome, fetched),
     )
 
 
@@ -75,19 +77,18 @@ def _check_renewal(request: ShareFetchRequest) -> None:
         raise InvalidRequest("a renewing share fetch must not fetch: its limits must all be 0")
 
 
-async def _idle(broker: Broker, context: RequestContext, wait_ms: int) -> None:
+async def _idle(parts: BrokerParts, context: RequestContext, wait_ms: int) -> None:
     """Delay session-limit errors, so that clients do not retry in a loop."""
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1000
-    with broker.waiters.watch((), context.connection) as waiter:
-        while (
-            loop.time() < until and broker.is_connected(context.connection) and not broker.stopping
-        ):
+    connection, waiters = context.connection, parts.waiters
+    with waiters.watch((), connection) as waiter:
+        while loop.time() < until and connection in parts.connections and not waiters.closed:
             await waiter.wait(until)
 
 
 def _session(
-    broker: Broker, request: ShareFetchRequest, context: RequestContext, *, acknowledges: bool
+    parts: BrokerParts, request: ShareFetchRequest, context: RequestContext, *, acknowledges: bool
 ) -> ShareSession:
     """Open, continue or close the session."""
     group_id, member_id = request.group_id or "", request.member_id or ""
@@ -97,7 +98,7 @@ def _session(
         for part in topic.partitions
     ]
     if request.share_session_epoch == INITIAL_EPOCH:
-        return broker.sessions.open(
+        return parts.sessions.open(
             group_id,
             member_id,
             named,
@@ -105,21 +106,21 @@ def _session(
             has_acknowledgements=acknowledges,
         )
     if request.share_session_epoch == FINAL_EPOCH:
-        return broker.sessions.close(group_id, member_id)
+        return parts.sessions.close(group_id, member_id)
     forgotten = [
         TopicIdPartition(topic.topic_id, partition)
         for topic in request.forgotten_topics_data
         for partition in topic.partitions
     ]
-    return broker.sessions.update(
+    return parts.sessions.update(
         group_id, member_id, request.share_session_epoch, add=named, forget=forgotten
     )
 
 
 def _wish(
-    broker: Broker, request: ShareFetchRequest, session: ShareSession, context: RequestContext
+    parts: BrokerParts, request: ShareFetchRequest, session: ShareSession, context: RequestContext
 ) -> FetchWish:
-    most = min(broker.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
+    most = min(parts.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
     bytes_max = min(request.max_bytes, most)
     return FetchWish(
         group_id=session.group_id,
@@ -138,7 +139,7 @@ def _wish(
 
 
 def _responses(
-    broker: Broker, session: ShareSession | None, outcome: Outcome, fetched: Fetched
+    parts: BrokerParts, session: ShareSession | None, outcome: Outcome, fetched: Fetched
 ) -> list[ShareFetchableTopicResponse]:
     """A partition is listed when it has records, an error, an ack result, or is new to the
     session."""
@@ -149,13 +150,13 @@ def _responses(
         listed = session is not None and session.must_list(key, has_error=part.error is not None)
         if not (listed or part.acquired or key in outcome):
             continue
-        data = _part(broker, key.partition, part, outcome.get(key))
+        data = _part(parts, key.partition, part, outcome.get(key))
         topics.setdefault(key.topic_id, []).append(data)
     return [ShareFetchableTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 
 
 def _part(
-    broker: Broker, partition: int, part: FetchedPartition, refused: KafkaError | None
+    parts: BrokerParts, partition: int, part: FetchedPartition, refused: KafkaError | None
 ) -> PartitionData:
     moved = isinstance(part.error, NotLeaderOrFollower | FencedLeaderEpoch)
     return PartitionData(
@@ -163,7 +164,7 @@ def _part(
         error_code=part.error.code if part.error else 0,
         acknowledge_error_code=refused.code if refused else 0,
         acknowledge_error_message=refused.message if refused else None,
-        current_leader=LeaderIdAndEpoch(broker.node_id, 0) if moved else LeaderIdAndEpoch(),
+        current_leader=LeaderIdAndEpoch(parts.node_id, 0) if moved else LeaderIdAndEpoch(),
         records=part.records,
         acquired_records=[AcquiredRecords(*acquired) for acquired in part.acquired],
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation, group
-from sharegroup.broker.network.context import RequestContext
-from sharegroup.groups.records import Assignment as Assigned
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import InvalidGroupId, KafkaError, TopicAuthorizationFailed
 from sharegroup.wire.messages.share_group_describe import (
     Assignment,
@@ -17,21 +17,18 @@ from sharegroup.wire.messages.share_group_describe import (
     TopicPartitions,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 HIDDEN_TOPIC: Final = (
     "The group has described topic(s) that the client is not authorized to describe."
 )
 
 
 async def share_group_describe(
-    broker: Broker, request: ShareGroupDescribeRequest, context: RequestContext
+    parts: BrokerParts, request: ShareGroupDescribeRequest, context: RequestContext
 ) -> ShareGroupDescribeResponse:
     """Each group on its own; one that does not exist says GROUP_ID_NOT_FOUND."""
     with_operations = request.include_authorized_operations
     return ShareGroupDescribeResponse(
-        groups=[_describe(broker, g, context, with_operations) for g in request.group_ids]
+        groups=[_describe(parts, g, context, with_operations) for g in request.group_ids]
     )
 
 
@@ -45,14 +42,14 @@ def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
 
 
 def _describe(
-    broker: Broker, group_id: str, context: RequestContext, with_operations: bool
+    parts: BrokerParts, group_id: str, context: RequestContext, with_operations: bool
 ) -> DescribedGroup:
     access = context.access
     try:
         access.require_group(Operation.DESCRIBE, group_id)
         if not group_id:
             raise InvalidGroupId
-        found = broker.groups.groups.describe(group_id)
+        found = parts.views.group(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
     described = DescribedGroup(
@@ -69,7 +66,7 @@ def _describe(
                 client_id=member.client_id,
                 client_host=member.client_host,
                 subscribed_topic_names=member.subscribed_topics,
-                assignment=_assignment(broker, member.assignment),
+                assignment=Assignment([TopicPartitions(*topic) for topic in member.assignment]),
             )
             for member in found.members
         ],
@@ -83,12 +80,3 @@ def _describe(
     if with_operations:
         described.authorized_operations = access.operations(group(group_id))
     return described
-
-
-def _assignment(broker: Broker, assigned: Assigned) -> Assignment:
-    parts = []
-    for topic_id, partitions in assigned.items():
-        topic = broker.topics.find_id(topic_id)
-        if topic is not None:
-            parts.append(TopicPartitions(topic_id, topic.name, partitions))
-    return Assignment(parts)

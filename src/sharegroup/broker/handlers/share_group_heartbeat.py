@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.heartbeat import ShareHeartbeat, check_member_id
 from sharegroup.wire.messages.share_group_heartbeat import (
     Assignment,
@@ -14,12 +13,9 @@ from sharegroup.wire.messages.share_group_heartbeat import (
     TopicPartitions,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def share_group_heartbeat(
-    broker: Broker, request: ShareGroupHeartbeatRequest, context: RequestContext
+    parts: BrokerParts, request: ShareGroupHeartbeatRequest, context: RequestContext
 ) -> ShareGroupHeartbeatResponse:
     """Pass the heartbeat to the coordinator; a null assignment means that it is unchanged."""
     context.access.require_group(Operation.READ, request.group_id)
@@ -27,7 +23,7 @@ async def share_group_heartbeat(
     names = request.subscribed_topic_names
     for name in names or ():
         context.access.require_topic(Operation.DESCRIBE, name)
-    result = await broker.groups.heartbeat(
+    result = await parts.groups.heartbeat(
         ShareHeartbeat(
             group_id=request.group_id,
             member_id=request.member_id,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sharegroup.broker.coordination.share_state_requests import (
+from sharegroup.broker.handlers.share_state_requests import (
     Answered,
     answer,
     check_epochs,
@@ -12,7 +10,8 @@ from sharegroup.broker.coordination.share_state_requests import (
     commit,
     refuse_all,
 )
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch
@@ -26,12 +25,9 @@ from sharegroup.wire.messages.write_share_group_state import (
     WriteStateResult,
 )
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
-
 
 async def write_share_group_state(
-    broker: Broker, request: WriteShareGroupStateRequest, context: RequestContext
+    parts: BrokerParts, request: WriteShareGroupStateRequest, context: RequestContext
 ) -> WriteShareGroupStateResponse:
     """Each share partition on its own."""
 
@@ -54,8 +50,8 @@ async def write_share_group_state(
             return None, [record]
 
         check_epochs(asked.leader_epoch, asked.state_epoch)
-        await check_known(broker, key)
-        await commit(broker, key, decide)
+        await check_known(parts, key)
+        await commit(parts, key, decide)
         return PartitionResult(key.partition)
 
     return _response(await answer(request, context, write, _refused))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
+from sharegroup.broker.parts import BrokerParts
 
 _GROUPS: Final = "kafka.server:type=group-coordinator-metrics "
 _STATE: Final = "kafka.server:type=share-coordinator-metrics "
@@ -58,21 +56,20 @@ METRICS: Final = (GROUPS, MEMBERS, REBALANCES, WRITE_SECONDS, LOAD_SECONDS, SHAR
 _STATES: Final = ("Empty", "Stable", "Dead")
 
 
-def read(broker: Broker) -> Iterator[Sample]:
+def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
-    groups = broker.groups.groups
-    listed = groups.list_groups()
-    states = Counter(str(group.state) for group in listed)
+    groups = parts.views.groups()
+    states = Counter(str(group.state) for group in groups)
     for state in _STATES:
         yield GROUPS.of(states[state], state)
-    for group_id, members in groups.sizes():
-        yield MEMBERS.of(members, group_id)
-    yield REBALANCES.of(broker.groups.rebalances)
-    yield from _shards(broker)
+    for group in groups:
+        yield MEMBERS.of(group.members, group.group_id)
+    yield REBALANCES.of(parts.groups.rebalances)
+    yield from _shards(parts)
 
 
-def _shards(broker: Broker) -> Iterator[Sample]:
-    shards = broker.state.shards
+def _shards(parts: BrokerParts) -> Iterator[Sample]:
+    shards = parts.state.shards
     active = sum(shard.loaded for shard in shards)
     yield SHARDS.of(active, "active")
     yield SHARDS.of(len(shards) - active, "loading")

@@ -7,15 +7,13 @@ which ``rate()`` allows for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from sharegroup.broker.metrics.meters import ACK_TYPES
+from sharegroup.broker.meters import ACK_TYPES
 from sharegroup.broker.metrics.metric import Sample, Summed, counter, gauge, histogram, summary
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.read_model import LedView
 from sharegroup.share.archived import Reason
-
-if TYPE_CHECKING:
-    from sharegroup.broker.delivery.share_partitions import LedSharePartition
-    from sharegroup.broker.server import Broker
 
 OTHER: Final = "other"
 """Group label, with an empty topic label, for records whose group and topic have no own meter."""
@@ -154,31 +152,31 @@ METRICS: Final = (
 )
 
 
-def read(broker: Broker) -> Iterator[Sample]:
+def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
-    meters = broker.meters
-    yield from _records(broker)
+    meters = parts.meters
+    yield from _records(parts)
     yield LOAD_SECONDS.of(meters.load_seconds)
     for group_id, group in meters.groups.items():
         yield FETCH_PERCENT.of(group.fetch_percent, group_id)
         yield ACQUIRE_SECONDS.of(group.acquire_seconds, group_id)
-    yield SESSIONS.of(len(broker.sessions))
-    yield SESSION_PARTITIONS.of(broker.sessions.partition_count())
-    disconnected = broker.counters.statistics().get(("share_sessions_disconnected", ""), 0)
+    yield SESSIONS.of(len(parts.sessions))
+    yield SESSION_PARTITIONS.of(parts.sessions.partition_count())
+    disconnected = parts.counters.statistics().get(("share_sessions_disconnected", ""), 0)
     yield SESSIONS_LOST.of(disconnected)
-    yield WAITING.of(len(broker.waiters))
+    yield WAITING.of(len(parts.waiters))
     yield WAITED_IN_VAIN.of(meters.share_fetches_expired)
 
 
-def _records(broker: Broker) -> Iterator[Sample]:
+def _records(parts: BrokerParts) -> Iterator[Sample]:
     """Record counts by group and topic; the rest as ``other``. A group named ``other`` stays
     distinct, because its topic label is not empty."""
     meters = {}
-    for (group_id, topic_id), meter in broker.meters.records.items():
-        topic = broker.topics.name_of(topic_id)
+    for (group_id, topic_id), meter in parts.meters.records.items():
+        topic = parts.topics.name_of(topic_id)
         if topic is not None:
             meters[group_id, topic] = meter
-    other = broker.meters.other_records
+    other = parts.meters.other_records
     if any(other.acknowledged) or any(other.archived):
         meters[OTHER, ""] = other
     for labels, meter in meters.items():
@@ -188,13 +186,10 @@ def _records(broker: Broker) -> Iterator[Sample]:
             yield ARCHIVED.of(meter.archived[reason], *labels, reason.word)
 
 
-def read_partition(broker: Broker, led: LedSharePartition) -> Iterator[Sample]:
-    """The samples of one share partition; none if its topic is deleted."""
-    topic = broker.topics.name_of(led.key.topic_id)
-    if topic is None:
-        return
-    labels = (led.key.group_id, topic, str(led.key.partition))
-    window, meter = led.core.statistics(), led.meter
+def read_partition(led: LedView) -> Iterator[Sample]:
+    """The samples of one share partition."""
+    labels = (led.key.group_id, led.topic, str(led.key.partition))
+    window, meter = led.window, led.meter
     yield IN_FLIGHT.of(window.end_offset - window.start_offset, *labels)
     yield ACQUIRED.of(window.acquired, *labels)
     yield PIECES.of(window.spans, *labels)

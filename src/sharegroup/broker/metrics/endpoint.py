@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.metrics.health import why_not_ready
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.metrics.reader import MetricsReader
+from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.limits import SCRAPE_REQUEST_BYTES_MAX, SCRAPE_SECONDS_MAX
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -31,7 +29,7 @@ class MetricsEndpoint:
     """Answers scrapers and probes; made by :meth:`open`."""
 
     def __init__(self) -> None:
-        self._broker: Broker | None = None
+        self._parts: BrokerParts | None = None
         self._reader: MetricsReader | None = None
         self._loop_lag = LoopLag()
         self._server: asyncio.Server | None = None
@@ -51,10 +49,10 @@ class MetricsEndpoint:
         endpoint._loop_lag.start()
         return endpoint, int(server.sockets[0].getsockname()[1])
 
-    def show(self, broker: Broker) -> None:
-        """From now on answer for this broker, which accepts connections."""
-        self._broker = broker
-        self._reader = MetricsReader(broker, self._loop_lag)
+    def show(self, parts: BrokerParts) -> None:
+        """From now on answer for a broker, which accepts connections."""
+        self._parts = parts
+        self._reader = MetricsReader(parts, self._loop_lag)
 
     def close(self) -> None:
         """Stop answering."""
@@ -87,9 +85,9 @@ class MetricsEndpoint:
         if path == LIVE:
             return _response(HTTPStatus.OK, b"live\n", head_only=head_only)
         if path in READY:
-            return _readiness(why_not_ready(self._broker), head_only=head_only)
-        if self._reader is None or self._broker is None or self._broker.stopping:
-            return _readiness(why_not_ready(self._broker), head_only=head_only)
+            return _readiness(why_not_ready(self._parts), head_only=head_only)
+        if self._reader is None or self._parts is None or self._parts.waiters.closed:
+            return _readiness(why_not_ready(self._parts), head_only=head_only)
         headers = dict(field.lower().split(":", 1) for field in fields if ":" in field)
         body, content_type = await self._reader.text(headers.get("accept", "").strip())
         return _response(HTTPStatus.OK, body, content_type, head_only=head_only)

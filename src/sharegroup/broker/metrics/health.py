@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
+from sharegroup.broker.parts import BrokerParts
 
 NAMED_PARTITIONS_MAX: Final = 10
 """The most out-of-service partitions named in an answer; the rest are only counted."""
 
 
-def why_not_ready(broker: Broker | None) -> str:
+def why_not_ready(parts: BrokerParts | None) -> str:
     """One line that says why the broker is not ready for work; empty if it is ready.
 
-    ``broker`` is None until its data folder is recovered and it accepts connections.
+    ``parts`` is None until the data folder is recovered and it accepts connections.
     """
-    if broker is None:
+    if parts is None:
         return "starting: the data folder is being read"
-    if broker.stopping:
+    if parts.waiters.closed:
         return "stopping"
-    failed = broker.store.out_of_service()
+    failed = parts.store.out_of_service()
     if failed:
         return f"partitions out of service: {_named([str(key) for key in failed])}"
     return ""

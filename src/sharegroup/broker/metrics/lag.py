@@ -10,17 +10,14 @@ time span of the batch.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, gauge
+from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.log import PartitionLog
-from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.wire.batch import parse_header
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
 _OF_PARTITION: Final = ("group", "topic", "partition")
 
@@ -59,57 +56,42 @@ _NO_TIME: Final = -1
 class LagReader:
     """Reads the table; caches the timestamps it has looked up."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, parts: BrokerParts) -> None:
+        self._parts = parts
         self._times: dict[tuple[SharePartitionKey, int], int] = {}
         """Timestamps by share partition and offset, as used by the last reading."""
 
     async def read(self) -> AsyncIterator[list[Sample]]:
         """The samples of this table, group by group."""
-        groups = self._broker.groups.groups
         kept, self._times = self._times, {}
-        for group_id in groups.group_ids():
+        for line in self._parts.views.groups():
             samples: list[Sample] = []
-            for topic in groups.state_partitions(group_id):
+            for topic in self._parts.views.partitions(line.group_id):
                 for partition in topic.partitions:
-                    key = SharePartitionKey(group_id, topic.topic_id, partition)
-                    samples += await self._partition(key, kept)
+                    key = SharePartitionKey(line.group_id, topic.topic_id, partition)
+                    samples += await self._partition(key, topic.topic, kept)
             yield samples
 
     async def _partition(
-        self, key: SharePartitionKey, kept: dict[tuple[SharePartitionKey, int], int]
+        self, key: SharePartitionKey, topic: str, kept: dict[tuple[SharePartitionKey, int], int]
     ) -> list[Sample]:
-        """The samples of a share partition; none if it has not begun or its topic is deleted."""
-        topic = self._broker.topics.name_of(key.topic_id)
-        if topic is None:
-            return []
+        """The samples of a share partition; none if it has not begun."""
         try:
-            log = self._broker.topics.log(topic, key.partition)
-            start, end, complete = await self._window(key)
-            if start == UNKNOWN_OFFSET:
+            log = self._parts.topics.log(topic, key.partition)
+            window = await self._parts.views.window(key)
+            if not window.begun:
                 return []
-            oldest = await self._age(key, log, start, kept)
-            next_new = await self._age(key, log, end, kept)
+            oldest = await self._age(key, log, window.start_offset, kept)
+            next_new = await self._age(key, log, window.end_offset, kept)
         except KafkaError:
             return []  # a log out of service has its own metric
         labels = (key.group_id, topic, str(key.partition))
         return [
             OLDEST_AGE.of(oldest, *labels),
             TIME_LAG.of(next_new, *labels),
-            LAG.of(max(0, log.high_watermark - start - complete), *labels),
-            START.of(start, *labels),
+            LAG.of(window.lag(log.high_watermark), *labels),
+            START.of(window.start_offset, *labels),
         ]
-
-    async def _window(self, key: SharePartitionKey) -> tuple[int, int, int]:
-        """Start offset, end offset and number of finished records of the window in memory; if it is
-        not loaded, of the durable state, which has no end: the start is used instead."""
-        led = self._broker.share_partitions.find(key)
-        if led is not None:
-            core = led.core
-            return core.start_offset, core.end_offset, core.delivery_complete_count
-        summary = await self._broker.state.read_summary(key)
-        start = summary.start_offset
-        return start, start, max(0, summary.delivery_complete_count)
 
     async def _age(
         self,
@@ -128,7 +110,7 @@ class LagReader:
         self._times[key, offset] = timestamp
         if timestamp == _NO_TIME:
             return 0.0
-        return max(0, self._broker.clock.wall_ms() - timestamp) / 1000
+        return max(0, self._parts.clock.wall_ms() - timestamp) / 1000
 
 
 async def _timestamp(log: PartitionLog, offset: int) -> int:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
+from sharegroup.broker.parts import BrokerParts
 from sharegroup.model.histogram import Histogram
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
 FLUSH_SECONDS: Final = histogram(
     "sharegroup_flush_seconds",
@@ -91,14 +89,14 @@ class LoopLag:
         self._wait(loop)
 
 
-def read(broker: Broker, lag: LoopLag) -> Iterator[Sample]:
+def read(parts: BrokerParts, lag: LoopLag) -> Iterator[Sample]:
     """The samples of this table."""
-    yield FLUSH_SECONDS.of(broker.store.flush_seconds)
+    yield FLUSH_SECONDS.of(parts.store.flush_seconds)
     yield LOOP_LAG.of(lag.seconds)
-    logs = list(broker.store.logs)
+    logs = list(parts.store.logs)
     yield LOGS.of(len(logs))
-    yield FAILED_LOGS.of(len(broker.store.out_of_service()))
-    for lack, count in broker.store.refusals().items():
+    yield FAILED_LOGS.of(len(parts.store.out_of_service()))
+    for lack, count in parts.store.refusals().items():
         yield DISK_REFUSALS.of(count, lack)
     for log in logs:
         topic, partition = log.topic_partition

@@ -7,16 +7,14 @@ A thread formats the text.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.metrics import coordination, delivery, node, traffic
 from sharegroup.broker.metrics.exposition import Exposition
 from sharegroup.broker.metrics.lag import LagReader
 from sharegroup.broker.metrics.metric import Sample
 from sharegroup.broker.metrics.node import LoopLag
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
+from sharegroup.broker.parts import BrokerParts
 
 GROUPS_AT_ONCE: Final = 100
 """Groups or share partitions read in one step, before other requests run."""
@@ -25,24 +23,28 @@ GROUPS_AT_ONCE: Final = 100
 class MetricsReader:
     """The metrics of one broker. ``loop_lag`` measures only after its owner has started it."""
 
-    def __init__(self, broker: Broker, loop_lag: LoopLag | None = None) -> None:
-        self._broker = broker
-        self._lag = LagReader(broker)
+    def __init__(
+        self,
+        parts: BrokerParts,
+        loop_lag: LoopLag | None = None,
+    ) -> None:
+        self._parts = parts
+        self._lag = LagReader(parts)
         self._loop_lag = loop_lag or LoopLag()
         self._one_at_a_time = asyncio.Lock()
 
     async def read(self) -> list[Sample]:
         """Every sample, now."""
-        broker = self._broker
-        broker.forget_meters()
+        parts = self._parts
+        parts.forget_meters()
         samples = [
-            *traffic.read(broker),
-            *delivery.read(broker),
-            *coordination.read(broker),
-            *node.read(broker, self._loop_lag),
+            *traffic.read(parts),
+            *delivery.read(parts),
+            *coordination.read(parts),
+            *node.read(parts, self._loop_lag),
         ]
-        for number, led in enumerate(broker.share_partitions.all()):
-            samples += delivery.read_partition(broker, led)
+        for number, led in enumerate(parts.views.led()):
+            samples += delivery.read_partition(led)
             if number % GROUPS_AT_ONCE == GROUPS_AT_ONCE - 1:
                 await asyncio.sleep(0)
         number = 0

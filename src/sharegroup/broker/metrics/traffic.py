@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
+from sharegroup.broker.parts import BrokerParts
 
 _TOPIC_METRICS: Final = "kafka.server:type=BrokerTopicMetrics,name="
 _REQUEST_METRICS: Final = "kafka.network:type=RequestMetrics,name="
@@ -175,21 +173,21 @@ _PARTITION_ERRORS: Final = {
 """Counters whose label is an error, with the API of that error."""
 
 
-def read(broker: Broker) -> Iterator[Sample]:
+def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
-    for api, requests in broker.meters.requests.items():
+    for api, requests in parts.meters.requests.items():
         yield REQUEST_SECONDS.of(requests.seconds, api)
         yield REQUEST_BYTES.of(requests.request_bytes, api)
         yield RESPONSE_BYTES.of(requests.response_bytes, api)
-    yield from _counted(broker)
-    yield CONNECTIONS.of(len(broker.connections))
-    yield REQUEST_MEMORY.of(broker.connections.requests.used)
-    yield RESPONSE_MEMORY.of(broker.connections.answers.used)
-    yield from _topics(broker)
+    yield from _counted(parts)
+    yield CONNECTIONS.of(len(parts.connections))
+    yield REQUEST_MEMORY.of(parts.connections.request_bytes)
+    yield RESPONSE_MEMORY.of(parts.connections.unread_bytes)
+    yield from _topics(parts)
 
 
-def _counted(broker: Broker) -> Iterator[Sample]:
-    counts = broker.counters.statistics()
+def _counted(parts: BrokerParts) -> Iterator[Sample]:
+    counts = parts.counters.statistics()
     yield MALFORMED.of(counts.get(("malformed_requests", ""), 0))
     yield ACCEPTED.of(counts.get(("connections", ""), 0))
     yield IDLE_CLOSED.of(counts.get(("connections_idle_closed", ""), 0))
@@ -206,9 +204,9 @@ def _counted(broker: Broker) -> Iterator[Sample]:
             yield ERRORS.of(count, _PARTITION_ERRORS[name], label)
 
 
-def _topics(broker: Broker) -> Iterator[Sample]:
-    for topic_id, meter in broker.meters.topics.items():
-        topic = broker.topics.name_of(topic_id)
+def _topics(parts: BrokerParts) -> Iterator[Sample]:
+    for topic_id, meter in parts.meters.topics.items():
+        topic = parts.topics.name_of(topic_id)
         if topic is None:
             continue
         yield PRODUCE_BYTES.of(meter.produce_bytes, topic)

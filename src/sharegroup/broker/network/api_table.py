@@ -14,6 +14,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Final
 
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError, MalformedMessage
 from sharegroup.model.limits import (
     ACKNOWLEDGING_REQUEST_BYTES_MAX,
@@ -22,9 +24,11 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
+from sharegroup.wire.messages.api_versions import ApiVersion
 from sharegroup.wire.schema import Versions
 
-Handler = Callable[[Any, Any, Any], Awaitable[Any]]
+Handler = Callable[[BrokerParts, Any, RequestContext], Awaitable[Any]]
+"""``async (parts, request, context) -> response``, or None for no answer."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class ServedApi:
 
     @cached_property
     def handler(self) -> Handler:
-        """``async (broker, request, context) -> response``, or None for no answer."""
+        """The handler, imported on first use."""
         handler: Handler = getattr(
             import_module(f"sharegroup.broker.handlers.{self.handler_name}"), self.handler_name
         )
@@ -196,6 +200,14 @@ API_TABLE: dict[int, ServedApi] = {
         ),
     )
 }
+
+
+def served_apis() -> list[ApiVersion]:
+    """The APIs and versions that this broker serves, for ApiVersions."""
+    return [
+        ApiVersion(served.api.key, served.versions.first, served.versions.last)
+        for served in API_TABLE.values()
+    ]
 
 
 def check_length(key: int, version: int, length: int) -> None:

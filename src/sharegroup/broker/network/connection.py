@@ -14,9 +14,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
+from sharegroup.broker.network.connections import Connections
+from sharegroup.broker.network.dispatch import Dispatcher
+from sharegroup.broker.network.endpoint import Endpoint
+from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,
@@ -28,11 +32,6 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
-
-if TYPE_CHECKING:
-    from sharegroup.broker.network.connections import Connections
-    from sharegroup.broker.network.dispatch import Dispatcher
-    from sharegroup.broker.network.endpoint import Endpoint
 
 LENGTH_BYTES: Final = 4
 """The length field in front of a frame."""
@@ -59,7 +58,7 @@ class BrokerConnection(asyncio.Protocol):
     def __init__(
         self,
         dispatcher: Dispatcher,
-        connections: Connections,
+        connections: Connections[BrokerConnection],
         endpoint: Endpoint,
         frame_bytes_max: int,
     ) -> None:
@@ -115,6 +114,17 @@ class BrokerConnection(asyncio.Protocol):
     def read_bytes(self) -> int:
         """Bytes of answers that the peer has read."""
         return self._sent_bytes - self.unread_bytes + self._ready_bytes
+
+    def view(self) -> ConnectionView:
+        """What the connection looks like now."""
+        return ConnectionView(
+            host=self.host,
+            listener=self.endpoint.name,
+            principal=self.endpoint.principal,
+            open_requests=self.open_requests,
+            request_bytes=self.held_bytes,
+            unread_bytes=self.unread_bytes,
+        )
 
     def answer_bytes_max(self) -> int:
         """How many bytes of records the next answer may have."""

@@ -12,19 +12,36 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from sharegroup.broker.configs.broker import BrokerConfig
-from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
-from sharegroup.broker.network.request_memory import RequestMemory
+from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.turns import Turns
-
-if TYPE_CHECKING:
-    from sharegroup.broker.network.connection import BrokerConnection
+from sharegroup.broker.read_model import ConnectionView
 
 LOOKS_PER_IDLE_TIME: Final = 8
 """Checks for idle connections per idle time: a connection is closed at most an eighth late."""
+
+
+class Admitted(Holder, Protocol):
+    """A connection, as this module sees it."""
+
+    def idle_since(self, before: float) -> bool:
+        """Whether it is idle since the loop time ``before``."""
+        ...
+
+    def close(self) -> None:
+        """Send what is ready, then close."""
+        ...
+
+    def view(self) -> ConnectionView:
+        """What it looks like now."""
+        ...
+
+
+C = TypeVar("C", bound=Admitted)
 
 
 class Setting:
@@ -43,7 +60,7 @@ class Setting:
         return self._value
 
 
-class Connections:
+class Connections(Generic[C]):
     """All connections that are open.
 
     Args:
@@ -56,14 +73,14 @@ class Connections:
         self,
         config: Callable[[], BrokerConfig],
         counters: Counters,
-        lost: Callable[[BrokerConnection], None],
+        lost: Callable[[C], None],
         room: Callable[[], int],
     ) -> None:
         self._config = config
         self._counters = counters
         self._lost = lost
         self._room = room
-        self._open: set[BrokerConnection] = set()
+        self._open: set[C] = set()
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self.turns = Turns()
@@ -86,11 +103,26 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def all(self) -> list[BrokerConnection]:
+    @property
+    def request_bytes(self) -> int:
+        """Memory that requests use: those that came and are not answered, and room for begun
+        ones."""
+        return self.requests.used
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of answers that clients have not read."""
+        return self.answers.used
+
+    def views(self) -> list[ConnectionView]:
+        """What the connections look like now."""
+        return [connection.view() for connection in self._open]
+
+    def all(self) -> list[C]:
         """Those open now."""
         return list(self._open)
 
-    def admit(self, connection: BrokerConnection) -> bool:
+    def admit(self, connection: C) -> bool:
         """Register a new connection; False if there are too many: the caller must close it."""
         host = connection.host
         reason = self._too_many(host)
@@ -103,7 +135,7 @@ class Connections:
         self._watch()
         return True
 
-    def gone(self, connection: BrokerConnection) -> None:
+    def gone(self, connection: C) -> None:
         """Unregister a closed connection; one that was not admitted is ignored."""
         if connection not in self._open:
             return

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.delivery.share_requests import check_acknowledges
-from sharegroup.broker.metrics.counters import Counters
 from sharegroup.broker.network.api_table import (
     API_TABLE,
     CARRIES_ACKNOWLEDGEMENTS,
     NEEDS_SHARE_VERSION,
     ServedApi,
     check_length,
+    served_apis,
 )
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.network.endpoint import Endpoint
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
     KafkaError,
@@ -31,39 +34,52 @@ from sharegroup.model.errors import (
 from sharegroup.wire.apis import API_VERSIONS
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
-from sharegroup.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from sharegroup.wire.messages.api_versions import ApiVersionsResponse
 
-if TYPE_CHECKING:
-    from sharegroup.broker.network.connection import BrokerConnection
-    from sharegroup.broker.network.endpoint import Endpoint
-    from sharegroup.broker.server import Broker
+
+class Client(Protocol):
+    """A connection, as this module sees it."""
+
+    access: Access
+    endpoint: Endpoint
+
+    @property
+    def client_host(self) -> str:
+        """The peer's address as Kafka writes it in descriptions of groups."""
+        ...
+
+    def answer_bytes_max(self) -> int:
+        """How many bytes of records the next answer may have."""
+        ...
 
 
 class Dispatcher:
-    """Routes the requests of all connections of one broker."""
+    """Routes the requests of all connections of one broker.
 
-    def __init__(self, broker: Broker, counters: Counters) -> None:
-        self._broker = broker
-        self._counters = counters
+    ``authorizer`` may be replaced while the broker runs.
+    """
+
+    def __init__(self, parts: BrokerParts, authorizer: Authorizer) -> None:
+        self._parts = parts
+        self._counters = parts.counters
+        self.authorizer = authorizer
         self._now_s = asyncio.get_running_loop().time
 
     def access(self, endpoint: Endpoint, host: str) -> Access:
         """The access rights of a client that connects from ``host`` to ``endpoint``."""
-        return Access(
-            self._broker.authorizer, endpoint.principal, host, self._counters.now_and_then
-        )
+        return Access(self.authorizer, endpoint.principal, host, self._counters.now_and_then)
 
-    def malformed(self, connection: BrokerConnection, error: MalformedMessage) -> None:
+    def malformed(self, connection: Client, error: MalformedMessage) -> None:
         """Log a malformed request; its connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.WARNING, "malformed_requests", sentence)
 
-    def out_of_means(self, connection: BrokerConnection, error: Exception) -> None:
+    def out_of_means(self, connection: Client, error: Exception) -> None:
         """Log that memory or descriptors have run out; the connection is being closed."""
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.ERROR, "requests_out_of_means", sentence)
 
-    async def answer(self, connection: BrokerConnection, frame: bytes) -> list[bytes]:
+    async def answer(self, connection: Client, frame: bytes) -> list[bytes]:
         """The response frame for a request frame, in chunks; empty without a response (acks=0).
 
         Raises:
@@ -79,7 +95,7 @@ class Dispatcher:
         started = self._now_s()
         if header.api_key in CARRIES_ACKNOWLEDGEMENTS:
             try:
-                check_acknowledges(self._broker, frame, header.body)
+                check_acknowledges(self._parts, frame, header.body)
             except InvalidRequest as error:
                 self._trouble(served, error)
                 response = served.failure(served.api.request(), error)
@@ -99,7 +115,7 @@ class Dispatcher:
         if response is not None:
             api, version = served.api, header.version
             frames = response_frame(api, version, header.correlation_id, response)
-        meter = self._broker.meters.request(served.api.name)
+        meter = self._parts.meters.request(served.api.name)
         meter.request_bytes += len(frame)
         meter.response_bytes += sum(map(len, frames))
         meter.seconds.observe(self._now_s() - started)
@@ -107,9 +123,9 @@ class Dispatcher:
 
     async def _handle(self, served: ServedApi, request: Any, context: RequestContext) -> Any:
         try:
-            if served.api.key in NEEDS_SHARE_VERSION and not self._broker.share_version:
+            if served.api.key in NEEDS_SHARE_VERSION and not self._parts.share_version:
                 raise UnsupportedVersion
-            return await served.handler(self._broker, request, context)
+            return await served.handler(self._parts, request, context)
         except KafkaError as error:
             self._trouble(served, error)
             return served.failure(request, error)
@@ -129,13 +145,5 @@ class Dispatcher:
         if header.api_key != API_VERSIONS.key:
             name = served.api.name if served else f"API key {header.api_key}"
             raise MalformedMessage(f"{name} version {header.version} is not served here")
-        response = ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=api_versions())
+        response = ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=served_apis())
         return response_frame(API_VERSIONS, 0, header.correlation_id, response)
-
-
-def api_versions() -> list[ApiVersion]:
-    """The APIs and versions that this broker serves, for ApiVersions."""
-    return [
-        ApiVersion(served.api.key, served.versions.first, served.versions.last)
-        for served in API_TABLE.values()
-    ]

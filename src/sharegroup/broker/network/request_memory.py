@@ -14,11 +14,11 @@ They are closed. Kafka would close them only after ``connections.max.idle.ms``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from logging import WARNING
 from typing import Final, Protocol
 
-from sharegroup.broker.metrics.counters import Counters
+from sharegroup.broker.counters import Counters
 from sharegroup.model.limits import UNCLAIMED_BYTES
 
 LOOK_S: Final = 1.0
@@ -67,7 +67,7 @@ class RequestMemory:
         self,
         bound: Callable[[], int],
         frame_bytes_max: Callable[[], int],
-        everybody: Callable[[], list[Holder]],
+        everybody: Callable[[], Iterable[Holder]],
         counters: Counters,
     ) -> None:
         self._bound = bound

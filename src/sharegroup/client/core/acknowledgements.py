@@ -10,27 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from enum import IntEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from sharegroup.model.ack_type import AckType as AckType
 from sharegroup.model.offsets import OffsetRange
-
-
-class AckType(IntEnum):
-    """An acknowledgement, by the application or by the client itself (GAP)."""
-
-    GAP = 0
-    """There is no such record: compacted away, or a control record."""
-    ACCEPT = 1
-    """Processed: it will not come again."""
-    RELEASE = 2
-    """Not processed: deliver it again, to any member, if its delivery count allows."""
-    REJECT = 3
-    """Cannot be processed: archive it."""
-    RENEW = 4
-    """Processing goes on: renew the acquisition lock (KIP-1222)."""
-
 
 UNDECIDED: Final = 0xFF
 """In an array of types: this offset is not acknowledged yet."""

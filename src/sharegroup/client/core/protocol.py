@@ -24,19 +24,13 @@ from sharegroup.client.core.handshake import (
     handshake,
 )
 from sharegroup.model.errors import MalformedMessage, NetworkException, UnsupportedVersion
+from sharegroup.model.limits import HANDSHAKE_BYTES_MAX, RESPONSE_BYTES_MAX
 from sharegroup.wire.apis import API_VERSIONS, Api
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import FrameSplitter, request_frame, response_body
 from sharegroup.wire.schema import Message
 
 T = TypeVar("T")
-
-RESPONSE_BYTES_MAX: Final = 2**31 - 1
-"""A response may be as long as its length can say: one record batch is always sent whole."""
-
-HANDSHAKE_BYTES_MAX: Final = 1 << 20
-"""A response of the handshake is a few kilobytes. A server of another protocol (HTTP, TLS) is known
-by its first bytes: as a length they are hundreds of megabytes."""
 
 _REFUSED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
 

@@ -11,13 +11,14 @@ from itertools import chain
 from typing import Final
 from uuid import UUID
 
+from sharegroup.model.ack_type import AckType
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.limits import GROUP_LABELS_MAX
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.archived import Reason
 
 PERCENT: Final = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-ACK_TYPES: Final = ("gap", "accept", "release", "reject", "renew")
+ACK_TYPES: Final = tuple(kind.name.lower() for kind in AckType)
 """Names by the acknowledgement type's number in the protocol."""
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
-from sharegroup.broker.network.context import RequestContext
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     InvalidRequest,
     KafkaError,
@@ -26,9 +27,6 @@ from sharegroup.model.errors import (
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share_state.coordinator import ShareCoordinator
 from sharegroup.share_state.records import KeyedRecord
-
-if TYPE_CHECKING:
-    from sharegroup.broker.server import Broker
 
 
 class _Partition(Protocol):
@@ -107,7 +105,7 @@ def refuse_all(
 
 
 async def commit(
-    broker: Broker,
+    parts: BrokerParts,
     key: SharePartitionKey,
     decide: Callable[[ShareCoordinator, int], _Decided[Result]],
 ) -> Result:
@@ -119,12 +117,12 @@ async def commit(
     """
 
     def decide_and_fence(machine: ShareCoordinator) -> _Decided[Result]:
-        result, records = decide(machine, broker.clock.wall_ms())
+        result, records = decide(machine, parts.clock.wall_ms())
         if records:
-            broker.share_partitions.forget(*key)
+            parts.share_partitions.forget(*key)
         return result, records
 
-    return await broker.state.commit(key, decide_and_fence)
+    return await parts.state.commit(key, decide_and_fence)
 
 
 def check_partition(key: SharePartitionKey) -> None:
@@ -141,18 +139,18 @@ def check_epochs(leader_epoch: int, state_epoch: int = 0) -> None:
         raise InvalidRequest("The state epoch cannot be a negative number.")
 
 
-def check_exists(broker: Broker, key: SharePartitionKey) -> None:
+def check_exists(parts: BrokerParts, key: SharePartitionKey) -> None:
     """Raise UnknownTopicOrPartition for a partition that does not exist, InvalidRequest for a
     negative number."""
     check_partition(key)
-    topic = broker.topics.find_id(key.topic_id)
+    topic = parts.topics.find_id(key.topic_id)
     if topic is None or key.partition >= topic.partition_count:
         raise UnknownTopicOrPartition
 
 
-async def check_known(broker: Broker, key: SharePartitionKey) -> None:
+async def check_known(parts: BrokerParts, key: SharePartitionKey) -> None:
     """:func:`check_exists`, but only if the partition has state: without state the coordinator
     refuses the request itself."""
     check_partition(key)
-    if await broker.state.knows(key):
-        check_exists(broker, key)
+    if await parts.state.knows(key):
+        check_exists(parts, key)

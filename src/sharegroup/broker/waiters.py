@@ -73,6 +73,8 @@ class Waiters:
     def __init__(self) -> None:
         self._by_key: dict[TopicIdPartition, set[Waiter]] = {}
         self._by_connection: dict[object, set[Waiter]] = {}
+        self.closed = False
+        """Whether the broker is stopping: fetches answer with what there is."""
 
     def __len__(self) -> int:
         """How many fetches wait."""
@@ -80,7 +82,7 @@ class Waiters:
 
     def watch(self, keys: Iterable[TopicIdPartition], connection: object) -> Waiter:
         """A context manager that watches ``keys`` while it is entered. Without keys it is woken
-        only by :meth:`wake_connection` and :meth:`wake_all`."""
+        only by :meth:`wake_connection`, :meth:`wake_all` and :meth:`close`."""
         return Waiter(self, tuple(dict.fromkeys(keys)), connection)
 
     def add(self, waiter: Waiter) -> None:
@@ -101,10 +103,15 @@ class Waiters:
             waiter.wake()
 
     def wake_all(self) -> None:
-        """Let all waiting fetches look again, for example when the broker is stopping."""
+        """Let all waiting fetches look again."""
         for waiting in list(self._by_connection.values()):
             for waiter in tuple(waiting):
                 waiter.wake()
+
+    def close(self) -> None:
+        """The broker stops: no fetch waits from now on."""
+        self.closed = True
+        self.wake_all()
 
     def wake_connection(self, connection: object) -> None:
         """Let the fetches of a connection look again: it is closed, or its session has ended."""

@@ -1,0 +1,63 @@
+"""All groups of this broker by id and type. Types share one namespace of ids, as in Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class GroupType(StrEnum):
+    """The type of a group, as ListGroups names it."""
+
+    SHARE = "share"
+
+
+class RegisteredGroup(NamedTuple):
+    """A group of any type."""
+
+    group_id: str
+    state: str
+    type: GroupType
+
+
+class GroupsOfType(Protocol):
+    """The groups of one type, as their coordinator shows them."""
+
+    def exists(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        ...
+
+    def group_ids(self) -> Iterable[str]:
+        """The groups that exist."""
+        ...
+
+    def list_groups(self) -> Iterable[tuple[str, str]]:
+        """(id, state) of all groups."""
+        ...
+
+
+class GroupRegistry:
+    """The groups of all coordinators. A new coordinator adds its type."""
+
+    def __init__(self, types: Mapping[GroupType, GroupsOfType]) -> None:
+        self._types = types
+
+    def type_of(self, group_id: str) -> GroupType | None:
+        """The type of a group; None if there is no such group."""
+        for kind, groups in self._types.items():
+            if groups.exists(group_id):
+                return kind
+        return None
+
+    def ids(self) -> set[str]:
+        """The ids of all groups."""
+        return {group_id for groups in self._types.values() for group_id in groups.group_ids()}
+
+    def list_groups(self) -> list[RegisteredGroup]:
+        """All groups by id."""
+        return sorted(
+            RegisteredGroup(group_id, state, kind)
+            for kind, groups in self._types.items()
+            for group_id, state in groups.list_groups()
+        )

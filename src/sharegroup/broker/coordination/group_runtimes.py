@@ -1,0 +1,88 @@
+"""The runtimes of ``__consumer_offsets``, one for each partition. All coordinators of groups share
+them: a group of any type lives in the partition of its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from sharegroup.broker.coordination.foreign_records import ForeignRecords
+from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.machine import Machine
+from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
+from sharegroup.keyed_locks import KeyedLocks
+from sharegroup.model.environment import Clock
+from sharegroup.share_state.partitioning import group_partition
+
+REWRITE_PER_LIVE: Final = 2
+"""A log is rewritten after it grew by at least this many records for each live one."""
+
+
+class GroupRuntimes:
+    """One runtime for each partition.
+
+    Args:
+        machines: factories of empty machines, one for each type of group.
+        records_per_rewrite: ``group.share.records.per.rewrite``, called at each use.
+        after_load: work to run in the background after each load of a partition.
+    """
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        machines: Sequence[Callable[[], Machine[Any]]],
+        clock: Clock,
+        records_per_rewrite: Callable[[], int],
+        after_load: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
+        growth = Growth(records_per_rewrite, REWRITE_PER_LIVE)
+        self._locks = KeyedLocks()
+        self._runtimes = [
+            Runtime(
+                topic.partition(partition), [*machines, ForeignRecords], clock, growth, after_load
+            )
+            for partition in range(topic.partition_count)
+        ]
+
+    def all(self) -> Sequence[Runtime]:
+        """The runtimes by partition."""
+        return self._runtimes
+
+    def of(self, group_id: str) -> Runtime:
+        """The runtime that holds a group id."""
+        count = len(self._runtimes)
+        return self._runtimes[0 if count == 1 else group_partition(group_id, count)]
+
+    @asynccontextmanager
+    async def holding(self, group_id: str) -> AsyncIterator[Runtime]:
+        """Hold the lock of a group id inside the block; yields its loaded runtime. Other requests
+        that change the group wait.
+
+        Raises:
+            CoordinatorLoadInProgress, CoordinatorNotAvailable: as ``Runtime.load_or_refuse``.
+        """
+        async with self._locks.holding(group_id):
+            runtime = self.of(group_id)
+            await runtime.load_or_refuse()
+            yield runtime
+
+    async def load(self) -> None:
+        """Replay every partition.
+
+        Raises:
+            KafkaError: a log cannot be read.
+        """
+        for runtime in self._runtimes:
+            await runtime.load()
+
+    def start(self, spawn: Spawn) -> None:
+        """Tick at deadlines and rewrite long logs from now on; ``spawn`` runs the work."""
+        for runtime in self._runtimes:
+            runtime.start(spawn)
+
+    def close(self) -> None:
+        """Start no more background work."""
+        for runtime in self._runtimes:
+            runtime.close()

@@ -1,0 +1,33 @@
+"""The parts of the broker that delivery to share groups works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.counters import Counters
+from sharegroup.broker.delivery.share_partitions import SharePartitions
+from sharegroup.broker.meters import Meters
+from sharegroup.broker.topics import Topics
+from sharegroup.broker.waiters import Waiters
+from sharegroup.model.environment import Clock
+from sharegroup.model.store import Store
+from sharegroup.share.session import ShareSessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryParts:
+    """One of each for a broker; ``BrokerParts`` adds what only handlers need."""
+
+    clock: Clock
+    store: Store
+    topics: Topics
+    waiters: Waiters
+    """Fetches that wait; closed when the broker stops."""
+    counters: Counters
+    meters: Meters
+    state: ShareStateLog
+    """Durable share state."""
+    share_partitions: SharePartitions
+    """The share partitions that are led here."""
+    sessions: ShareSessions

@@ -1,0 +1,30 @@
+"""The names of the internal topics, and the settings that the broker gives them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.broker.configs.broker import BrokerConfig
+
+SHARE_GROUP_STATE: Final = "__share_group_state"
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
+
+
+def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
+    """The broker's settings for an internal topic, as in Kafka. Segments may be smaller than a
+    client may set for its own topics."""
+    if name == CONSUMER_OFFSETS:
+        return {
+            "cleanup.policy": "compact",
+            "internal.segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+        }
+    # Records of the state topic are deleted by offset (pruning), never by age or size.
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "internal.segment.bytes": str(
+            config.integer("share.coordinator.state.topic.segment.bytes")
+        ),
+    }

@@ -1,0 +1,43 @@
+"""The parts of the broker that request handlers work with.
+
+A handler is ``async def <api>(parts, request, context)``. ``server`` makes the parts, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.group_registry import GroupRegistry
+from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.delivery.parts import DeliveryParts
+from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.read_model import OpenConnections, ReadModel
+from sharegroup.wire.messages.api_versions import ApiVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerParts(DeliveryParts):
+    """One of each for a broker."""
+
+    configs: LiveConfigs
+    groups: ShareGroupCoordinator
+    group_registry: GroupRegistry
+    """All groups, whatever their type."""
+    unpacking: Unpacking
+    served_apis: Sequence[ApiVersion]
+    """The APIs and versions that ApiVersions announces."""
+    share_version: int
+    """``share.version``; 0: share groups are switched off."""
+    connections: OpenConnections
+    views: ReadModel
+
+    @property
+    def node_id(self) -> int:
+        """This node's id."""
+        return self.configs.broker.node_id
+
+    def forget_meters(self) -> None:
+        """Drop the meters of deleted topics and groups."""
+        self.meters.forget(topics_but=self.topics.ids(), groups_but=self.group_registry.ids())

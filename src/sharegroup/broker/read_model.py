@@ -1,0 +1,305 @@
+"""What the broker looks like now: groups, members, share partitions, record states, connections.
+
+Metrics, the describe requests, ``sharegroup.testing`` and consoles read it here. Reading changes
+nothing: no share partition is loaded, fenced or written. A view is a snapshot, of one step of the
+event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
+from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.delivery.share_partitions import SharePartitions
+from sharegroup.broker.meters import SharePartitionMeter
+from sharegroup.broker.topics import Topics
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import UnknownServerError
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.offsets import UNKNOWN_OFFSET
+from sharegroup.share.archived import ArchivedRange
+from sharegroup.share.partition import SharePartition, Statistics
+from sharegroup.share.record_state import RecordState
+from sharegroup.share.spans import Span
+from sharegroup.share_state.state import NO_EPOCH
+
+
+class TopicPartitionsView(NamedTuple):
+    """Partitions of an existing topic."""
+
+    topic_id: UUID
+    topic: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberView:
+    """A member of a share group; ``assignment`` is what it has been told to consume."""
+
+    member_id: str
+    epoch: int
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topics: tuple[str, ...]
+    assignment: tuple[TopicPartitionsView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A share group; ``partitions`` are those with delivery state."""
+
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[MemberView, ...]
+    partitions: tuple[TopicPartitionsView, ...]
+
+
+class GroupLine(NamedTuple):
+    """A share group in a list; ``members`` is their number."""
+
+    group_id: str
+    state: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowView:
+    """The window of a share partition. Counts are offsets.
+
+    A share partition that is not loaded has no end offset and no counts: ``end_offset`` is its
+    start offset, and of the counts only ``finished`` is known.
+
+    Attributes:
+        start_offset: the lowest offset that is not finished; -1 before the group has begun.
+        finished: acknowledged and archived offsets behind the start offset.
+        in_flight: held by members now.
+        available: delivered before, and waiting for another delivery.
+    """
+
+    start_offset: int
+    end_offset: int
+    finished: int
+    in_flight: int = 0
+    available: int = 0
+    acknowledged: int = 0
+    archived: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the group has a start offset."""
+        return self.start_offset != UNKNOWN_OFFSET
+
+    def lag(self, log_end: int) -> int:
+        """Offsets that are not finished, up to ``log_end`` (KIP-1226)."""
+        return max(0, log_end - self.start_offset - self.finished)
+
+
+class RangeView(NamedTuple):
+    """Offsets ``first`` … ``last`` with the same state, delivery count and lock.
+
+    ``member_id`` holds them, for another ``lock_ms``; None and -1 without a lock.
+    """
+
+    first: int
+    last: int
+    state: RecordState
+    delivery_count: int
+    member_id: str | None
+    lock_ms: int
+
+
+class RecordsView(NamedTuple):
+    """The records of a window, and the ranges that were archived lately, with the reason."""
+
+    ranges: list[RangeView]
+    end_offset: int
+    archived: list[ArchivedRange]
+
+
+class LedView(NamedTuple):
+    """A share partition that is loaded, with its meter."""
+
+    key: SharePartitionKey
+    topic: str
+    window: Statistics
+    meter: SharePartitionMeter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionView:
+    """A client's connection.
+
+    Attributes:
+        listener: name of the listener that it came in by.
+        open_requests: read and not yet answered.
+        request_bytes: memory that its requests use.
+        unread_bytes: answers that the client has not read.
+    """
+
+    host: str
+    listener: str
+    principal: str
+    open_requests: int
+    request_bytes: int
+    unread_bytes: int
+
+
+class OpenConnections(Protocol):
+    """The open connections. ``request_bytes`` and ``unread_bytes`` are sums over all of them."""
+
+    def __contains__(self, connection: object) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def request_bytes(self) -> int: ...
+
+    @property
+    def unread_bytes(self) -> int: ...
+
+    def views(self) -> list[ConnectionView]:
+        """One view for each."""
+        ...
+
+
+class ReadModel:
+    """The views of one broker."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        topics: Topics,
+        groups: ShareGroupsView,
+        state: ShareStateLog,
+        share_partitions: SharePartitions,
+        connections: OpenConnections,
+    ) -> None:
+        self._clock = clock
+        self._topics = topics
+        self._groups = groups
+        self._state = state
+        self._share_partitions = share_partitions
+        self.connections = connections
+
+    def groups(self) -> list[GroupLine]:
+        """All share groups by id."""
+        sizes = dict(self._groups.sizes())
+        return [GroupLine(name, state, sizes[name]) for name, state in self._groups.list_groups()]
+
+    def group(self, group_id: str) -> GroupView:
+        """One share group. Raises GroupIdNotFound."""
+        found = self._groups.describe(group_id)
+        return GroupView(
+            group_id=group_id,
+            state=found.state,
+            epoch=found.epoch,
+            assignment_epoch=found.assignment_epoch,
+            assignor=found.assignor,
+            members=tuple(
+                MemberView(
+                    member_id=member.member_id,
+                    epoch=member.epoch,
+                    rack_id=member.rack_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    subscribed_topics=member.subscribed_topics,
+                    assignment=self._named(member.assignment),
+                )
+                for member in found.members
+            ),
+            partitions=self._named({t.topic_id: t.partitions for t in found.initialized}),
+        )
+
+    def partitions(self, group_id: str) -> tuple[TopicPartitionsView, ...]:
+        """A group's partitions with delivery state; none for an unknown group."""
+        state = self._groups.state_partitions(group_id)
+        return self._named({topic.topic_id: topic.partitions for topic in state})
+
+    def in_flight(self, key: SharePartitionKey) -> int:
+        """The number of records that members of the group hold."""
+        led = self._share_partitions.find(key)
+        return 0 if led is None else led.core.statistics().acquired
+
+    async def window(self, key: SharePartitionKey) -> WindowView:
+        """A share partition, from memory if it is loaded, else from its durable state.
+
+        Raises:
+            KafkaError: the durable state cannot be read.
+        """
+        led = self._share_partitions.find(key)
+        if led is not None:
+            now = led.core.statistics()
+            return WindowView(
+                start_offset=now.start_offset,
+                end_offset=now.end_offset,
+                finished=led.core.delivery_complete_count,
+                in_flight=now.acquired,
+                available=now.available,
+                acknowledged=now.acknowledged,
+                archived=now.archived,
+            )
+        stored = await self._state.read_summary(key)
+        return WindowView(
+            start_offset=stored.start_offset,
+            end_offset=stored.start_offset,
+            finished=max(0, stored.delivery_complete_count),
+        )
+
+    async def records(self, key: SharePartitionKey, first: int, most: int) -> RecordsView:
+        """The states of the records from ``first`` on, at most ``most`` ranges. Durable state has
+        no locks.
+
+        Raises:
+            KafkaError: the durable state cannot be read.
+        """
+        led = self._share_partitions.find(key)
+        core = await self._stored(key) if led is None else led.core
+        now_ms = self._clock.monotonic_ms()
+        ranges = [_range(span, now_ms) for span in islice(core.spans(first), most)]
+        return RecordsView(ranges, core.end_offset, core.archived.ranges())
+
+    def led(self) -> Iterator[LedView]:
+        """The share partitions that are loaded; those of deleted topics are left out."""
+        for led in self._share_partitions.all():
+            topic = self._topics.name_of(led.key.topic_id)
+            if topic is not None:
+                yield LedView(led.key, topic, led.core.statistics(), led.meter)
+
+    async def _stored(self, key: SharePartitionKey) -> SharePartition:
+        state = await self._state.read(key, NO_EPOCH)
+        try:
+            return SharePartition(
+                start_offset=state.start_offset,
+                state_epoch=state.state_epoch,
+                leader_epoch=NO_EPOCH,
+                batches=state.batches,
+            )
+        except ValueError as error:
+            raise UnknownServerError(f"the durable state of {key} cannot be: {error}") from error
+
+    def _named(self, partitions: Mapping[UUID, tuple[int, ...]]) -> tuple[TopicPartitionsView, ...]:
+        """``partitions`` with the names of their topics; deleted topics are left out."""
+        named = ((self._topics.name_of(topic_id), topic_id) for topic_id in partitions)
+        return tuple(
+            TopicPartitionsView(topic_id, name, partitions[topic_id])
+            for name, topic_id in named
+            if name is not None
+        )
+
+
+def _range(span: Span, now_ms: int) -> RangeView:
+    first, last, state, delivery_count, lock = span
+    count = max(0, delivery_count)  # -1: never in the log
+    if lock is None:
+        return RangeView(first, last, state, count, None, -1)
+    return RangeView(first, last, state, count, lock.member_id, max(0, lock.deadline_ms - now_ms))

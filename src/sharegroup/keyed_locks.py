@@ -1,0 +1,58 @@
+"""One lock per key, kept while a task holds it or waits for it. The broker locks ids of groups,
+the store names of topics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+
+class KeyedLocks:
+    """Locks by key. Unused keys take no memory, because clients choose the keys."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    def holding(self, key: str) -> Holding:
+        """A context manager that holds the lock of ``key``; entering waits until it is free."""
+        return Holding(self._locks, key)
+
+
+class Holding:
+    """See :meth:`KeyedLocks.holding`. For one use."""
+
+    __slots__ = ("_key", "_locks")
+
+    def __init__(self, locks: dict[str, tuple[asyncio.Lock, int]], key: str) -> None:
+        self._locks = locks
+        self._key = key
+
+    async def __aenter__(self) -> None:
+        lock, users = self._locks.get(self._key) or (asyncio.Lock(), 0)
+        self._locks[self._key] = (lock, users + 1)
+        try:
+            await lock.acquire()
+        except BaseException:  # cancelled while waiting
+            self._leave()
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._locks[self._key][0].release()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Count one user less; without users the lock is dropped."""
+        lock, users = self._locks[self._key]
+        if users == 1:
+            del self._locks[self._key]
+        else:
+            self._locks[self._key] = (lock, users - 1)
