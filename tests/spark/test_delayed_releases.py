@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from sharegroup.model.errors import NetworkException
+from sharegroup.spark.source.acknowledging import Acknowledging
 from sharegroup.spark.source.delayed_releases import HoldKeeper
 from sharegroup.spark.source.ledger import Ledger
-from sharegroup.spark.source.settling import Settling
 
 
 class TwoReleases(Ledger):
@@ -24,7 +24,7 @@ class TwoReleases(Ledger):
         return 0 if self.waiting else None
 
 
-class BrokenOnce(Settling):
+class BrokenOnce(Acknowledging):
     """The broker cannot be reached at the first release."""
 
     def __init__(self, ledger: TwoReleases) -> None:
@@ -43,11 +43,11 @@ def test_a_release_that_fails_does_not_stop_the_next(caplog: pytest.LogCaptureFi
 
     async def scenario() -> None:
         ledger = TwoReleases()
-        settling = BrokenOnce(ledger)
-        keeper = HoldKeeper(ledger, settling, asyncio.Lock())
+        acknowledging = BrokenOnce(ledger)
+        keeper = HoldKeeper(ledger, acknowledging, asyncio.Lock())
         keeper.look()
         async with asyncio.timeout(10):
-            await settling.done.wait()
+            await acknowledging.done.wait()
         keeper.stop()
 
     asyncio.run(scenario())

@@ -107,7 +107,7 @@ class Outbox:
         """
         topics: dict[str, dict[str, Any]] = {}
         for (topic, partition), rows in decisions.items():
-            topics.setdefault(topic, {})[str(partition)] = [list(row) for row in rows]
+            topics.setdefault(topic, {})[str(partition)] = rows
         for topic in topics:
             self._check(topic, writer)
         number = 1 + max((_number(path) for path in _files(self._folder)), default=0)
