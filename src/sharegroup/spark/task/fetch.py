@@ -63,6 +63,9 @@ FETCH_BYTES_MIN: Final = 64 * 1024
 FIRST_GUESS_BYTES: Final = 256
 """The assumed size of a record, until a topic's records have been seen."""
 MARGIN: Final = 1.15
+EDGES_BYTES: Final = 32 * 1024
+"""The broker sends whole record batches: the first and the last one hold records of others too.
+Producers make batches of 16 KiB by default."""
 WAIT_MS: Final = 500
 RETRY_SECONDS: Final = 0.2
 EARLIEST: Final = -2
@@ -193,7 +196,9 @@ class SliceReader:
     def _request_bytes(self, records: int) -> int:
         """How many bytes the records are likely to take: small batches must not pull megabytes."""
         guess = _bytes_per_record.get(self._slice.topic_id, FIRST_GUESS_BYTES)
-        return max(FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, int(records * guess * MARGIN)))
+        return max(
+            FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, int(records * guess * MARGIN) + EDGES_BYTES)
+        )
 
     def _ask_ahead(self, offset: int) -> None:
         """Send the next request, so that the broker works while this task decodes. If sending
