@@ -9,6 +9,7 @@ import pytest
 
 from sharegroup.model.errors import NetworkException
 from sharegroup.spark.source.acknowledging import Acknowledging
+from sharegroup.spark.source.acquiring import Acquirer
 from sharegroup.spark.source.delayed_releases import HoldKeeper
 from sharegroup.spark.source.ledger import Ledger
 
@@ -38,17 +39,29 @@ class BrokenOnce(Acknowledging):
         self.done.set()
 
 
+class Caught(Acquirer):
+    """No fetch is under way."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def catch_up(self) -> None:
+        self.times += 1
+
+
 def test_a_release_that_fails_does_not_stop_the_next(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "sharegroup.spark")
 
     async def scenario() -> None:
         ledger = TwoReleases()
         acknowledging = BrokenOnce(ledger)
-        keeper = HoldKeeper(ledger, acknowledging, asyncio.Lock())
+        acquirer = Caught()
+        keeper = HoldKeeper(ledger, acquirer, acknowledging, asyncio.Lock())
         keeper.look()
         async with asyncio.timeout(10):
             await acknowledging.done.wait()
         keeper.stop()
+        assert acquirer.times == 2  # first of all, each time
 
     asyncio.run(scenario())
     [said] = caplog.messages

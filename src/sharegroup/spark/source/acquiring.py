@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from sharegroup.client.node_session import FetchedPartition, Lease
@@ -132,18 +133,18 @@ class Acquirer:
         """
         self._forget_lost_locks()
         before = self.ready
-        fetched = await self._fetched(count, wait_ms)
-        again: dict[TopicIdPartition, list[Done]] = {}
-        for part in fetched:
-            partition = TopicIdPartition(part.topic_id, part.partition)
-            again[partition] = self._taken_in(partition, part)
-        if fetched:  # now it is known how long locks last
-            self._locks.start()
-        if any(again.values()):
-            await self._acknowledging.acknowledge(again)
+        await self._take_in(await self._fetched(count, wait_ms))
         if self._claimer is not None:
             await self._claimer.claim(self._run.targets)
         return self.ready - before
+
+    async def catch_up(self) -> None:
+        """Take in what fetches under way bring, in the caller's turn. Their callers have not waited
+        for it. Where locks were lost, they bring records of the batch or held records again, and
+        the ledger recognises these only until they are acknowledged. So this comes first."""
+        fetched = await self._member.last_fetched()
+        # What is refused for good is refused to the next fetch too, which raises it.
+        await self._take_in([part for part in fetched if part.error is None])
 
     def _takes_its_time(self, limit: int | None) -> bool:
         """A batch is as large as it was asked for: claimed records have no locks that run out."""
@@ -171,6 +172,16 @@ class Acquirer:
             return []
         self._refused_since = 0.0
         return fetched
+
+    async def _take_in(self, fetched: Iterable[FetchedPartition]) -> None:
+        again: dict[TopicIdPartition, list[Done]] = {}
+        for part in fetched:
+            partition = TopicIdPartition(part.topic_id, part.partition)
+            again[partition] = self._taken_in(partition, part)
+        if again:  # now it is known how long locks last
+            self._locks.start()
+        if any(again.values()):
+            await self._acknowledging.acknowledge(again)
 
     def _taken_in(self, partition: TopicIdPartition, part: FetchedPartition) -> list[Done]:
         if part.error is not None:

@@ -72,8 +72,8 @@ def make_membership(
         member, ledger, acknowledging, claimer, locks, run, subscription, outage, turn, options
     )
     prefetcher = Prefetcher(acquirer, ledger, turn)
-    holds = HoldKeeper(ledger, acknowledging, turn)
-    settlement.begin(acknowledging, claimer, holds)
+    holds = HoldKeeper(ledger, acquirer, acknowledging, turn)
+    settlement.begin(acquirer, acknowledging, claimer, holds)
     return Membership(member, outage, run, claimer, locks, acquirer, prefetcher, holds)
 
 

@@ -21,6 +21,7 @@ from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ack_files import make_inbox
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.source.acknowledging import Acknowledging, clock_ms
+from sharegroup.spark.source.acquiring import Acquirer
 from sharegroup.spark.source.claiming import Claimer, make_claims, make_ledger, open_claims
 from sharegroup.spark.source.commit_watch import CommitWatch
 from sharegroup.spark.source.delayed_releases import HoldKeeper
@@ -59,7 +60,7 @@ class Settlement:
         self._replayed = BatchOffset(), BatchOffset()  # of another process; its part to process
         self._settled = self._inherited = 0
         self._silent: tuple[BatchOffset, Decided] | None = None  # a batch without any answer
-        self._parts: tuple[Acknowledging, Claimer | None, HoldKeeper] | None = None
+        self._parts: tuple[Acquirer, Acknowledging, Claimer | None, HoldKeeper] | None = None
 
     @property
     def has_settled(self) -> bool:
@@ -98,10 +99,14 @@ class Settlement:
         return known
 
     def begin(
-        self, acknowledging: Acknowledging, claimer: Claimer | None, holds: HoldKeeper
+        self,
+        acquirer: Acquirer,
+        acknowledging: Acknowledging,
+        claimer: Claimer | None,
+        holds: HoldKeeper,
     ) -> None:
         """The group's member is there: from now on batches can be settled."""
-        self._parts = acknowledging, claimer, holds
+        self._parts = acquirer, acknowledging, claimer, holds
 
     async def end(self) -> None:
         """The query stops: settle its last batch if Spark has committed it by now."""
@@ -207,11 +212,13 @@ class Settlement:
     async def _finish(
         self,
         batch: BatchOffset,
+        acquirer: Acquirer,
         acknowledging: Acknowledging,
         claimer: Claimer | None,
         holds: HoldKeeper,
     ) -> None:
         """Acknowledge the records as decided, and hold those that must wait."""
+        await acquirer.catch_up()
         inherited = batch.sequence == self._inherited
         decided, default = await self._decisions()
         if inherited:  # its locks may be lost: nothing can be kept waiting
