@@ -7,7 +7,7 @@ BIN := .venv/bin
 RUN := . .venv/java.env; PATH="$$PWD/$(BIN):$$PATH"
 
 # Most tests wait for a process, so that more of them than there are cores run side by side.
-JOBS ?= 3
+JOBS ?= 4
 SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

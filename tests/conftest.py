@@ -3,7 +3,8 @@
 Stages, in this order: unmarked (milliseconds each), ``process``, ``kafka``, ``spark``. Within a
 stage the order is random: ``--randomly-seed=N`` repeats a run, ``-p no:randomly`` keeps the
 order of the files. ``make test`` runs several workers (pytest-xdist) with ``--dist=loadgroup``:
-the tests of one file and stage stay together on one worker, so that they share their fixtures.
+the tests of one file and stage stay together on one worker, so that they share their fixtures,
+unless they name a group of their own (`xdist_group`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.spark import quick_start
 
 # Seconds that one test of a stage may take; a test may say more with its own timeout mark.
 STAGES = {"process": 120, "kafka": 300, "spark": 300}
@@ -39,9 +42,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Spark starts its workers with the `python3` of the PATH unless it is told ours.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-# A test's Spark lives for seconds: code that is compiled for speed costs half of its CPU time, and
-# is not used for long enough. Spark gives these to its JVM, and to no other.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Spark gives these options to its JVM, and to no other.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", quick_start.SHORT_LIVED)
 
 
 def stage_of(item: pytest.Item) -> int:
@@ -51,22 +53,44 @@ def stage_of(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None]:
     """Bring the stages in order (within one, the shuffle stays) and limit each test.
 
     The groups are named first, since pytest-xdist's own hook reads them.
     """
-    for item in items:
+    shared = {item for item in items if item.get_closest_marker("xdist_group") is None}
+    for item in shared:
         item.add_marker(pytest.mark.xdist_group(f"{stage_of(item)}:{item.path.name}"))
     yield
-    # Kafka's tests of a stage come after the others: a file that runs on both brokers would start
-    # one anew for each change from the one to the other.
-    items.sort(key=lambda item: (stage_of(item), item.get_closest_marker("kafka") is not None))
+    if config.getoption("loadgroup", False) and not all("@" in item.nodeid for item in items):
+        raise pytest.UsageError(
+            "pytest-xdist does not group the tests with this pytest: every worker would start every"
+            " module's Spark and Kafka. Install the versions of requirements.lock (`make setup`)."
+        )
+    # Groups of their own take long, so they begin early. Kafka's tests of a stage come after the
+    # others: a file that runs on both brokers would start one anew for each change between them.
+    items.sort(
+        key=lambda item: (
+            stage_of(item),
+            item in shared,
+            item.get_closest_marker("kafka") is not None,
+        )
+    )
     limits = [0, *STAGES.values()]
     for item in items:
         limit = limits[stage_of(item)]
         if limit and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(limit))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the fixtures, one of which may start Spark
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let Spark's JVM start from an archive of its classes, which the first of its tests makes."""
+    unchanged = os.environ["SPARK_SUBMIT_OPTS"] == quick_start.SHORT_LIVED
+    if unchanged and item.get_closest_marker("spark") is not None:
+        os.environ["SPARK_SUBMIT_OPTS"] = quick_start.options(quick_start.installed_pyspark())
 
 
 def no_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -14,7 +14,7 @@ PAGES = all_pages()
 
 def stage(page: Page) -> pytest.ParameterSet:
     mark = pytest.mark.spark if page.needs_spark else pytest.mark.process
-    return pytest.param(page, marks=mark, id=page.name)
+    return pytest.param(page, marks=[mark, pytest.mark.xdist_group(page.name)], id=page.name)
 
 
 @pytest.mark.timeout(600)

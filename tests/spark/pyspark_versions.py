@@ -18,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.spark import quick_start
+
 ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 600
 
@@ -32,6 +34,7 @@ def environment(version: str | None) -> dict[str, str]:
     paths = [str(ROOT / "src"), str(ROOT)]
     if version is not None:
         paths.insert(0, str(folder(version)))
+        given["SPARK_SUBMIT_OPTS"] = quick_start.SHORT_LIVED
     return {**given, "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable}
 
 

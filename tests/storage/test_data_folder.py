@@ -281,7 +281,7 @@ def test_a_partition_that_could_not_be_opened_once_keeps_its_start(tmp_path: Pat
             await append_durably(log, *(batch(b"v") for _ in range(9)))
             await log.delete_records(6)
         disk = FaultyDisk()
-        disk.open_fails = "t-0"
+        disk.open_fails = "/t-0/"
         async with opened(tmp_path, disk=disk) as folder:
             await folder.create_topic("u", OTHER_ID, 1, {})
             folder.checkpoint()
@@ -299,7 +299,7 @@ def test_a_partition_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> 
             await append_durably(folder.log("t", 1), batch(b"b"))
 
         disk = FaultyDisk()
-        disk.open_fails = "t-0"
+        disk.open_fails = "/t-0/"
         async with opened(tmp_path, disk=disk) as folder:
             with pytest.raises(KafkaStorageError, match="Input/output error"):
                 folder.log("t", 0)

@@ -69,7 +69,7 @@ def test_a_sync_that_fails_at_the_start_too_takes_one_partition_out_of_service()
         folder = await open_folder(PATH, disk=disk)
         await append_durably(await one_log(folder), numbered(0))
         await folder.create_topic("other", folder.topics["t"].topic_id, 1, {})
-        disk.sync_fails = "t-0/"
+        disk.sync_fails = "/t-0/"
         log = await one_log(folder)
         await log.append(numbered(1))
         with pytest.raises(KafkaStorageError):

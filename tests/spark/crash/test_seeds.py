@@ -1,4 +1,4 @@
-"""Twenty seeds of the crash test; `make soak` runs as many as one likes."""
+"""Sixteen seeds of the crash test; `make soak` runs as many as one likes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ KAFKA_SEEDS = (110, 111, 112, 113)
 """One for each mode. They share one JVM, whose start takes longer than anything that they do."""
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_ROUND))
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(first, marks=pytest.mark.xdist_group(f"seeds from {first}"))
+        for first in range(0, SEEDS, SEEDS_PER_ROUND)
+    ],
+)
 def test_nothing_is_lost_and_nothing_repeated(first: int, tmp_path: Path) -> None:
     with SharegroupServer(tmp_path / "broker", *BROKER_OPTIONS) as server:
         seeds = range(first, first + SEEDS_PER_ROUND)
@@ -26,6 +32,7 @@ def test_nothing_is_lost_and_nothing_repeated(first: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.kafka
+@pytest.mark.xdist_group("seeds on Kafka")
 def test_on_apache_kafka(tmp_path: Path) -> None:
     with KafkaBroker(tmp_path / "broker", *BROKER_OPTIONS) as server:
         assert Round(server, tmp_path / "round", KAFKA_SEEDS).run() == []

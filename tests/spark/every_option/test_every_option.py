@@ -14,8 +14,10 @@ from sharegroup.spark.options.sink import SINK
 from sharegroup.spark.options.snapshot import PEEK
 from sharegroup.spark.options.stream import STREAM
 from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark import quick_start
 from tests.spark.every_option.program import names
 from tests.spark.pyspark_versions import environment
+from tests.spark.pyspark_versions import folder as folder_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.timeout(900)]
 
@@ -33,7 +35,12 @@ def oldest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run_all("4.2", tmp_path_factory.mktemp("every-option"))
 
 
-@pytest.fixture(params=["newest", "oldest"], ids=["4.3", "4.2"])
+@pytest.fixture(
+    params=[  # side by side: two groups of tests
+        pytest.param("newest", id="4.3", marks=pytest.mark.xdist_group("every option, 4.3")),
+        pytest.param("oldest", id="4.2", marks=pytest.mark.xdist_group("every option, 4.2")),
+    ]
+)
 def ran(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What came of all cases with one version of PySpark, which runs once in any order of tests."""
     found: dict[str, Any] = request.getfixturevalue(request.param)
@@ -50,7 +57,7 @@ def run_all(version: str, folder: Path) -> dict[str, Any]:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=environment(None if version == "4.3" else version),
+            env=environment_of(version),
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -60,6 +67,14 @@ def run_all(version: str, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert found["pyspark"].startswith(f"{version}.")
     return found
+
+
+def environment_of(version: str) -> dict[str, str]:
+    """The environment of a program that uses this PySpark, with an archive of its classes."""
+    if version == "4.3":
+        return environment(None)
+    options = quick_start.options(folder_of(version) / "pyspark")
+    return {**environment(version), "SPARK_SUBMIT_OPTS": options}
 
 
 @pytest.mark.parametrize("name", names())
