@@ -37,7 +37,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run what was asked for; the exit status is 1 when any part of it failed."""
+    """Run the chosen benchmarks. Returns the exit status: 1 if any of them failed."""
     chosen = options()
     rounds = chosen.rounds or (1 if chosen.quick else 5)
     benchmarks = [b for b in BENCHMARKS if not chosen.only or b.name in chosen.only]

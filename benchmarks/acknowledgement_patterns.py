@@ -1,8 +1,9 @@
 """Explicit acknowledgement in three patterns, with librdkafka's ShareConsumer from Python.
 
-All: every record accepted. Tenth: every 10th record is released when it comes first, and accepted
-when it comes again. Alternate: every second one is. 300,000 records of 100 B in 4 partitions, one
-consumer; the rate is records accepted, from the first batch received to the last one accepted.
+All: every record is accepted. Tenth: every 10th record is released at its first delivery and
+accepted at the second one. Alternate: the same for every second record. 300,000 records of 100 B in
+4 partitions, one consumer. The rate counts accepted records, from the first batch received to the
+last record accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def drain(consumer: ShareConsumer, records: int, every: int) -> float:
-    """Records accepted per second, until all are."""
+    """Accept all records; returns accepted records per second."""
     accepted = 0
     first = 0.0
     while accepted < records:
@@ -44,7 +45,9 @@ def drain(consumer: ShareConsumer, records: int, every: int) -> float:
 
 
 def answer(consumer: ShareConsumer, message: Message, every: int) -> bool:
-    """Release what is due on its first delivery, accept everything else; says if accepted."""
+    """Release the message if it is due and this is its first delivery, else accept it. Returns
+    whether it was accepted.
+    """
     offset = message.offset()
     release = offset is not None and offset % every == 0 and message.delivery_count() == 1
     consumer.acknowledge(message, AcknowledgeType.RELEASE if release else AcknowledgeType.ACCEPT)

@@ -46,7 +46,7 @@ def read(bootstrap: str, topic: str, records: int) -> float:
 
 
 def consume(consumer: Consumer, limit: int) -> list[Message]:
-    """The next records, at least one; raises KafkaException for an error among them, or Stalled."""
+    """The next records, at least one. Raises KafkaException if one is an error, or Stalled."""
     messages = consumer.consume(limit, timeout=STALL_SECONDS)
     if not messages:
         raise Stalled(f"no record in {STALL_SECONDS} s")

@@ -1,5 +1,5 @@
-"""Target assignments of a large share group, computed in this process: 1,000 members and 1,000
-partitions, from nothing and after one join, and the whole of the join's heartbeat.
+"""Computing the target assignment of a share group with 1,000 members and 1,000 partitions, in this
+process: from nothing, after one join, and as part of that join's whole heartbeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEARTBEAT = "assignor-join-heartbeat"
 REST = "assignor-heartbeat-at-rest"
 MEMBERS = 1_000
 BEFORE = 500
-"""Members before the one join, so that every partition keeps having one holder."""
+"""Members before the join: few enough that every partition keeps a single member."""
 PARTITIONS = 1_000
 TOPIC = UUID(int=1)
 GROUP = "large"
@@ -29,8 +29,8 @@ TIMES = 5
 
 
 def run(bench: Bench) -> dict[str, float]:
-    """Milliseconds, and microseconds at rest: the best of a few, since it is all computation in
-    this process, and ours only."""
+    """Milliseconds; microseconds for the heartbeat at rest. The best of a few runs, because it is
+    pure computation. Measures our code only."""
     return measure() if bench.server.name == "sharegroup" else {}
 
 
@@ -57,7 +57,7 @@ def _best_ms(work: Callable[[], object]) -> float:
 
 
 def _heartbeats_ms() -> tuple[float, float]:
-    """A join of the full group that computes, and a heartbeat that finds nothing to do."""
+    """The times of a join that computes a new assignment, and of a heartbeat without changes."""
     groups = ShareGroups(
         lambda _: GroupSettings(assignment_interval_ms=60_000), group_size_max=2 * MEMBERS
     )

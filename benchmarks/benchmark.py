@@ -1,4 +1,4 @@
-"""What a benchmark is, and what it is given."""
+"""The interface of a benchmark, and the environment it gets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much work one run does; `--quick` asks for a tenth, to see that all works."""
+    """How much work one run does. With `--quick` it is a tenth, to test the benchmarks."""
 
     factor: float = 1.0
 
@@ -38,7 +38,7 @@ class Scale:
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """One server under measurement, and everything a benchmark needs to put it to work."""
+    """One server under measurement, and what a benchmark needs to use it."""
 
     server: RunningServer
     scale: Scale
@@ -69,7 +69,7 @@ class Bench:
         return group
 
     def loaded_topic(self, records: int, *, record_bytes: int = 100, partitions: int = 4) -> str:
-        """A topic with so many records, produced once for all rounds."""
+        """A topic with `records` records, produced once for all rounds."""
         wanted = (records, record_bytes, partitions)
         if wanted not in self.loaded:
             topic = self.new_topic(partitions)
@@ -79,7 +79,7 @@ class Bench:
 
     @contextmanager
     def cpu_per_record(self, into: dict[str, float], key: str, records: int) -> Iterator[None]:
-        """Note the server's CPU time for the work inside, in µs per record."""
+        """Measure the server's CPU time during the block, in µs per record, into `into[key]`."""
         before = self.server.usage().cpu_seconds
         yield
         used = self.server.usage().cpu_seconds - before
@@ -90,9 +90,9 @@ class Bench:
 class Benchmark:
     """A named measurement that fills some rows of the table.
 
-    `run` returns a value for each row's key. With `fresh_server` it gets a server that has not
-    been started yet and that nobody used before; otherwise one that runs through all rounds, and
-    whose first round is thrown away as a warm-up.
+    `run` returns a value for each row's key. With `fresh_server` it gets a new server that is not
+    started yet. Otherwise it gets one that runs through all rounds; the first round is a warm-up
+    that does not count.
     """
 
     name: str

@@ -1,13 +1,13 @@
-"""Our share consumer beside plain consumers, on one topic: what does sharing cost a Python program?
+"""What a share group costs a Python program: our share consumer and plain consumers on one topic.
 
-Records of 100 B in 4 partitions; every record's value is looked at. The share consumer polls,
-iterates (`async for`, and the blocking `for`), accepts each record by itself in explicit mode, or
-takes Arrow batches: in implicit mode, and in explicit mode with an array of answers, one for each
-record, of which one in a hundred is a rejection. For these the group may hold as many records as
-the broker allows: 1,000,000 in a partition on ours, 4,000 on Apache Kafka.
-The plain consumers read the same topic with Fetch, without any group: our own decoder, aiokafka's
-consumer, and librdkafka's through confluent-kafka. The rate runs from the first batch to the last;
-CPU is that of the client's process, all threads.
+Records of 100 B in 4 partitions; the value of every record is read. The share consumer polls,
+iterates (`async for`, and the blocking `for`), accepts each record individually in explicit mode,
+or takes Arrow batches: in implicit mode, and in explicit mode with an array of answers, one per
+record, of which one in a hundred is a rejection. For Arrow batches the group has the highest record
+lock limit of the broker: 1,000,000 in a partition on ours, 4,000 on Apache Kafka. The plain
+consumers read the same topic with Fetch, without a group: our own decoder, aiokafka's consumer, and
+librdkafka's through confluent-kafka. The rate runs from the first batch to the last. CPU is that of
+the client's process, all threads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Meter:
         self._began = self._cpu_began = 0.0
 
     def batch(self, count: int) -> bool:
-        """Whether these were the last ones."""
+        """Count a batch; returns whether it was the last one."""
         if not self.seen:
             self._first = count
             self._began, self._cpu_began = time.perf_counter(), time.process_time()
@@ -139,7 +139,7 @@ async def arrow_answers(bootstrap: str, topic: str, group: str, meter: Meter) ->
 
 
 async def widen(bootstrap: str, group: str) -> None:
-    """Let the group hold as many records as the broker allows."""
+    """Set the group's record lock limit to the highest that the broker allows."""
     async with Admin(bootstrap) as admin:
         try:
             await admin.alter_configs(
@@ -158,7 +158,7 @@ def look(records: Sequence[Record]) -> None:
 
 
 async def own(bootstrap: str, topic: str, _group: str, meter: Meter) -> None:
-    """Our connection and our decoder, with the next Fetch under way while one is decoded."""
+    """Our connection and decoder; the next Fetch is sent before a response is decoded."""
     async with Cluster(bootstrap) as cluster:
         info = await cluster.topic(topic)
         async for fetched in plain_fetches(cluster, info.topic_id):
@@ -210,7 +210,7 @@ async def plain_fetches(cluster: Cluster, topic_id: UUID) -> AsyncIterator[list[
 
 
 def plain_fetched(topic_id: UUID, data: Any, offsets: dict[int, int]) -> FetchedPartition | None:
-    bounds = list(bounds_of(memoryview(data.records or b"")))  # Kafka cuts the last batch off
+    bounds = list(bounds_of(memoryview(data.records or b"")))  # Kafka may truncate the last batch
     if not bounds:
         return None
     first, last = max(bounds[0].first, offsets[data.partition_index]), bounds[-1].last

@@ -1,5 +1,5 @@
-"""`python -m benchmarks.greedy_client ATTACK HOST:PORT TOPIC`: a client that takes all it can get,
-until it is killed. It prints a line when it is at work.
+"""`python -m benchmarks.greedy_client ATTACK HOST:PORT TOPIC`: a client that uses as much of the
+broker as it can, until it is killed. It prints a line when it has begun.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from sharegroup.wire.schema import Message
 MIB = 1 << 20
 SETTLED_S = 1.5
 STAY = threading.Event()
-"""Nobody sets it: this process is killed."""
+"""Never set: the process waits on it until it is killed."""
 
 
 class Target:
-    """Who is attacked: an address and a topic with large records."""
+    """The target: an address, and a topic with large records."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -43,7 +43,7 @@ class Target:
             return (await admin.describe_topics(self.topic))[self.topic].topic_id
 
     def connect(self) -> socket.socket:
-        """A connection whose first request is answered."""
+        """A connection whose first request has been answered."""
         peer = socket.create_connection(self.address)
         peer.sendall(frame(apis.API_VERSIONS, 0, ApiVersionsRequest()))
         peer.recv(MIB)
@@ -55,7 +55,7 @@ def frame(api: apis.Api, version: int, request: Message) -> bytes:
 
 
 def stream(target: Target, data: bytes) -> None:
-    """Send it for ever, on as many connections as there are; answers are thrown away."""
+    """Send ``data`` for ever and discard the answers; reconnect when the broker disconnects."""
     peer = target.connect()
 
     def swallow() -> None:
@@ -67,7 +67,7 @@ def stream(target: Target, data: bytes) -> None:
     while True:
         try:
             peer.sendall(data)
-        except OSError:  # dropped: here we are again
+        except OSError:  # disconnected: connect again
             peer.close()
             return stream(target, data)
 

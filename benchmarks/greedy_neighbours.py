@@ -1,7 +1,7 @@
-"""What one client's requests take while another one takes all it can get.
+"""The latency of one client's requests while another client uses as much of the broker as it can.
 
-The victim produces one record at a time, acks=all, with a pause between two; the attackers are a
-process of their own. Each attack is a row: the victim's 50th and 99th percentile under it.
+The victim produces one record at a time with acks=all, and pauses between two. The attackers run in
+another process. Each attack is a row: the victim's 50th and 99th percentile.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run(bench: Bench) -> dict[str, float]:
         with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as attacker:
             try:
                 assert attacker.stdout is not None
-                attacker.stdout.readline()  # it is at work
+                attacker.stdout.readline()  # the attack has begun
                 found |= percentiles(attack, delays(bench.bootstrap, victim, RECORDS))
             finally:
                 attacker.kill()
@@ -78,7 +78,7 @@ def delays(bootstrap: str, topic: str, count: int) -> list[float]:
             raise NeverAnswered(f"{len(found)} of {count} records came through")
         found.append((time.perf_counter() - start) * 1e3)
         PAUSE.wait(PAUSE_S)
-    return sorted(found[1:])  # the first one connects
+    return sorted(found[1:])  # the first one includes the time to connect
 
 
 def percentiles(name: str, delays_ms: list[float]) -> dict[str, float]:

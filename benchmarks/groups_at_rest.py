@@ -1,7 +1,7 @@
-"""10,000 share groups with one member each: what they cost while nothing happens.
+"""The cost of 10,000 idle share groups with one member each.
 
-All are joined over one connection, with their share partition assigned. Memory is the growth of
-the server's resident set from before the first group; CPU is that of 10,000 heartbeats.
+All members join over one connection, and each has a share partition assigned. Memory is the growth
+of the server's resident set since before the first group; CPU is that of 10,000 heartbeats.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def measured(bench: Bench, topic: str, groups: int) -> dict[str, float]:
     connection = await Connection.open(host, int(port), client_id="bench", timeout_ms=TIMEOUT_MS)
     members = [Member(connection, f"group-{n}", topic) for n in range(groups)]
     await until_coordinated(connection, "group-0")
-    await beat_all(members[:1])  # the internal topics are there now
+    await beat_all(members[:1])  # creates the internal topics
     before = bench.server.usage().memory_bytes
     async with asyncio.timeout(JOIN_SECONDS):
         while waiting := [member for member in members if not member.assigned]:
@@ -83,7 +83,7 @@ class Member:
 
 
 async def beat_all(members: Iterable[Member]) -> None:
-    """One heartbeat of each, so many at a time on the wire."""
+    """Send one heartbeat of each member, a limited number at the same time."""
     turn = asyncio.Semaphore(IN_FLIGHT)
 
     async def one(member: Member) -> None:

@@ -1,7 +1,7 @@
-"""From `produce` to the record in the hands of a share consumer, at a steady pace.
+"""The time from `produce` until a share consumer has the record, at a steady rate.
 
-librdkafka on both sides, in one process with one clock; linger 0, acks=all, one partition,
-implicit acknowledgement. The pace begins when the consumer has received a first record.
+librdkafka on both sides, in one process with one clock; linger 0, acks=all, one partition, implicit
+acknowledgement. The measurement begins after the consumer has received a first record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DRAIN_SECONDS = 10.0
 
 
 class RecordsMissing(Exception):
-    """Not all records that were produced were received in time."""
+    """Not all produced records were received in time."""
 
 
 def run(bench: Bench) -> dict[str, float]:

@@ -1,8 +1,9 @@
-"""How late an acquisition lock expires: records held one by one until their locks run out.
+"""How late acquisition locks expire.
 
-One member acquires 200 records in 200 requests and never answers; then another one, which waits in
-fetch after fetch, gets them as their locks run out. Lateness of a record is its arrival there,
-minus the end of its lock as the first member knows it: the answer that gave it plus the duration.
+One member acquires 200 records in 200 requests and never acknowledges them. Another member fetches
+again and again, and gets each record when its lock expires. The lateness of a record is the time
+when the second member gets it, minus the end of its lock: the time of the first member's fetch
+response plus the lock duration.
 """
 
 from __future__ import annotations

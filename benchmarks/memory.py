@@ -1,4 +1,4 @@
-"""Resident memory of the server process: when it has just become ready, and after 1 M records.
+"""Resident memory of the server process, when it has just become ready, and after 1 M records.
 
 The records are produced by Java's ProducerPerformance and drained by Java's
 ShareConsumerPerformance. Apache Kafka's heap is its start script's 1 GB.

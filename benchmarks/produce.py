@@ -1,7 +1,7 @@
 """Producing with Java's ProducerPerformance: its own records/s, 4 partitions, idempotent, acks=all.
 
-Batches of 64 KiB, linger 5 ms. The tool's start is not in its figure; its JVM's warm-up is, for
-every server alike.
+Batches of 64 KiB, linger 5 ms. The figure leaves out the start of the tool, but includes the
+warm-up of its JVM, which is the same for every server.
 """
 
 from __future__ import annotations

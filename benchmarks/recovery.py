@@ -1,15 +1,15 @@
-"""After kill -9, with 1,000,000 records of one share partition in flight: the time until some of
-them are acquired again.
+"""Recovery after kill -9 with 1,000,000 records of one share partition in flight: the time until
+records are acquired again.
 
-In flight are a million records that were delivered once and given back: one range; or 100,000
-ranges, every other one of them accepted, written in four pieces as a fragmented queue's state is.
-The state is put there by WriteShareGroupState, as a leader elsewhere would. Acquired
-records are not durable, so they are in no state log.
+The records in flight were delivered once and released. They are one range, or 100,000 ranges of
+which every other one is accepted, written in four pieces like the state of a fragmented queue. The
+benchmark writes this state with WriteShareGroupState, as a leader on another broker would: acquired
+records are not durable, so they are never in the state log.
 
 Measured from the server's first answer to ApiVersions to a ShareFetch with records: a member joins,
 the share coordinator's state is read and merged, the leader builds its window and reads the log.
-What a server refuses because it is still loading is tried again every 20 ms. Reading the state log
-itself is in "start to ready" with us, and in "until acquired" with Apache Kafka.
+Requests that are refused because the server is still loading are retried every 20 ms. The time to
+read the state log is in "start to ready" with us, and in "until acquired" with Apache Kafka.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 
 IN_FLIGHT = 1_000_000
 FRAGMENTS = 100_000
-PIECES = 4  # of at most a megabyte each, which is the largest record that Apache Kafka takes
+PIECES = 4  # each at most a megabyte, the largest record that Apache Kafka accepts
 AVAILABLE, ACKNOWLEDGED = 0, 2
 FETCH_RECORDS = 500
 WAIT_MS = 500
@@ -40,7 +40,7 @@ PATTERNS = {"range": 1, "fragments": FRAGMENTS}
 
 
 class Unfinished(Exception):
-    """What came is not what was there."""
+    """The acquired records are not those that were in flight."""
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -61,7 +61,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 async def put_in_flight(bootstrap: str, group: str, topic: str, ranges: int) -> None:
-    """Let the group have been delivered everything, in so many ranges."""
+    """Write the state of a group to which all records were delivered, as this many ranges."""
     member = await joined(bootstrap, group, topic)
     host, port = bootstrap.split(":")
     peer = await Connection.open(host, int(port), client_id="peer", timeout_ms=TIMEOUT_MS)
@@ -79,7 +79,7 @@ async def put_in_flight(bootstrap: str, group: str, topic: str, ranges: int) -> 
 
 
 async def epochs_of(peer: Connection, group: str, topic_id: UUID) -> tuple[int, int]:
-    """State epoch, and the leader epoch to write in."""
+    """The state epoch, and the leader epoch for writes."""
     asked = summary.ReadStateSummaryData(topic_id, [summary.PartitionData(0, 0)])
     request = summary.ReadShareGroupStateSummaryRequest(group, [asked])
     answer = await peer.send(apis.READ_SHARE_GROUP_STATE_SUMMARY, request, timeout_ms=TIMEOUT_MS)
@@ -102,10 +102,10 @@ async def send_write(
 
 
 async def joined(bootstrap: str, group: str, topic: str) -> WireMember:
-    """A member of the group, as soon as its coordinator lets it in."""
+    """Join the group; retry until its coordinator accepts the member."""
     host, port = bootstrap.split(":")
     asking = await Connection.open(host, int(port), client_id="peer", timeout_ms=TIMEOUT_MS)
-    # Apache Kafka makes the topic of the group coordinator when it is asked for it.
+    # Apache Kafka creates the group coordinator's topic at the first FindCoordinator request.
     request = FindCoordinatorRequest(coordinator_keys=[group])
     await asking.send(apis.FIND_COORDINATOR, request, timeout_ms=TIMEOUT_MS)
     asking.close()
@@ -118,7 +118,7 @@ async def joined(bootstrap: str, group: str, topic: str) -> WireMember:
 
 
 async def until_acquired(bootstrap: str, group: str, topic: str) -> None:
-    """Join and acquire, as often as it takes."""
+    """Join and fetch until records are acquired."""
     async with asyncio.timeout(LOADED_S):
         held: list[Held] = []
         while not held:

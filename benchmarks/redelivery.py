@@ -1,10 +1,11 @@
-"""How soon a record that one member gives back, or loses, is in the hands of another.
+"""How fast a record that one member releases or loses is delivered to another.
 
-After RELEASE: one record goes to and fro between two members, each waiting in a ShareFetch (of
-500 ms, Java's default, again and again) while the other sends its ShareAcknowledge; from sending
-the one to the answer of the other. After a
-death: one member holds 16,000 records (4 partitions × 4,000, the highest lock limit) and its
-connection is cut; until another has acquired all of them.
+After RELEASE: two members pass one record to and fro. Each waits in ShareFetch requests (of 500 ms,
+Java's default) while the other sends its ShareAcknowledge. The time runs from the sending of the
+acknowledgement to the fetch response of the other member.
+
+After a death: one member holds 16,000 records (4 partitions × 4,000, the highest lock limit) and
+its connection is cut. The time runs until another member has acquired all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HELD_SECONDS = 30
 
 
 class TooMany(Exception):
-    """More than the one record came."""
+    """More than one record was delivered."""
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -49,7 +50,7 @@ async def released(bench: Bench) -> list[float]:
         held = await waiting
         for _ in range(ROUND_TRIPS):
             waiting = asyncio.create_task(one_record(taker))
-            await asyncio.sleep(0.005)  # the other one waits
+            await asyncio.sleep(0.005)  # the other member waits in a fetch by then
             start = time.perf_counter()
             await giver.acknowledge(held, RELEASE)
             held = await waiting
@@ -62,7 +63,7 @@ async def released(bench: Bench) -> list[float]:
 
 
 async def one_record(member: WireMember) -> list[Held]:
-    """Wait for one record, a fetch after the other."""
+    """Fetch until one record comes."""
     async with asyncio.timeout(HELD_SECONDS):
         while not (held := await member.fetch(1, wait_ms=WAIT_MS)):
             pass
@@ -72,7 +73,7 @@ async def one_record(member: WireMember) -> list[Held]:
 
 
 async def after_death(bench: Bench) -> float:
-    """Seconds from the cut to the last of the records at the other member."""
+    """Seconds from the cut until the other member has acquired the last record."""
     topic, group = bench.loaded_topic(bench.scale.records(1_000_000)), bench.new_group()
     bench.admin.set_group(group, share_partition_max_record_locks=str(LOCKS))
     mortal = await WireMember.join(bench.bootstrap, group, topic)
@@ -87,7 +88,7 @@ async def after_death(bench: Bench) -> float:
 
 
 async def until(member: WireMember, wanted: int, *, count: int) -> int:
-    """Fetch until so many records with this delivery count are held; says how many."""
+    """Fetch until `wanted` records with this delivery count are held; returns their number."""
     held = 0
     async with asyncio.timeout(HELD_SECONDS):
         while held < wanted:

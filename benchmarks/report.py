@@ -1,4 +1,4 @@
-"""The one table, on the screen and as Markdown, and all samples as JSON."""
+"""The table of results, on the screen and as Markdown, and all samples as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ behind a value is that of the Apache Kafka which the row was measured on.
 
 
 def machine() -> str:
-    """The machine in a few words."""
+    """A short description of the machine."""
     model = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -69,7 +69,7 @@ def lines(
 
 
 def peer_of(samples: Mapping[str, Sequence[float]]) -> str:
-    """The Apache Kafka that a row was measured on: PEER, or an earlier one where PEER was not."""
+    """The version of Apache Kafka that a row was measured on: PEER, or else an earlier one."""
     return next((peer for peer in (PEER, *EARLIER_PEERS) if samples.get(peer)), PEER)
 
 
@@ -90,7 +90,7 @@ def value_text(value: float | None) -> str:
 
 
 def repeated(samples: Mapping[str, Sequence[float]], systems: Sequence[str]) -> tuple[str, str]:
-    """How many rounds a row has, and how far its samples lie from their median."""
+    """The number of rounds of a row, and the spread of its samples around the median."""
     names = [peer_of(samples) if system == PEER else system for system in systems]
     measured = [samples[name] for name in names if samples.get(name)]
     rounds = max(map(len, measured), default=0)
@@ -127,7 +127,7 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def add_earlier(results: Results, path: Path) -> None:
-    """Take over samples of rows that were not measured now from a JSON of an earlier run."""
+    """Add samples from the JSON of an earlier run, for rows that were not measured this time."""
     if not path.exists():
         return
     for key, by_system in json.loads(path.read_text())["samples"].items():
@@ -148,7 +148,7 @@ def write_json(path: Path, results: Results, rounds: int) -> None:
 
 
 def versions() -> str:
-    """Whose programs were measured."""
+    """The versions of the measured programs."""
     rdkafka = confluent_kafka.libversion()[0]
     return f"{PEER}, librdkafka {rdkafka}, PySpark {SPARK} in Spark's rows"
 

@@ -1,8 +1,8 @@
-"""Rounds over benchmarks and servers: alternating, warmed up, every sample kept.
+"""Runs benchmarks in rounds that alternate the servers, with a warm-up, and keeps every sample.
 
-In each round every server does the same work once, so that a slow minute of the machine hits all.
-Benchmarks that do not ask for a fresh server share one per system, which stays up to the end:
-what waits is idle, but it is there.
+In each round every server does the same work once, so that a slow minute of the machine affects all
+of them. Benchmarks that do not ask for a fresh server share one per system. It runs to the end, and
+is idle while another system is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Progress = Callable[[str], None]
 
 @dataclass(slots=True)
 class Results:
-    """Samples by row key and system, and what went wrong."""
+    """Samples by row key and system, and the failures."""
 
     samples: dict[str, dict[str, list[float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
@@ -34,7 +34,7 @@ class Results:
 
 
 class Runner:
-    """Runs benchmarks on the chosen systems. Use it in a `with`: it stops its servers."""
+    """Runs benchmarks on the chosen systems. Use it in a `with`, which stops its servers."""
 
     def __init__(self, folder: Path, systems: Sequence[str], scale: Scale) -> None:
         self.folder = folder
@@ -50,7 +50,7 @@ class Runner:
         return total * len(self.systems)
 
     def run(self, benchmark: Benchmark, rounds: int, progress: Progress) -> None:
-        """All rounds of one benchmark on all systems; a system that fails is left out from then."""
+        """Run all rounds of one benchmark on all systems; skip a system after its first failure."""
         failed: set[str] = set()
         warm_up = not benchmark.fresh_server
         for number in range(rounds + warm_up):

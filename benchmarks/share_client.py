@@ -15,11 +15,11 @@ def share_consumer(bootstrap: str, group: str, topic: str, *, explicit: bool) ->
 
 
 class Stalled(Exception):
-    """No record came in the time that was given, although there are some."""
+    """No record came in time, although there are some."""
 
 
 def next_records(consumer: ShareConsumer, timeout_s: float = 60) -> list[Message]:
-    """The next batch, never empty; raises KafkaException for an error in it, or Stalled."""
+    """The next batch, never empty. Raises KafkaException if one is an error, or Stalled."""
     messages = list(consumer.poll(timeout_s))
     if not messages:
         raise Stalled(f"no record in {timeout_s} s")

@@ -2,8 +2,8 @@
 
 Implicit: the next poll accepts all. Explicit: `acknowledge` is called for every record, and the
 next poll sends it. Records of 100 B in 4 partitions, one consumer. The rate runs from the first
-batch received to the last, without joining the group. The client's own limit is near: see the
-server's CPU per record for what is left in the server.
+batch received to the last, without joining the group. The client limits the rate: the server's CPU
+per record shows how much capacity the server has left.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def drain(bootstrap: str, topic: str, group: str, records: int, *, explicit: bool) -> float:
-    """Records per second between the first batch and the one that makes `records` full."""
+    """Records per second from the first batch until `records` records were received."""
     with share_consumer(bootstrap, group, topic, explicit=explicit) as consumer:
         seen = first_batch = 0
         first = last = 0.0

@@ -1,8 +1,8 @@
 """Draining a share group with Java's ShareConsumerPerformance, implicit acknowledgement.
 
-1 M records of 100 B in 4 partitions, one consumer. The rate is taken from the tool's own reports,
-between its first report with records and its last, so that joining the group (5 s with Apache
-Kafka) is not in it.
+1 M records of 100 B in 4 partitions, one consumer. The rate comes from the tool's own reports, from
+its first report with records to its last. So it leaves out joining the group, which takes 5 s with
+Apache Kafka.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Draining with 4 and 16 members on 4 partitions: Java's ShareConsumerPerformance, one thread and
 one member each, implicit acknowledgement, 1 M records of 100 B.
 
-The rate runs from the first report with records of any member to the last.
+The rate runs from any member's first report with records to the last report.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def produce_one_by_one(bootstrap: str, topic: str, records: int) -> None:
-    """Each record in a request of its own."""
+    """Produce each record in its own request."""
     settings = {"linger.ms": 0, "batch.num.messages": 1, "acks": 1}
     producer = Producer({"bootstrap.servers": bootstrap, **settings, **SILENT})
     for number in range(records):

@@ -1,7 +1,8 @@
-"""What an answer for every record costs: the sink ``kafka-share`` with ``accept`` for each of them,
-against a query whose batches are acknowledged as a whole (into ``noop``).
+"""The cost of acknowledging every record: the sink ``kafka-share`` with ``accept`` for each record,
+compared with a query whose batches are acknowledged as a whole (into ``noop``).
 
-availableNow over 20 batches of records of 100 B, local[2]; the figure is the median time of one.
+availableNow over 20 batches of records of 100 B, local[2]. The figure is the median time of a
+batch.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def _batch_ms(result: dict[str, Any]) -> float:
-    """Without the first batch, in which Spark's processes start."""
+    """The median, without the first batch, in which Spark's processes start."""
     times: list[float] = [batch["triggerExecution"] for batch in result["batches"][1:]]
     return statistics.median(times)
 

@@ -1,8 +1,8 @@
-"""What a batch costs before its first record: the time of small and of large batches, by both
-sources, and the line through the two.
+"""The fixed cost of a batch: the times of small and of large batches, with both sources, and the
+line through the two.
 
-availableNow into ``noop``, local[2], 4 partitions, records of 100 B; a time is the median of the
-batches of a query without the first one. The small batch has as many tasks as the large one.
+availableNow into ``noop``, local[2], 4 partitions, records of 100 B. A time is the median over the
+batches of a query, without the first one. The small batch has as many tasks as the large one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def _batch_ms(result: dict[str, Any]) -> float:
-    """Without the first batch, in which processes start."""
+    """The median, without the first batch, in which processes start."""
     times: list[float] = [batch["triggerExecution"] for batch in result["batches"][1:]]
     return statistics.median(times)
 

@@ -1,8 +1,8 @@
 """Claim mode of the Spark source against Spark's own Kafka source: rows/s of 100 B records.
 
-As :mod:`benchmarks.spark_source` on two cores into ``noop``; the queries that claim run with the
-lock limit that a group has by default (2,000) and with the most that Apache Kafka takes (10,000).
-Each source in a session of its own. The ratio is of the same server in the same round.
+As :mod:`benchmarks.spark_source` on two cores into ``noop``. The queries in claim mode run with the
+default lock limit of a group (2,000) and with the highest of Apache Kafka (10,000). Each source
+runs in its own session. The ratio is that of the same server in the same round.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """PySpark 4.2.0 and the connector of Spark's own Kafka source, fetched once into the user's cache.
 
-4.2.0 is the newest Spark whose ``spark-sql-kafka-0-10_2.13`` resolves. It goes into a folder that
-is put first on PYTHONPATH, so that everything else is this environment's own. The connector comes
-with Maven; where the repository at hand lacks the token provider of 4.2.0 (delegation tokens, which
-are not used here), an older one is taken.
+4.2.0 is the newest Spark whose ``spark-sql-kafka-0-10_2.13`` can be resolved. It goes into a folder
+that comes first on PYTHONPATH; all other packages are those of this environment. Maven fetches the
+connector. If the repository lacks the token provider of 4.2.0 (for delegation tokens, which are not
+used here), an older one is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def pyspark_folder() -> Path:
 
 
 def connector_jars() -> list[str]:
-    """The jars of the connector that Spark does not carry itself."""
+    """The jars of the connector that are not part of Spark."""
     folder = _cached(f"spark-sql-kafka-{SPARK}", _fetch_connector)
     return sorted(str(jar) for jar in folder.glob("*.jar") if jar.name.startswith(NEEDED))
 
@@ -48,7 +48,7 @@ def _cached(name: str, fetch: Callable[[Path], None]) -> Path:
                 part = Path(work) / "part"
                 part.mkdir()
                 fetch(part)
-                part.rename(folder)  # complete, or not there at all
+                part.rename(folder)  # so the folder is complete if it exists
     return folder
 
 
@@ -71,7 +71,7 @@ def _fetch_connector(folder: Path) -> None:
 
 
 def _failure(command: list[str], folder: Path) -> str:
-    """Run a command in ``folder``; the end of its output when it fails."""
+    """Run a command in ``folder``; returns the end of its output if it fails."""
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=FETCH_SECONDS
     )

@@ -32,7 +32,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def _latencies(bench: Bench, kind: str, records: int) -> list[float]:
-    """Milliseconds, one for each record."""
+    """The latency of each record in milliseconds."""
     topic = bench.new_topic()
     bench.tools.produce(topic, 1)
     seen: list[float] = []

@@ -1,7 +1,7 @@
 """As ``spark-source-2`` into ``noop``, over a topic of 64 partitions.
 
-Apache Kafka allows 10,000 records in flight in each partition: with 64 of them a batch is as large
-as Spark needs it to be.
+Apache Kafka allows 10,000 records in flight in each partition. With 64 partitions that is enough
+for batches of the size that Spark needs.
 """
 
 from __future__ import annotations

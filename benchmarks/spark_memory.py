@@ -1,7 +1,8 @@
 """Resident memory of the process of the Spark source, over 10 M records in one query.
 
-availableNow into ``noop``, 100,000 records a batch. The figure after n million records is the most
-that the process took while the n-th million was read; `benchmarks.spark_pictures` draws them all.
+availableNow into ``noop``, 100,000 records a batch. The figure for the n-th million is the most
+memory that the process used while that million was read; `benchmarks.spark_pictures` draws them
+all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def key(step: int) -> str:
-    """Of the figure in the samples; those between the first and the last have no row."""
+    """The key of a figure in the samples. Only the first and the last figure have a row."""
     return f"spark-memory-{step}"
 
 

@@ -36,7 +36,7 @@ def draw_tasks(axes: Axes, samples: Samples) -> None:
         keys = {tasks: spark_tasks.key(series, tasks) for tasks in asked}
         rates = medians(samples, keys, OURS)
         fastest[series] = max(rates.values())
-        if list(rates) == [1]:  # it has no more tasks, however many cores there are
+        if list(rates) == [1]:  # this source has one task, however many cores there are
             rates = dict.fromkeys(spark_tasks.TASKS, rates[1])
         axes.plot(list(rates), list(rates.values()), STYLES[series], label=name)
     axes.set_xticks(spark_tasks.TASKS)

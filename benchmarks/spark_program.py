@@ -1,7 +1,8 @@
-"""One Spark session that runs the queries it is told; prints one line of JSON for each.
+"""One Spark session that runs the given queries and prints one line of JSON for each.
 
-A process of its own, with the Spark that is first on its PYTHONPATH. Its argument is a JSON object:
-``cores``, ``jars``, ``settings`` and ``queries``, each as in :mod:`benchmarks.spark_queries`.
+It runs as a separate process, with the Spark that is first on its PYTHONPATH. Its argument is a
+JSON object: ``cores``, ``jars``, ``settings`` and ``queries``, each as in
+:mod:`benchmarks.spark_queries`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RESULT = "RESULT "
 
 
 def session(job: dict[str, Any]) -> SparkSession:
-    """The session that the job asks for."""
+    """The session of the job."""
     builder = SparkSession.builder.master(f"local[{job['cores']}]")
     for name, value in {**SETTINGS, **job["settings"]}.items():
         builder = builder.config(name, value)
@@ -37,7 +38,7 @@ def session(job: dict[str, Any]) -> SparkSession:
 
 
 def say(result: dict[str, Any]) -> None:
-    """One line for the benchmark that started us."""
+    """Print a result for the benchmark that started this process."""
     print(RESULT + json.dumps(result), flush=True)
 
 

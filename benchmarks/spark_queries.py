@@ -1,8 +1,8 @@
 """The queries that the Spark benchmarks measure, in the process of the Spark session.
 
 A query is a dictionary: ``format`` (kafka-share or kafka), ``options`` of its source, ``sink``
-(noop, parquet, accept, wait or watch), ``folder`` for its checkpoint and output, and what its sink
-needs besides.
+(noop, parquet, accept, wait or watch), ``folder`` for its checkpoint and output, and the arguments
+of its sink.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def read(spark: SparkSession, query: dict[str, Any]) -> DataFrame:
 
 
 def drain(spark: SparkSession, query: dict[str, Any]) -> dict[str, Any]:
-    """Read what there is: rows, seconds from start to end of the query, and its batches."""
+    """Read all records. Returns the rows, the seconds from start to end of the query, and its
+    batches.
+    """
     rows = read(spark, query)
     if query["sink"] == "accept":
         rows = rows.select("topic", "partition", "offset", lit("accept").alias("ack"))
@@ -63,10 +65,10 @@ def drain(spark: SparkSession, query: dict[str, Any]) -> dict[str, Any]:
 def watch(
     spark: SparkSession, query: dict[str, Any], started: Callable[[], None]
 ) -> dict[str, Any]:
-    """How many seconds after its timestamp each record is seen in ``foreachBatch``.
+    """Measure how many seconds after its timestamp each record is seen in ``foreachBatch``.
 
-    ``started`` is called when the first ``before`` records were seen; the answer is about the
-    ``records`` that come after them.
+    ``started`` is called when the first ``before`` records were seen; the result has the
+    ``records`` records after them.
     """
     seen: list[float] = []
     first, all_seen = threading.Event(), threading.Event()
@@ -94,7 +96,7 @@ def watch(
 
 
 def _waiting(address: tuple[str, int]) -> Any:
-    """A function of a column: asks a server that takes its time, one record after the other."""
+    """A UDF that calls a slow server for each record, one after the other."""
 
     def ask(_offset: int) -> int:
         connection = _connection(tuple(address))
@@ -106,27 +108,27 @@ def _waiting(address: tuple[str, int]) -> Any:
 
 @functools.cache
 def _connection(address: tuple[str, int]) -> socket.socket:
-    """One for each worker process."""
+    """The connection of this worker process."""
     connection = socket.create_connection(address)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
 def _memory(running: StreamingQuery) -> list[tuple[int, int]]:
-    """While the query runs: rows so far, and resident bytes of the process of the source."""
+    """Sample while the query runs: rows so far, and resident bytes of the source's process."""
     curve: list[tuple[int, int]] = []
     pause = threading.Event()
     while running.isActive:
         pause.wait(SAMPLE_SECONDS)
         rows = sum(progress["numInputRows"] for progress in running.recentProgress)
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one has just ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the process has ended
             sizes = [_resident(process) for process in _source_processes()]
             curve += [(rows, size) for size in sizes]
     return curve
 
 
 def _source_processes() -> list[Path]:
-    """Those of our own session: the others are not its grandchildren."""
+    """The source processes of this session: grandchildren of this process."""
     return [
         process
         for jvm in _children(os.getpid())

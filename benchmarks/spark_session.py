@@ -1,6 +1,6 @@
-"""Queries in a Spark session of PySpark 4.2.0, which has Spark's own Kafka source as its peer.
+"""Runs queries in a session of PySpark 4.2.0, which also has Spark's own Kafka source.
 
-Each session is a process of its own; a small query of the same kind warms it up before the measured
+Each session is a separate process. A small query of the same kind warms it up before the measured
 ones.
 """
 
@@ -53,7 +53,7 @@ class Queries:
         more: Mapping[str, Any] | None = None,
         **options: object,
     ) -> dict[str, Any]:
-        """One query over ``topic``, from its first record on; ``more`` is for the query itself."""
+        """A query over ``topic`` from its first record on; ``more`` adds fields to the query."""
         number = next(_numbers)
         folder = self._folder / str(number)
         folder.mkdir()
@@ -74,7 +74,9 @@ class Queries:
 
 
 def locks_per_partition(bench: Bench) -> str:
-    """They bound a batch: as many as Apache Kafka allows, and on our broker as many as it takes."""
+    """The record lock limit, which bounds a batch: Apache Kafka's highest one; on our broker as
+    many as a batch needs.
+    """
     if bench.server.name == "sharegroup":
         return WIDE_LOCKS
     return asyncio.run(_locks_max(bench.bootstrap))
@@ -92,10 +94,10 @@ def run_queries(
     cores: int,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """What each query measured, as it ends.
+    """Yield the result of each query when it ends.
 
     Raises:
-        RuntimeError: the session failed or took too long; what it said is in the text.
+        RuntimeError: the session failed or took too long; the message has its output.
     """
     kafka = any(query["format"] == KAFKA for query in queries)
     job = {
@@ -124,7 +126,7 @@ def run_queries(
 
 
 def _cause(said: str) -> str:
-    """Of what a session printed: Python's own lines, if there are any."""
+    """The relevant part of a session's output: Python's own lines, if there are any."""
     lines = [line for line in said.splitlines() if not line.lstrip().startswith("at ")]
     return "\n".join(lines)[-3000:]
 
@@ -149,7 +151,7 @@ def drained(
     cores: int,
     settings: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Results of one query for each case (arguments of :meth:`Queries.query`), after a warm-up."""
+    """The result of one query per case (arguments of :meth:`Queries.query`), after a warm-up."""
     warm_up = bench.loaded_topic(WARM_UP_RECORDS)
     with tempfile.TemporaryDirectory() as folder:
         queries = Queries(bench, kind, Path(folder))

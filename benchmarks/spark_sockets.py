@@ -1,4 +1,5 @@
-"""What ``spark.python.unix.domain.socket.enabled`` is worth: the time of a batch of 1,000 records.
+"""The effect of ``spark.python.unix.domain.socket.enabled`` on the time of a batch of 1,000
+records.
 
 availableNow over 50,000 records, local[2], into ``noop``. The setting concerns the sockets between
 Spark's JVM and its Python processes, so the server hardly matters.

@@ -1,11 +1,12 @@
 """The Spark source ``kafka-share`` against Spark's own Kafka source: rows/s of 100 B records.
 
-Same session settings, same data in 4 partitions, same trigger (availableNow), the time from start
-to end of the query with acknowledgement and commit included; each source in a session of its own,
-after a warm-up query in it. Both on PySpark 4.2.0, kept beside this environment's newer one.
-``noop`` throws the rows away, Parquet writes them. "Whole" leaves the size of a batch to the
-source: all 5 M on our broker; Apache Kafka's locks allow 40,000 in flight in 4 partitions, whatever
-the query asks for. The third figure is the ratio of the two on the same server in the same round.
+Both have the same session settings, the same data in 4 partitions and the same trigger
+(availableNow). The time runs from start to end of the query, with acknowledgement and commit. Each
+source runs in its own session, after a warm-up query. Both run on PySpark 4.2.0, which is installed
+beside this environment's newer one. ``noop`` discards the rows, Parquet writes them. "Whole" leaves
+the size of a batch to the source: all 5 M records on our broker; on Apache Kafka at most 40,000,
+because its lock limit allows no more in flight in 4 partitions. The third figure is the ratio of
+the two on the same server in the same round.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TARGET = "≥ 1.2 on ours, ≥ 0.8 on Kafka"
 
 
 def measure(bench: Bench, cores: int) -> dict[str, float]:
-    """Every case by both sources."""
+    """Measure every case with both sources."""
     bench.server.prepare()
     bench.server.start()
     records = bench.scale.records(RECORDS)

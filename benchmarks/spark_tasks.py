@@ -1,8 +1,9 @@
 """Slow work on ONE Kafka partition: records/s by the number of Spark tasks.
 
-Each record asks a server on this machine that answers after 5 ms, one after the other within a
-task. 2,000 records in one batch, local[8], the rate of that batch. ``minPartitions`` sets the
-number of tasks, in both sources; without it Spark's own has one task for each Kafka partition.
+For each record a task calls a server on this machine that answers after 5 ms, one record after the
+other. 2,000 records in one batch, local[8]; the figure is the rate of that batch. ``minPartitions``
+sets the number of tasks in both sources. Without it Spark's own source has one task per Kafka
+partition.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SERIES: dict[str, tuple[str, str, dict[int, int | None]]] = {
     "kafka": ("Spark's own Kafka source", KAFKA, {1: None}),
     "kafka-split": ("Spark's own, minPartitions", KAFKA, {2: 2, 4: 4, 8: 8}),
 }
-"""Series → its name, its source, and the number of tasks it is to have by ``minPartitions``."""
+"""Series → its name, its source, and tasks → ``minPartitions``."""
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -36,7 +37,7 @@ def run(bench: Bench) -> dict[str, float]:
     rates: dict[str, float] = {}
     with _slow_server() as address:
         for series, (_, kind, asked) in SERIES.items():
-            warm_up = _case(topic, address, CORES)  # starts as many processes as there will be
+            warm_up = _case(topic, address, CORES)  # starts all worker processes
             cases = [_case(topic, address, wanted) for wanted in asked.values()]
             results = drained(bench, kind, [warm_up, *cases], cores=CORES)[1:]
             for tasks, result in zip(asked, results, strict=True):
@@ -45,7 +46,7 @@ def run(bench: Bench) -> dict[str, float]:
 
 
 def key(series: str, tasks: int) -> str:
-    """Of the row."""
+    """The key of a row."""
     return f"spark-tasks-{series}-{tasks}"
 
 
@@ -62,7 +63,7 @@ def _rate(result: dict[str, Any]) -> float:
 
 @contextmanager
 def _slow_server() -> Iterator[tuple[str, int]]:
-    """Answers each byte after a while."""
+    """A server that answers each byte after a delay."""
     loop = asyncio.new_event_loop()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,9 +1,10 @@
-"""Starting: from the start of the process to its first answer, and to the first accepted record.
+"""The time from the start of the server's process to its first answer, and to the first accepted
+record.
 
 "Ready" is the first answer to an ApiVersions request, tried every 5 ms. "First record accepted"
-goes on from there: create a topic, set the group to start at the first record, produce one
-record, join the share group, receive it, accept it, and have that acceptance answered. librdkafka
-is the client. Formatting Kafka's data folder is not in the time.
+continues from there: create a topic, set the group to start at the first record, produce one
+record, join the share group, receive the record, accept it, and get the answer to that. librdkafka
+is the client. The time to format Kafka's data folder is not included.
 """
 
 from __future__ import annotations

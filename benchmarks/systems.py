@@ -13,24 +13,24 @@ from tests.servers.sharegroup_server import SharegroupServer
 OURS = "ours, durable"
 PEER = f"Apache Kafka {VERSION}"
 EARLIER_PEERS = ("Apache Kafka 4.3.1",)
-"""Whose samples stand in docs/benchmarks.json for rows that were not measured on PEER yet."""
+"""Their samples in docs/benchmarks.json are used for rows that were not measured on PEER yet."""
 
 SHORT_LOCKS = "group.share.min.record.lock.duration.ms=1000"  # a group may then ask for them
 MANY_LOCKS = "group.share.max.partition.max.record.locks=10000"  # the most that Kafka takes
 
 
 def ours_durable(folder: Path) -> RunningServer:
-    """The default: an answer after the fsync that covers it."""
+    """Our broker with the default flush policy: it answers after the fsync."""
     return SharegroupServer(folder, SHORT_LOCKS)
 
 
 def ours_system_flush(folder: Path) -> RunningServer:
-    """Flushing left to the system, as Apache Kafka does by default."""
+    """Our broker with flushing left to the system, as Apache Kafka does by default."""
     return SharegroupServer(folder, SHORT_LOCKS, "flush.policy=system")
 
 
 def apache_kafka(folder: Path) -> RunningServer:
-    """One node, KRaft, with the heap and JVM options of Kafka's own start script."""
+    """Apache Kafka: one KRaft node with the heap and JVM options of Kafka's own start script."""
     return KafkaBroker(folder, SHORT_LOCKS, MANY_LOCKS, jvm=KAFKAS_OWN)
 
 

@@ -1,5 +1,5 @@
-"""The walk over the records of one batch of 100-byte records, in this process: compiled and in
-Python, and what looking into a whole batch costs beside it.
+"""The cost of the walk over the records of one batch of 100-byte records, compiled and in Python,
+and of checking a whole batch. Measured in this process.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ TIMES = 20
 
 
 def run(bench: Bench) -> dict[str, float]:
-    """The best of a few: it is all computation in this process, and ours only."""
+    """The best of a few runs, because it is pure computation. Measures our code only."""
     return measure() if bench.server.name == "sharegroup" else {}
 
 
 def measure() -> dict[str, float]:
-    """Nanoseconds a record, and microseconds for a batch of one record, by key."""
+    """Nanoseconds per record, and microseconds for a batch of one record, by key."""
     batch = encode_batch([(b"key", bytes(VALUE_BYTES))] * RECORDS, timestamp_ms=0)
     one = encode_batch([(b"key", bytes(VALUE_BYTES))], timestamp_ms=0)
     header = parse_header(one)

@@ -1,7 +1,7 @@
-"""A member of a share group that speaks the wire protocol and nothing else.
+"""A member of a share group that only speaks the wire protocol.
 
-For measurements in which a client's own buffers, retries and threads would be in the way: what is
-timed is one request and its answer. One topic, one node, one connection.
+For measurements of a single request and its answer, which the buffers, retries and threads of a
+client would disturb. One topic, one node, one connection.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COORDINATOR_IS_COMING = {
     error.code for error in (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 }
 ACCEPT, RELEASE = 1, 2
-GROUP = 0  # of FindCoordinator's key types
+GROUP = 0  # a key type of FindCoordinator
 RECORD_LIMIT = 1
 
 
@@ -67,7 +67,7 @@ class WireMember:
 
     @classmethod
     async def join(cls, bootstrap: str, group: str, topic: str) -> WireMember:
-        """Join and return when the group has assigned something to this member."""
+        """Join, and return when the group has assigned a partition to this member."""
         host, port = bootstrap.split(":")
         connection = await Connection.open(
             host, int(port), client_id="bench", timeout_ms=TIMEOUT_MS
@@ -105,7 +105,7 @@ class WireMember:
             await asyncio.sleep(0.05)
 
     async def fetch(self, max_records: int, *, wait_ms: int, exactly: bool = False) -> list[Held]:
-        """Acquire from all partitions; empty when nothing came within `wait_ms`."""
+        """Acquire from all partitions; empty if nothing came within `wait_ms`."""
         partitions = range(self._partitions) if self._epoch == 0 else ()
         request = ShareFetchRequest(
             group_id=self._group,
@@ -131,7 +131,7 @@ class WireMember:
         return list(_held(answer.responses))
 
     async def acknowledge(self, held: Sequence[Held], kind: int) -> None:
-        """One ShareAcknowledge for these ranges, answered."""
+        """Send one ShareAcknowledge for these ranges and wait for the answer."""
         by_partition: dict[int, list[AcknowledgementBatch]] = {}
         for one in held:
             batch = AcknowledgementBatch(
@@ -155,7 +155,7 @@ class WireMember:
                 _check(partition.error_code)
 
     def die(self) -> None:
-        """Cut the connection without a word."""
+        """Cut the connection without leaving the group."""
         self._connection.close()
 
     def _next_epoch(self) -> int:
@@ -164,7 +164,7 @@ class WireMember:
 
 
 async def until_coordinated(connection: Connection, group: str) -> None:
-    """Kafka makes its `__consumer_offsets` when somebody first asks for a coordinator."""
+    """Wait for the group's coordinator: Kafka creates `__consumer_offsets` at the first request."""
     request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group])
     while True:
         answer = await connection.send(apis.FIND_COORDINATOR, request, timeout_ms=TIMEOUT_MS)

@@ -1,4 +1,4 @@
-"""Write docs/apis.md: what the broker serves, from its own table. ``--check`` only compares."""
+"""Writes docs/apis.md from the broker's table of APIs. ``--check`` only compares."""
 
 from __future__ import annotations
 

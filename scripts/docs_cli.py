@@ -1,6 +1,6 @@
-"""Writes docs/cli.md: the help of every command that there is, as the commands print it.
+"""Writes docs/cli.md: the help texts of all commands.
 
-``python scripts/docs_cli.py --check [FILE]`` only tells whether the page, or FILE, is up to date.
+``python scripts/docs_cli.py --check [FILE]`` only checks whether the page, or FILE, is up to date.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ HEAD = """\
 
 Written by `make docs` from the `--help` of the commands. `serve` and `fsck` work on a data folder.
 All others find the broker at `--bootstrap-server` (`-b`), which may stand anywhere on the line, or
-where `SHAREGROUP_BOOTSTRAP_SERVER` says, or at 127.0.0.1:9092. A broker that is not there is said
+in `SHAREGROUP_BOOTSTRAP_SERVER`, or at 127.0.0.1:9092. If no broker can be reached, they say so
 within two seconds.
 
 | Exit status | |
 | --- | --- |
-| 0 | done; also the reader of a pipe has left, and Ctrl-C ended `groups describe --watch` |
+| 0 | done; also if the reader has closed the pipe, and if Ctrl-C ended `groups describe --watch` |
 | 1 | the broker refused; the sentence on stderr begins with its error. `fsck`: something is wrong |
-| 2 | wrong usage, or a setting that cannot be |
-| 3 | no broker was reached, or it went away; `fsck`: the folder is in use or is none |
-| 130, 143 | Ctrl-C, SIGTERM: what was begun was finished first (a second Ctrl-C ends at once) |
+| 2 | wrong usage, or an invalid setting |
+| 3 | no broker was reached, or it went away; `fsck`: the folder cannot be checked |
+| 130, 143 | Ctrl-C, SIGTERM: work in progress was finished first (a second Ctrl-C ends at once) |
 
 With `--json`, stdout holds one JSON document (`consume`: one for each record) and nothing else;
-what is meant for people goes to stderr. For `groups` there is [an operator's page](groups.md).
+messages to the user go to stderr. For `groups` there is [an operator's page](groups.md).
 
 `sharegroup --install-completion` lets the shell's Tab key complete commands, options, and the names
-of topics and groups that the broker has. A broker that does not answer within a second names none.
+of topics and groups. It offers no names if the broker does not answer within a second.
 """
 
 

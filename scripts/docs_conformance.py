@@ -1,9 +1,9 @@
-"""Write docs/conformance.md: Apache Kafka's own test scenarios and our tests that cover them.
+"""Writes docs/conformance.md: Apache Kafka's own test scenarios and our tests that cover them.
 
 Each ``tests/conformance/CLASS.csv`` has one row per test method of Kafka's class: ``scenario``,
-``covered_by`` (pytest ids, ``;`` between them) and ``note``. ``differences.csv`` has what the
-differential test (``tests/differential``) lets pass: ``name``, ``kafka``, ``ours`` and ``why``.
-``--check`` only compares.
+``covered_by`` (pytest ids, separated by ``;``) and ``note``. ``differences.csv`` has the
+differences that the differential test (``tests/differential``) accepts: ``name``, ``kafka``,
+``ours``, ``why``. ``--check`` only compares.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def page() -> str:
 
 
 def _differences() -> list[str]:
-    """What the differential test lets pass, and why."""
+    """The differences that the differential test accepts, and why."""
     if not DIFFERENCES.exists():
         return []
     lines = [

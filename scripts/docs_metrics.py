@@ -1,7 +1,7 @@
 """Write ``docs/metrics.md`` from the tables of metrics: ``python scripts/docs_metrics.py
 [--check]``.
 
-``--check`` writes nothing and fails when the page is not what the tables say.
+``--check`` writes nothing and fails if the page differs from the tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Find a C compiler for the walk over records, or install one from PyPI; run by
 setup_environment.py before it installs the project.
 
-Where the machine has a compiler nothing is changed. Otherwise the package ziglang (about 90 MB)
-brings one. Without either, all works, and the walk is Python's.
+If the machine has a compiler, nothing is changed. Otherwise the package ziglang (about 90 MB)
+provides one. Without either, everything works, with the walk in Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMPILERS = ("cc", "gcc", "clang")
 
 
 def main() -> None:
-    """Install a compiler when the machine has none; say so when that fails, and go on."""
+    """Install a compiler if the machine has none. If that fails, print so and continue."""
     if machine_compiler() is not None or os.environ.get("SHAREGROUP_PURE") == "1":
         return
     print("setup: no C compiler here, installing ziglang's", flush=True)
@@ -28,11 +28,11 @@ def main() -> None:
         [*pip, "--require-hashes", "--only-binary", ":all:", "-r", lock], check=False
     )
     if done.returncode:
-        print("setup: ziglang cannot be had; the walk over records stays Python's", flush=True)
+        print("setup: ziglang cannot be installed; the walk over records is in Python", flush=True)
 
 
 def machine_compiler() -> str | None:
-    """The compiler that the build (``hatch_build.py``) takes first."""
+    """The compiler that the build (``hatch_build.py``) prefers."""
     names = (*os.environ.get("CC", "").split()[:1], *COMPILERS)
     return next((found for name in names if (found := shutil.which(name))), None)
 

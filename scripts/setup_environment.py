@@ -1,10 +1,10 @@
 """Make ``.venv`` from the lock files: ``python3 scripts/setup_environment.py``.
 
 Runs on any Python from 3.11 that has venv and pip, with the standard library only. Every package is
-checked against its hash, also those that build others: the build tools come first, from their own
-lock, and nothing is built in an isolated environment that no hash covers. Ends at once when the
-locks, pyproject.toml, walk.c, the Python, the Java, the Go and the C compiler are those of the last
-run.
+checked against its hash, including the build tools: they are installed first, from their own lock,
+and nothing is built in an isolated environment, whose packages would have no hashes. Does nothing
+if the locks, pyproject.toml, walk.c, the Python, the Java, the Go and the C compiler are those of
+the last run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INPUTS = (
 
 
 def main() -> None:
-    """Bring ``.venv`` up to date; exits with a sentence when it cannot."""
+    """Bring ``.venv`` up to date; exits with a message if that fails."""
     if sys.version_info < (3, 11):
         sys.exit(f"sharegroup needs Python 3.11 or newer; {sys.executable} is {sys.version}")
     wanted = fingerprint()
@@ -70,8 +70,8 @@ def fingerprint() -> str:
 
 
 def install() -> None:
-    """Make the virtual environment and install the locks, the project and, if need be, a Java and
-    a Go."""
+    """Create the virtual environment and install the locked packages, the project and, if the
+    machine has none, a Java and a Go."""
     python = VENV / "bin" / "python"
     if not python.exists():
         say("making .venv")
@@ -82,7 +82,7 @@ def install() -> None:
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     locked = [*pip, "--require-hashes", "--no-build-isolation", "-r"]
     say("installing the locked packages (the first time this takes a few minutes)")
-    # The build tools are wheels, and the pip among them is the one that does all the rest.
+    # The build tools are wheels. One of them is pip, which installs everything else.
     run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", "requirements-build.lock"])
     run([*locked, "requirements.lock"])
     run([python, "scripts/setup_compiler.py"])
@@ -97,7 +97,7 @@ def run(command: list[str | Path]) -> None:
 
 
 def say(text: str) -> None:
-    """Progress, where a person or a CI log sees it at once."""
+    """Print progress, flushed at once."""
     print(f"setup: {text}", flush=True)
 
 

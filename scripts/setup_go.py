@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def machine_go() -> str | None:
-    """The ``go`` that the tests would take, when it is new enough."""
+    """The ``go`` that the tests would use, if it is new enough."""
     go = shutil.which("go") or shutil.which(PLACE)
     if go is None:
         return None

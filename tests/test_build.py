@@ -64,7 +64,7 @@ def test_a_wheel_has_the_compiled_walk_and_says_for_which_machine(tmp_path: Path
     assert walk_in(place) == "pure Python"
 
 
-def test_a_machine_without_a_compiler_installs_and_says_so(tmp_path: Path) -> None:
+def test_without_a_compiler_the_installation_succeeds_with_a_message(tmp_path: Path) -> None:
     env = environment(compiler=False)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-v"]
     command = [*pip, "--no-deps", "--no-build-isolation", "--target", str(tmp_path), str(ROOT)]
@@ -74,7 +74,7 @@ def test_a_machine_without_a_compiler_installs_and_says_so(tmp_path: Path) -> No
     assert HAS_ZIG or "there is no C compiler here" in done.stdout + done.stderr
 
 
-def test_a_compiler_that_fails_is_a_sentence(tmp_path: Path) -> None:
+def test_a_failing_compiler_is_reported_in_one_sentence(tmp_path: Path) -> None:
     compiler = tmp_path / "cc"
     compiler.write_text("#!/bin/sh\necho 'it is not my day' >&2\nexit 1\n")
     compiler.chmod(0o755)
@@ -85,7 +85,7 @@ def test_a_compiler_that_fails_is_a_sentence(tmp_path: Path) -> None:
     assert walk_in(unpacked(wheel, tmp_path / "place")) == "pure Python"
 
 
-def test_whoever_wants_no_library_gets_none(tmp_path: Path) -> None:
+def test_the_library_can_be_disabled(tmp_path: Path) -> None:
     wheel, _ = build("wheel", tmp_path / "out", environment(SHAREGROUP_PURE="1"))
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -93,7 +93,7 @@ def test_whoever_wants_no_library_gets_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not CAN_COMPILE, reason="there is no compiler here")
-def test_a_source_distribution_holds_what_the_build_needs(tmp_path: Path) -> None:
+def test_a_source_distribution_has_all_files_for_the_build(tmp_path: Path) -> None:
     archive, _ = build("sdist", tmp_path / "out", environment())
     with tarfile.open(archive) as opened:
         assert not [name for name in opened.getnames() if name.endswith(".so")]
@@ -118,7 +118,7 @@ def test_a_compiler_is_asked_for_only_where_there_is_none() -> None:
     assert not wanted(environment(compiler=False, SHAREGROUP_PURE="1"))
 
 
-def test_what_changes_the_library_makes_setup_run_again() -> None:
+def test_changes_that_affect_the_library_make_setup_run_again() -> None:
     from scripts.setup_environment import INPUTS
 
     assert {"hatch_build.py", "src/sharegroup/records/walk.c", "requirements-zig.lock"} <= {*INPUTS}

@@ -54,10 +54,8 @@ def test_no_scenario_is_listed_twice(name: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_what_is_wrong_is_found() -> None:
-    assert (
-        wrong(Scenario("a", ("tests/test_conformance.py::test_what_is_wrong_is_found",), "")) == []
-    )
+def test_mistakes_are_found() -> None:
+    assert wrong(Scenario("a", ("tests/test_conformance.py::test_mistakes_are_found",), "")) == []
     assert wrong(Scenario("a", (), "no purgatory here")) == []
     assert wrong(Scenario("a", (), "")) == ["a: neither a test nor a note"]
     missing = Scenario(

@@ -138,7 +138,7 @@ def test_the_containers_command_serves_and_its_health_check_succeeds(tmp_path: P
         probe(program, command[command.index("--metrics") + 1])
 
 
-def test_the_probes_can_be_read() -> None:
+def test_the_probes_are_valid_yaml() -> None:
     probes = yaml.safe_load(block("yaml", "livenessProbe"))
     paths = [probes[name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")]
     assert paths == ["/health/live", "/health/ready"]
@@ -166,7 +166,7 @@ def run_line(line: str, folder: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_restored_backup_has_what_was_there_and_nothing_since(tmp_path: Path) -> None:
+def test_a_restored_backup_has_exactly_the_records_of_its_time(tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("")
     listen, jobs = f"{HOST}:{free_port()}", TopicPartition("jobs", 0)
     start = [sys.executable, "-m", "sharegroup", "serve", "--listen", listen]
@@ -217,7 +217,7 @@ def rules() -> list[dict[str, Any]]:
     return found
 
 
-def test_each_alert_is_a_rule_over_metrics_that_there_are() -> None:
+def test_every_alert_uses_existing_metrics() -> None:
     names = [rule["alert"] for rule in rules()]
     assert len(names) == len(set(names)) > 5
     labels = {metric.name: set(metric.labels) for metric in METRICS}
@@ -235,7 +235,7 @@ def test_each_alert_is_a_rule_over_metrics_that_there_are() -> None:
         assert shown <= known, f"{rule['alert']} shows labels that its metrics do not have"
 
 
-def test_tuning_names_settings_and_metrics_that_there_are() -> None:
+def test_the_tuning_section_names_existing_settings_and_metrics() -> None:
     tuning = PAGE.partition("## Tuning")[2]
     settings = {*BROKER_CONFIGS, *TOPIC_CONFIGS, *GROUP_CONFIGS}
     named = set(re.findall(r"`([a-z]+(?:\.[a-z]+)+)(?:=\w+)?`", tuning))

@@ -52,7 +52,7 @@ def delivered(folder: Path, topic_id: UUID) -> list[int]:
     ("offset", "passed", "in_flight", "not_delivered"),
     [(5, 5, 0, 0), (10, 0, 5, 0), (20, 0, 0, 5)],
 )
-def test_damage_is_told_by_what_it_is_to_each_group(
+def test_findings_say_how_damage_affects_each_group(
     offset: int, passed: int, in_flight: int, not_delivered: int, tmp_path: Path
 ) -> None:
     topic_id = served(tmp_path)
@@ -78,7 +78,7 @@ def test_damage_is_told_by_what_it_is_to_each_group(
     assert delivered(tmp_path, topic_id) == [at for at in range(10, RECORDS) if at not in lost]
 
 
-def test_lost_delivery_state_is_named_with_what_heals_it(folder: Path) -> None:
+def test_lost_delivery_state_is_reported_with_its_repair(folder: Path) -> None:
     for file in (folder / "data" / f"{SHARE_GROUP_STATE}-0").glob("*.log"):
         os.truncate(file, 0)
     for _ in range(2):
@@ -92,7 +92,7 @@ def test_lost_delivery_state_is_named_with_what_heals_it(folder: Path) -> None:
     starts(folder)
 
 
-def test_offsets_that_a_group_has_seen_are_not_given_out_again(folder: Path) -> None:
+def test_offsets_seen_by_a_group_are_not_used_again(folder: Path) -> None:
     data = folder / "data"
     (data / checkpoints.CLEAN_MARKER).unlink()
     (data / checkpoints.RECOVERY_POINTS).unlink()
@@ -121,7 +121,7 @@ def test_offsets_that_a_group_has_seen_are_not_given_out_again(folder: Path) -> 
     running.run(folder, scenario)
 
 
-def test_a_folder_that_no_topic_owns_is_named(folder: Path) -> None:
+def test_a_folder_that_belongs_to_no_topic_is_reported(folder: Path) -> None:
     data = folder / "data"
     catalog = without_checksum((data / "catalog.json").read_text())
     (data / "catalog.json").write_text(catalog.replace(f'"{share_wire.TOPIC}"', '"renamed"'))

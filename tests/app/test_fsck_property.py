@@ -108,7 +108,7 @@ def test_a_folder_without_damage_is_sound(whole: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nothing-here"])
-def test_what_is_no_data_folder_is_not_checked(name: str, tmp_path: Path) -> None:
+def test_other_folders_are_not_checked(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"not a data folder|does not exist"):
         check(tmp_path / name)
     assert list(tmp_path.iterdir()) == []

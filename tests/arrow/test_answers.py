@@ -80,7 +80,7 @@ def test_one_answer_for_all(answer: object, code: int) -> None:
     assert answer_codes(answer, 3).tolist() == [code] * 3
 
 
-def test_nothing_is_said_of_nothing() -> None:
+def test_no_rows_give_no_answers() -> None:
     assert said([None] * 5) == [0] * 5
     assert answer_codes(pa.chunked_array([], pa.string()), 0).tolist() == []
 
@@ -88,18 +88,18 @@ def test_nothing_is_said_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("answers", "named"),
     [
-        (["accept", "acept"], "'acept' is no answer: write accept, release, reject or renew"),
-        ([1, 5], "5 is no answer"),
-        ([0, 1], "0 is no answer"),
+        (["accept", "acept"], "'acept' is not an answer: write accept, release, reject or renew"),
+        ([1, 5], "5 is not an answer"),
+        ([0, 1], "0 is not an answer"),
         ([1.5, 2], "1.5"),
         ([[1], [2]], "list"),
         ([b"\xff", b"accept"], "answers cannot be binary"),
         (["accept"], "1 answers for 2 records"),
         (["accept"] * 3, "3 answers for 2 records"),
-        ("acept", "'acept' is no answer"),
+        ("acept", "'acept' is not an answer"),
     ],
 )
-def test_what_is_no_answer_is_refused(answers: object, named: str) -> None:
+def test_invalid_answers_are_refused(answers: object, named: str) -> None:
     with pytest.raises(ValueError, match=r".") as refusal:
         answer_codes(answers, 2)
     assert named in str(refusal.value)

@@ -75,14 +75,14 @@ def test_rows_of_one_partition_are_one_slice() -> None:
         (pa.table({"topic": ["a"], "partition": ["b"], "offset": [1]}), "Failed to parse"),
     ],
 )
-def test_a_table_that_names_no_records(table: Any, named: str) -> None:
+def test_a_table_without_places_is_refused(table: Any, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         places_in(table)
 
 
 @pytest.mark.parametrize("what", [7, "accept", [1, 2], None])
-def test_what_is_no_table(what: object) -> None:
-    with pytest.raises(TypeError, match="holds no records: pass records, an Arrow batch"):
+def test_other_types_are_refused(what: object) -> None:
+    with pytest.raises(TypeError, match="has no records: pass records, an Arrow batch"):
         places_in(what)
 
 

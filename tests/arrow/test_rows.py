@@ -113,7 +113,7 @@ batches = st.lists(
 
 
 @given(batches)
-def test_any_records_in_any_codec_read_as_aiokafka_reads_them(layout: list[tuple]) -> None:
+def test_records_in_any_codec_decode_as_in_aiokafka(layout: list[tuple]) -> None:
     data, offset = b"", 0
     for records, codec, gap in layout:
         data += encoded(records, base_offset=offset + gap, codec=codec)
@@ -137,7 +137,7 @@ def test_many_batches_are_walked_in_lockstep(size: int) -> None:
     assert as_aiokafka(decoded(data)) == by_aiokafka(data)
 
 
-def test_only_our_ranges_come_out_each_with_its_delivery_count() -> None:
+def test_only_acquired_ranges_are_returned_with_their_delivery_counts() -> None:
     data = b"".join(
         bytes(encoded([(None, b"%d" % n, 0, []) for n in range(at, at + 10)], base_offset=at))
         for at in range(0, 100, 10)
@@ -171,7 +171,7 @@ def test_log_append_time_is_the_time_of_every_record() -> None:
     assert [row[1] for row in as_aiokafka(decoded(signed(batch)))] == [77_000, 77_000]
 
 
-def test_a_batch_that_the_byte_limit_cut_off_is_left_for_the_next_fetch() -> None:
+def test_a_batch_truncated_by_the_byte_limit_is_left_for_the_next_fetch() -> None:
     data = bytes(encoded([(None, b"a", 0, [])])) + bytes(encoded([(None, b"b", 0, [])]))[:-1]
     assert len(decoded(data)) == 1
     assert end_offset(memoryview(data)) == 1
@@ -179,9 +179,7 @@ def test_a_batch_that_the_byte_limit_cut_off_is_left_for_the_next_fetch() -> Non
 
 
 @given(st.integers(0), st.integers(1, 255), st.integers(0, 4))
-def test_damage_is_an_error_or_the_same_rows_never_wrong_ones(
-    at: int, flip: int, codec: int
-) -> None:
+def test_damage_never_gives_wrong_rows(at: int, flip: int, codec: int) -> None:
     batch = encoded([(b"key", b"value" * n, n, [("h", b"x")]) for n in range(9)], codec=codec)
     batch[61 + at % (len(batch) - 61)] ^= flip
     with pytest.raises(CorruptMessage):
@@ -190,7 +188,7 @@ def test_damage_is_an_error_or_the_same_rows_never_wrong_ones(
         decoded(signed(batch))  # a producer that signs nonsense: it gives valid rows, or this error
 
 
-def test_who_set_the_time_of_a_record() -> None:
+def test_the_timestamp_type_of_a_record() -> None:
     appended = encoded([(None, b"b", 5, []), (None, b"c", 6, [])], base_offset=1)
     appended[ATTRIBUTES_AT] |= LOG_APPEND_TIME
     by_producer = bytes(encoded([(None, b"a", 5, [])]))
@@ -233,7 +231,7 @@ def test_the_arrow_schema_is_the_one_that_spark_derives() -> None:
 
 
 @pytest.mark.parametrize(("bad", "error"), lies().values(), ids=lies())
-def test_what_lies_gives_no_row(bad: bytes, error: type[Exception]) -> None:
+def test_inconsistent_batches_give_no_rows(bad: bytes, error: type[Exception]) -> None:
     for columns in (["offset"], column_names(include_headers=True)):
         builder = RowBuilder(columns, "orders", 3, ALL)
         with pytest.raises(CorruptMessage):

@@ -46,7 +46,7 @@ def fetch(topic_id: Any, count: int) -> bytes:
 @pytest.mark.parametrize(
     ("api", "sent"), [(apis.SHARE_ACKNOWLEDGE, acknowledgement), (apis.SHARE_FETCH, fetch)]
 )
-def test_hundreds_of_thousands_of_ranges_are_refused_unread(
+def test_hundreds_of_thousands_of_ranges_are_refused_undecoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: apis.Api, sent: Any
 ) -> None:
     read: list[str] = []

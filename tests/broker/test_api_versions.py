@@ -30,7 +30,7 @@ NODE = 1
         pytest.param(None, NODE, InvalidRequest.code, id="a node without a cluster"),
     ],
 )
-def test_a_client_that_wants_another_node_is_told(
+def test_a_client_that_expects_another_node_gets_an_error(
     tmp_path: Path, cluster_id: str | None, node_id: int, error_code: int
 ) -> None:
     async def scenario(broker: Broker, port: int) -> None:
@@ -43,7 +43,7 @@ def test_a_client_that_wants_another_node_is_told(
     run(tmp_path, scenario)
 
 
-def test_before_version_5_nobody_says_whom_he_wants(tmp_path: Path) -> None:
+def test_before_version_5_no_node_is_expected(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         response = await ask(port, 4, ApiVersionsRequest("tests", "1", "another", NODE))
         assert response.error_code == 0

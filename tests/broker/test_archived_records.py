@@ -47,7 +47,7 @@ async def count(broker: Broker, reason: str, group: str = GROUP, topic: str = TO
     return found
 
 
-def test_each_reason_is_told_before_and_after_the_start_offset(tmp_path: Path) -> None:
+def test_each_reason_is_reported_before_and_after_the_start_offset(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=20, **{"share.delivery.count.limit": "2"})
         await session.fetch(0)

@@ -37,7 +37,7 @@ LIES: dict[str, tuple[bytes, type[KafkaError]]] = {
 }
 
 
-def test_every_lie_is_refused_and_the_next_record_is_delivered(tmp_path: Path) -> None:
+def test_every_inconsistent_batch_is_refused_and_the_next_record_delivered(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         topic_id = await topic_with_records(broker, port, 1)
         connection = await connect(port)

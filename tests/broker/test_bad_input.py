@@ -62,7 +62,7 @@ def framed(body: bytes) -> bytes:
         ),
     ],
 )
-def test_what_is_no_message_closes_that_connection_only(tmp_path: Path, sent: bytes) -> None:
+def test_an_invalid_message_closes_only_its_connection(tmp_path: Path, sent: bytes) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         other = await connect(port)
         assert await answer_to(port, sent) == b""
@@ -74,7 +74,7 @@ def test_what_is_no_message_closes_that_connection_only(tmp_path: Path, sent: by
     run(tmp_path, scenario)
 
 
-def test_a_newer_api_versions_is_answered_with_what_we_have(tmp_path: Path) -> None:
+def test_a_newer_api_versions_is_answered_with_our_versions(tmp_path: Path) -> None:
     async def scenario(_: Broker, port: int) -> None:
         answer = await answer_to(port, framed(struct.pack(">hhih", 18, 99, 7, -1) + b"\0"))
         correlation_id, error_code, count = struct.unpack_from(">ihi", answer)
@@ -121,7 +121,7 @@ def test_bad_batches_are_refused_and_the_log_is_as_before(tmp_path: Path) -> Non
     run(tmp_path, scenario)
 
 
-def test_share_sessions_refuse_what_is_out_of_order(tmp_path: Path) -> None:
+def test_share_sessions_refuse_wrong_epochs(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         topic_id = await topic_with_records(broker, port, 3)
         member = await Member.join(port, "first")
@@ -159,7 +159,7 @@ def test_share_sessions_refuse_what_is_out_of_order(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_acknowledging_what_one_does_not_hold_is_refused(tmp_path: Path) -> None:
+def test_acknowledging_records_that_are_not_held_is_refused(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         topic_id = await topic_with_records(broker, port, 10)
         first, second = await Member.join(port, "first"), await Member.join(port, "second")
@@ -177,7 +177,7 @@ def test_acknowledging_what_one_does_not_hold_is_refused(tmp_path: Path) -> None
     run(tmp_path, scenario)
 
 
-def test_a_dropped_connection_gives_its_records_back_at_once(tmp_path: Path) -> None:
+def test_a_dropped_connection_releases_its_records_at_once(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         topic_id = await topic_with_records(broker, port, 4)
         first, second = await Member.join(port, "first"), await Member.join(port, "second")

@@ -128,7 +128,7 @@ def test_a_session_cannot_begin_with_acknowledgements(tmp_path: Path) -> None:
     [("", "g"), ("m" * 37, "g"), (None, "g"), ("m", ""), ("m", None)],
     ids=["no member", "member over 36", "null member", "no group", "null group"],
 )
-def test_who_asks_must_be_said(tmp_path: Path, member: Any, group: Any) -> None:
+def test_group_and_member_ids_are_required(tmp_path: Path, member: Any, group: Any) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         nobody = Session(session.connection, session.topic_id, member, group)
@@ -177,7 +177,7 @@ def test_bad_acknowledgements(tmp_path: Path, api: str, kind: str) -> None:
     run(tmp_path, scenario)
 
 
-def test_what_is_finished_may_be_acknowledged_again(tmp_path: Path) -> None:
+def test_finished_records_may_be_acknowledged_again(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         await still_holds(session)
@@ -186,7 +186,7 @@ def test_what_is_finished_may_be_acknowledged_again(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_what_another_member_holds_or_nobody_does(tmp_path: Path) -> None:
+def test_records_held_by_another_member_or_by_none(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         other = Session(await connect(port), session.topic_id, "m-2")
@@ -231,7 +231,7 @@ def test_an_unknown_topic(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_group_whose_delivery_state_was_never_made(tmp_path: Path) -> None:
+def test_a_group_without_delivery_state(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await ten_acquired(broker, port)
         stranger = Session(session.connection, session.topic_id, group="nobodies")
@@ -267,7 +267,7 @@ def test_renewing_where_the_group_does_not_allow_it(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_the_largest_numbers_are_only_numbers(tmp_path: Path) -> None:
+def test_extreme_limits_are_handled(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         most = 2**31 - 1

@@ -20,7 +20,7 @@ from tests.broker.test_full_disk import Client
 PARTITIONS = 1_500
 
 
-def test_others_are_answered_while_it_is_made_and_deleted(tmp_path: Path) -> None:
+def test_other_requests_are_answered_while_a_topic_is_created_and_deleted(tmp_path: Path) -> None:
     if descriptor_limit() < PARTITIONS + DESCRIPTORS_RESERVED + CACHED_MAX + CONNECTIONS_RESERVED:
         pytest.skip("this process may not have as many file descriptors")
 

@@ -51,7 +51,9 @@ async def is_refused(port: int) -> bool:
         (["max.connections.per.ip=1", "max.connections.per.ip.overrides=127.0.0.1:3"], 3),
     ],
 )
-def test_one_connection_too_many_is_closed(tmp_path: Path, options: list[str], most: int) -> None:
+def test_a_connection_over_the_limit_is_closed(
+    tmp_path: Path, options: list[str], most: int
+) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         held = [await connect(port) for _ in range(most)]
         assert await is_refused(port)
@@ -126,7 +128,7 @@ def whole_topic(topic_id: Any) -> fetch.FetchRequest:
     return fetch.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=64 * MIB, topics=[topic])
 
 
-def test_a_peer_that_asks_and_does_not_read_costs_one_answer_not_all(tmp_path: Path) -> None:
+def test_a_peer_that_does_not_read_costs_the_memory_of_one_answer(tmp_path: Path) -> None:
     version, asked = 13, 12
 
     async def scenario(broker: Broker, port: int) -> None:

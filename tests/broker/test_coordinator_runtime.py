@@ -161,7 +161,7 @@ def test_a_decision_without_records_waits_for_earlier_writes() -> None:
     simulate(scenario)
 
 
-def test_what_is_lost_is_taken_back_and_whoever_saw_it_is_not_answered() -> None:
+def test_lost_changes_are_undone_and_answers_based_on_them_fail() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True
         runtime = runtime_over(log)
@@ -222,7 +222,7 @@ def test_a_refused_decision_changes_nothing() -> None:
     simulate(scenario)
 
 
-def test_rewriting_keeps_what_came_meanwhile_and_deletes_what_lies_before() -> None:
+def test_rewriting_keeps_new_records_and_deletes_the_old_log() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True
         runtime = runtime_over(log)
@@ -246,7 +246,7 @@ def test_rewriting_keeps_what_came_meanwhile_and_deletes_what_lies_before() -> N
     simulate(scenario)
 
 
-def test_a_rewriting_that_is_lost_leaves_the_old_records() -> None:
+def test_a_failed_rewrite_leaves_the_old_records() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True
         runtime = runtime_over(log)
@@ -294,7 +294,7 @@ def test_a_log_is_rewritten_when_it_is_long_for_what_is_live() -> None:
     simulate(scenario)
 
 
-def test_pruning_goes_as_far_as_every_machine_lets_it() -> None:
+def test_pruning_stops_at_the_lowest_offset_of_all_machines() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True
         runtime = runtime_over(log)
@@ -336,7 +336,7 @@ def test_the_next_deadline_is_kept_also_after_a_loading() -> None:
     simulate(scenario)
 
 
-def test_a_record_that_makes_no_sense_is_left_out() -> None:
+def test_an_unreadable_record_is_skipped() -> None:
     async def scenario(log: LateLog) -> None:
         log.at_once = True
         for value in (b"1 0", b"x 0"):

@@ -17,7 +17,7 @@ from tests.broker.test_share_state_log import accepted, batches, begin, run
 
 
 @pytest.mark.parametrize("clean_end", [True, False])
-def test_a_damaged_record_is_said_and_the_others_are_read(
+def test_a_damaged_record_is_logged_and_the_others_are_read(
     clean_end: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a clean end no recovery looks at the log before the replay does."""
@@ -41,7 +41,7 @@ def test_a_damaged_record_is_said_and_the_others_are_read(
     run(tmp_path, look)
 
 
-def test_a_share_group_passes_over_damaged_records(
+def test_a_share_group_skips_damaged_records(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Offsets 2 to 4 are damaged, some of them as they were given back, some never delivered."""
@@ -93,7 +93,7 @@ def positions(log: bytes) -> Iterator[tuple[int, BatchHeader]]:
         at += header.length
 
 
-def test_a_record_of_ours_that_cannot_be_decoded_keeps_no_broker_from_starting(
+def test_an_undecodable_internal_record_does_not_prevent_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its batch is whole: what is in it is no record of an internal topic."""

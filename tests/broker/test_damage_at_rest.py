@@ -92,7 +92,7 @@ def zero(file: Path, position: int, size: int) -> None:
 
 @pytest.mark.parametrize("what", ["base offset", "length", "zeros", "records"])
 @pytest.mark.parametrize("batch", [0, 3, 9])
-def test_a_group_passes_over_damage_of_any_kind(
+def test_a_group_skips_damage_of_any_kind(
     what: str, batch: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic_id = produced(tmp_path, 10)
@@ -130,7 +130,7 @@ def test_a_group_passes_over_damage_of_any_kind(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_new_records_never_get_offsets_that_a_group_has_seen(
+def test_new_records_never_get_offsets_seen_by_a_group(
     clean: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log loses its tail, and with it what says how far it was durable."""
@@ -161,7 +161,7 @@ def test_new_records_never_get_offsets_that_a_group_has_seen(
     running.run(tmp_path, again)
 
 
-def test_a_start_that_an_administrator_set_past_the_end_is_no_lost_tail(tmp_path: Path) -> None:
+def test_a_start_set_past_the_end_by_an_administrator_is_not_a_lost_tail(tmp_path: Path) -> None:
     topic_id = produced(tmp_path, 2)
 
     async def alter(broker: Broker, port: int) -> None:
@@ -183,7 +183,7 @@ def test_a_start_that_an_administrator_set_past_the_end_is_no_lost_tail(tmp_path
     running.run(tmp_path, after)
 
 
-def test_lost_delivery_state_is_said_with_its_cure_and_refused_slowly(
+def test_lost_delivery_state_is_logged_with_its_repair_and_errors_are_delayed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic_id = produced(tmp_path, 4, accepted=10)
@@ -239,7 +239,7 @@ def test_a_copy_of_the_folder_without_a_middle_segment(tmp_path: Path) -> None:
     running.run(tmp_path, after)
 
 
-def test_batches_that_lie_in_an_old_log_block_no_group(
+def test_inconsistent_batches_in_an_old_log_block_no_group(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Their CRCs are right: an earlier version has appended them, and no scan finds them."""
@@ -272,7 +272,7 @@ def test_batches_that_lie_in_an_old_log_block_no_group(
     running.run(tmp_path, after)
 
 
-def test_a_group_whose_records_are_lost_goes_on_with_its_delivery_state(tmp_path: Path) -> None:
+def test_a_group_whose_metadata_is_lost_keeps_its_delivery_state(tmp_path: Path) -> None:
     """``__consumer_offsets`` is gone, the state log is not: nothing accepted comes again."""
     topic_id = produced(tmp_path, 4, accepted=10)
     log_file(tmp_path, CONSUMER_OFFSETS).unlink()

@@ -94,14 +94,14 @@ def taken(server: SharegroupServer) -> str:
         consumer.kill()
 
 
-def test_a_consumer_that_is_killed_uses_up_a_delivery(server: SharegroupServer) -> None:
+def test_a_killed_consumer_uses_up_a_delivery(server: SharegroupServer) -> None:
     """So the limit ends a crash loop of consumers."""
     assert [taken(server) for _ in range(LIMIT)] == ["poison 1", "poison 2", "poison 3"]
     asyncio.run(produced(server.bootstrap, "next"))
     assert taken(server) == "next 1", "the poison is archived"
 
 
-def test_what_was_used_up_survives_a_kill_of_the_broker(server: SharegroupServer) -> None:
+def test_used_deliveries_survive_a_kill_of_the_broker(server: SharegroupServer) -> None:
     """A delivery that has ended is durable before the next begins."""
     assert [taken(server), taken(server)] == ["poison 1", "poison 2"]
     last = Consumer(server)
@@ -114,7 +114,7 @@ def test_what_was_used_up_survives_a_kill_of_the_broker(server: SharegroupServer
     assert taken(server) == "next 1"
 
 
-def test_a_broker_that_is_killed_uses_up_none(server: SharegroupServer) -> None:
+def test_a_killed_broker_uses_up_no_delivery(server: SharegroupServer) -> None:
     for _ in range(LIMIT + 1):
         consumer = Consumer(server)
         assert consumer.got() == "poison 1"
@@ -123,7 +123,7 @@ def test_a_broker_that_is_killed_uses_up_none(server: SharegroupServer) -> None:
         server.start()
 
 
-def test_a_broker_that_is_stopped_uses_up_one(server: SharegroupServer) -> None:
+def test_a_stopped_broker_uses_up_a_delivery(server: SharegroupServer) -> None:
     """Its sessions end in order, and with them the deliveries."""
     for count in (1, 2):
         consumer = Consumer(server)

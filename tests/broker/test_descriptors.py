@@ -42,7 +42,7 @@ def others(limit: int) -> int:
 
 
 @pytest.mark.parametrize("limit", [200, 1024, 20_000])
-def test_a_start_needs_one_for_each_partition_and_some_more(limit: int) -> None:
+def test_a_start_needs_a_descriptor_per_partition_and_some_more(limit: int) -> None:
     budget = DescriptorBudget(lambda: limit)
     most = limit - others(limit) - CONNECTIONS_RESERVED
     budget.check_start(most)
@@ -50,7 +50,7 @@ def test_a_start_needs_one_for_each_partition_and_some_more(limit: int) -> None:
         budget.check_start(most + 1)
 
 
-def test_partitions_are_made_while_connections_are_left() -> None:
+def test_partitions_are_created_while_descriptors_remain_for_connections() -> None:
     budget = DescriptorBudget(lambda: 1024)
     free = 1024 - others(1024)
     budget.partitions = lambda: 300
@@ -62,14 +62,14 @@ def test_partitions_are_made_while_connections_are_left() -> None:
     assert budget.connections() == CONNECTIONS_RESERVED
 
 
-def test_without_a_limit_there_is_none() -> None:
+def test_without_a_system_limit_there_is_no_bound() -> None:
     budget = DescriptorBudget(lambda: NO_LIMIT)
     budget.check_start(10**6)
     budget.check_more(10**6)
     assert budget.connections() > 10**9
 
 
-def test_connections_and_partitions_share_what_there_is(tmp_path: Path) -> None:
+def test_connections_and_partitions_share_the_descriptors(tmp_path: Path) -> None:
     async def main() -> None:
         limit = 128
         environment = replace(local_environment(), descriptors=lambda: limit)
@@ -95,7 +95,7 @@ def test_connections_and_partitions_share_what_there_is(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_a_connection_that_cannot_be_accepted_is_said_once_and_not_by_a_traceback(
+def test_connections_that_cannot_be_accepted_are_logged_once_without_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     refused: list[None] = []
@@ -133,7 +133,7 @@ def limited(process: ServerProcess, limit: int) -> None:
 
 
 @pytest.mark.process
-def test_too_few_descriptors_are_a_sentence_at_the_start(tmp_path: Path) -> None:
+def test_too_few_descriptors_are_reported_at_the_start(tmp_path: Path) -> None:
     server = SharegroupServer(tmp_path)
     with server:
         asyncio.run(create(server.port, "jobs", 60))
@@ -173,7 +173,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_crowd_of_connections_leaves_files_their_descriptors(tmp_path: Path) -> None:
+def test_many_connections_leave_descriptors_for_files(tmp_path: Path) -> None:
     """Segments are rolled while as many connections are open as are let in."""
     server = SharegroupServer(tmp_path)
     limited(server.process, 150)
@@ -206,7 +206,7 @@ async def id_of(connection: object, name: str) -> object:
 
 
 @pytest.mark.process
-def test_a_process_without_descriptors_is_in_service_when_it_has_some_again(
+def test_a_process_recovers_when_it_has_descriptors_again(
     tmp_path: Path,
 ) -> None:
     """The limit is taken from under a running broker, below what it holds."""

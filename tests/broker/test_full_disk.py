@@ -105,7 +105,7 @@ def failures(broker: Broker) -> list[str]:
     return [label for name, label in broker.counters.statistics() if name == "handler_failures"]
 
 
-def test_everything_that_must_write_answers_an_error_to_try_again_after(
+def test_every_write_on_a_full_disk_gets_a_retriable_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = FullDisk()
@@ -140,7 +140,7 @@ def test_everything_that_must_write_answers_an_error_to_try_again_after(
     assert [record for record in caplog.records if record.exc_info] == []
 
 
-def test_a_full_disk_is_emptied_by_deleting(tmp_path: Path) -> None:
+def test_a_full_disk_gets_room_by_deletions(tmp_path: Path) -> None:
     disk = FullDisk()
 
     async def scenario(broker: Broker, port: int) -> None:
@@ -160,7 +160,7 @@ def test_a_full_disk_is_emptied_by_deleting(tmp_path: Path) -> None:
     run(tmp_path, scenario, disk=disk)
 
 
-def test_an_internal_topic_that_had_no_room_is_made_when_there_is_some(tmp_path: Path) -> None:
+def test_an_internal_topic_is_created_when_there_is_room_again(tmp_path: Path) -> None:
     disk = FullDisk()
 
     async def scenario(broker: Broker, port: int) -> None:

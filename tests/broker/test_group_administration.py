@@ -180,7 +180,7 @@ def test_groups_are_listed_by_state_and_type(
 # AlterShareGroupOffsets ------------------------------------------------------------------------
 
 
-def test_an_empty_group_begins_anew_and_its_leader_knows() -> None:
+def test_a_reset_of_an_empty_group_reaches_the_leader() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 2)
         await alter_configs(world, "share.auto.offset.reset", "earliest")
@@ -205,7 +205,7 @@ def test_an_empty_group_begins_anew_and_its_leader_knows() -> None:
     simulate(scenario)
 
 
-def test_offsets_of_a_group_that_does_not_exist_make_it() -> None:
+def test_setting_offsets_creates_the_group() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 2)
         await world.alter({("nowhere", 0): 1}, group="none")
@@ -316,7 +316,7 @@ def test_groups_are_deleted_each_with_its_own_outcome() -> None:
     simulate(scenario)
 
 
-def test_a_deletion_that_failed_halfway_is_ended_by_the_next_try() -> None:
+def test_a_partly_failed_deletion_is_finished_by_the_next_try() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 2)
         await emptied(world, "foo")
@@ -382,7 +382,7 @@ def test_a_topic_deleted_while_groups_cannot_be_written_is_forgotten_when_they_a
 # Offsets and lag -------------------------------------------------------------------------------
 
 
-def test_lag_is_what_is_left_to_do() -> None:
+def test_lag_counts_unfinished_records() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 2)
         await emptied(world, "foo")
@@ -451,7 +451,7 @@ def test_group_configs_that_cannot_be() -> None:
         ("group.share.delivery.attempt.limit", "group.share.delivery.count.limit", BROKER_RESOURCE),
     ],
 )
-def test_names_of_drafts_are_understood_with_a_warning(
+def test_draft_names_are_accepted_with_a_warning(
     draft: str, today: str, kind: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(world: World) -> None:
@@ -464,7 +464,7 @@ def test_names_of_drafts_are_understood_with_a_warning(
     simulate(scenario)
 
 
-def test_a_reset_by_duration_begins_so_long_ago() -> None:
+def test_a_reset_by_duration_begins_that_long_ago() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 1)
         await alter_configs(world, "share.auto.offset.reset", "by_duration:PT30S")

@@ -94,7 +94,7 @@ def test_a_member_leaves_and_comes_back(interval: str) -> None:
 
 
 @either_way
-def test_topics_come_grow_and_go(interval: str) -> None:
+def test_topics_are_created_grown_and_deleted(interval: str) -> None:
     async def scenario(world: World) -> None:
         joined = await world.heartbeat("m", 0, ["foo", "bar", "baz"])
         assert assigned(joined) == {}
@@ -178,7 +178,7 @@ def test_a_silent_member_expires_and_may_join_again() -> None:
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_members_outlive_the_broker_and_have_a_whole_session_again(crash: bool) -> None:
+def test_members_survive_a_restart_with_a_full_session_timeout(crash: bool) -> None:
     async def scenario(world: World) -> None:
         foo = await world.create_topic("foo", 2)
         joined = await world.heartbeat("m", 0, ["foo"])
@@ -231,7 +231,7 @@ def test_refusals_in_the_order_of_the_checks() -> None:
     simulate(scenario)
 
 
-def test_delivery_state_that_cannot_be_made_is_tried_again() -> None:
+def test_failed_initialisation_of_delivery_state_is_retried() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("other", 1)
         await world.heartbeat("m", 0, ["other"])
@@ -247,7 +247,7 @@ def test_delivery_state_that_cannot_be_made_is_tried_again() -> None:
     simulate(scenario)
 
 
-def test_a_heartbeat_that_cannot_be_written_is_forgotten_and_may_be_sent_again() -> None:
+def test_a_heartbeat_that_cannot_be_written_changes_nothing_and_may_be_retried() -> None:
     async def scenario(world: World) -> None:
         foo = await world.create_topic("foo", 1)
         first = await world.heartbeat("m", 0, ["foo"])
@@ -268,7 +268,7 @@ def test_a_heartbeat_that_cannot_be_written_is_forgotten_and_may_be_sent_again()
     simulate(scenario)
 
 
-def test_a_group_may_have_an_interval_of_its_own() -> None:
+def test_a_group_may_have_its_own_interval() -> None:
     async def scenario(world: World) -> None:
         foo = await world.create_topic("foo", 2)
         own = {"share.assignment.interval.ms": "0"}
@@ -298,7 +298,7 @@ def test_members_that_join_together_share_syncs() -> None:
     simulate(scenario)
 
 
-def test_nothing_is_answered_before_what_it_rests_on_is_durable() -> None:
+def test_answers_wait_for_the_writes_they_depend_on() -> None:
     """A heartbeat that needs no record of its own waits for those of others before it."""
 
     async def scenario(world: World) -> None:

@@ -59,7 +59,7 @@ def test_the_log_is_bounded_by_live_groups() -> None:
     simulate(scenario, EVERY_20)
 
 
-def test_a_round_is_not_begun_for_live_records_alone() -> None:
+def test_live_records_alone_do_not_start_a_rewrite() -> None:
     """With many live groups a rewrite costs more, so it comes after more."""
 
     async def scenario(world: World) -> None:
@@ -77,7 +77,7 @@ def test_a_round_is_not_begun_for_live_records_alone() -> None:
     simulate(scenario, EVERY_20)
 
 
-def test_a_deleted_group_stays_deleted_over_rounds() -> None:
+def test_a_deleted_group_stays_deleted_after_rewrites() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 1)
         await come_and_go(world, 1, "gone")
@@ -139,7 +139,7 @@ def test_a_crash_at_any_point_keeps_what_was_answered(
     simulate(scenario, EVERY_20, "group.share.assignment.interval.ms=0")
 
 
-def test_a_round_that_finds_no_space_leaves_the_old_records() -> None:
+def test_a_rewrite_on_a_full_disk_leaves_the_old_records() -> None:
     async def scenario(world: World) -> None:
         await world.create_topic("foo", 1)
         await world.heartbeat("m", 0, ["foo"], "quiet")

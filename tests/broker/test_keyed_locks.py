@@ -7,7 +7,7 @@ import pytest
 from sharegroup.broker.coordination.keyed_locks import KeyedLocks
 
 
-def test_one_holder_per_key_in_order_and_nothing_is_kept() -> None:
+def test_each_key_has_one_holder_at_a_time_in_order() -> None:
     async def main() -> None:
         locks = KeyedLocks()
         seen: list[str] = []
@@ -28,7 +28,7 @@ def test_one_holder_per_key_in_order_and_nothing_is_kept() -> None:
     asyncio.run(main())
 
 
-def test_a_holder_that_fails_or_is_cancelled_lets_go() -> None:
+def test_a_failed_or_cancelled_holder_releases_the_lock() -> None:
     async def main() -> None:
         locks = KeyedLocks()
         with pytest.raises(ValueError, match="no"):

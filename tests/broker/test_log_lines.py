@@ -22,7 +22,7 @@ from tests.sim.test_broker_in_virtual_time import simulate, start
 FORGED = "x\n2026-01-01 00:00:00,000 INFO \x1b[2Jall is well\u202e"
 
 
-def test_of_a_kind_the_first_is_said_and_then_one_in_a_while() -> None:
+def test_lines_of_one_kind_are_rate_limited() -> None:
     now = [5]
     said = NowAndThen(lambda: now[0])
     assert said.due("a") == ""
@@ -35,7 +35,7 @@ def test_of_a_kind_the_first_is_said_and_then_one_in_a_while() -> None:
     assert said.due("a") == ""
 
 
-def test_malformed_requests_are_counted_and_said_now_and_then(
+def test_malformed_requests_are_counted_and_logged_at_a_limited_rate(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(broker: Broker, port: int) -> None:
@@ -69,7 +69,7 @@ def test_a_handler_that_fails_again_and_again_writes_one_traceback(
     assert 1 <= sum(line.startswith("ShareFetch failed") for line in caplog.messages) <= 3
 
 
-def test_idle_connections_that_are_closed_are_said_together(
+def test_closed_idle_connections_are_logged_together(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(disk: MemoryDisk) -> None:
@@ -85,7 +85,7 @@ def test_idle_connections_that_are_closed_are_said_together(
     assert sum("idle connection" in line for line in caplog.messages) == 1
 
 
-def test_names_from_peers_forge_no_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_names_from_peers_cannot_forge_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     counters = Counters(lambda: 0)
     with caplog.at_level(logging.INFO, "sharegroup.broker"):
         counters.trouble("request_errors", "ShareFetch", FORGED)

@@ -47,7 +47,7 @@ BATCH = encode_batch([(None, b"v")], timestamp_ms=0)
     ],
     ids=lambda value: value.name if isinstance(value, apis.Api) else str(value),
 )
-def test_a_request_is_refused_by_its_length_before_it_is_there(
+def test_a_request_is_refused_by_its_length_before_it_is_read(
     tmp_path: Path, api: apis.Api, version: int, most: int
 ) -> None:
     async def scenario(broker: Broker, port: int) -> None:
@@ -64,7 +64,7 @@ def test_a_request_is_refused_by_its_length_before_it_is_there(
     run(tmp_path, scenario)
 
 
-def test_a_connection_that_said_nothing_yet_gets_less(tmp_path: Path) -> None:
+def test_a_first_request_has_a_lower_size_limit(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         inside, outside = await Greedy.connect(port), await Greedy.connect(port)
         inside.send(begun(apis.PRODUCE, 13, FIRST_REQUEST_BYTES_MAX))
@@ -81,7 +81,7 @@ BOUND = 32 * MIB
 TIGHT = (f"queued.max.request.bytes={BOUND}", f"socket.request.max.bytes={20 * MIB}")
 
 
-def test_unfinished_requests_do_not_add_up(tmp_path: Path) -> None:
+def test_unfinished_requests_are_bounded_together(tmp_path: Path) -> None:
     """Room is kept for some; the others are not read until those that do not move are closed, and
     who sends little is served all the while."""
 
@@ -159,7 +159,7 @@ def memory_of(*peers: Peer, bound: int = BOUND) -> RequestMemory:
     return RequestMemory(lambda: bound, lambda: 20 * MIB, lambda: list(peers), counters)
 
 
-def test_at_the_bound_nothing_is_read_until_a_good_deal_is_free() -> None:
+def test_at_the_bound_nothing_is_read_until_enough_is_free() -> None:
     async def scenario() -> None:
         one, other = Peer(), Peer()
         memory = memory_of(one, other)
@@ -177,7 +177,7 @@ def test_at_the_bound_nothing_is_read_until_a_good_deal_is_free() -> None:
     asyncio.run(scenario())
 
 
-def test_a_bound_of_nothing_is_no_bound() -> None:
+def test_a_bound_of_0_means_none() -> None:
     async def scenario() -> None:
         one = Peer()
         memory = memory_of(one, bound=-1)
@@ -198,7 +198,7 @@ def test_queued_bytes_must_hold_the_longest_request() -> None:
     load("", [f"socket.request.max.bytes={500 * MIB}"])
 
 
-def test_what_peers_do_not_read_does_not_add_up(tmp_path: Path) -> None:
+def test_unread_answers_are_bounded_together(tmp_path: Path) -> None:
     """Twenty that fetch all and read nothing: beyond a quarter of the room each gets no more
     than it has read before."""
     bound = 32 * MIB
@@ -221,7 +221,7 @@ def test_what_peers_do_not_read_does_not_add_up(tmp_path: Path) -> None:
     run(tmp_path, scenario, f"queued.max.response.bytes={bound}")
 
 
-def test_the_slowest_reader_goes_when_there_is_no_room(tmp_path: Path) -> None:
+def test_the_slowest_reader_is_disconnected_when_memory_is_full(tmp_path: Path) -> None:
     bound = 6 * MIB
 
     async def scenario(broker: Broker, port: int) -> None:
@@ -261,7 +261,7 @@ async def filled(broker: Broker, port: int, batches: int) -> Any:
     return topic_id
 
 
-def test_who_reads_nothing_gets_less_than_who_reads() -> None:
+def test_a_peer_that_does_not_read_gets_smaller_answers() -> None:
     bound = 40 * MIB
     memory = AnswerMemory(lambda: bound, Counters(lambda: 0))
     fresh, reader = Peer(), Peer(read=12 * MIB)
@@ -273,7 +273,7 @@ def test_who_reads_nothing_gets_less_than_who_reads() -> None:
     assert memory.allowance(reader) == bound // 4, "and no more than there is room"
 
 
-def test_the_pace_says_who_is_slowest() -> None:
+def test_the_slowest_reader_is_found_by_its_rate() -> None:
     async def scenario() -> None:
         memory = AnswerMemory(lambda: 10 * MIB, Counters(lambda: 0))
         reads = Peer(unread=5 * MIB, read=MIB)
@@ -286,7 +286,7 @@ def test_the_pace_says_who_is_slowest() -> None:
     asyncio.run(scenario())
 
 
-def test_a_fetch_that_may_have_little_does_not_wait_for_more(tmp_path: Path) -> None:
+def test_a_fetch_with_a_lowered_limit_does_not_wait_for_more(tmp_path: Path) -> None:
     """min_bytes over what there is room for would otherwise wait to its end."""
 
     async def scenario(broker: Broker, port: int) -> None:

@@ -92,7 +92,7 @@ def test_a_topic_deleted_under_a_waiting_fetch_and_records_in_flight(tmp_path: P
     run(tmp_path, scenario)
 
 
-def test_a_topic_made_again_under_the_same_name_is_another_one(tmp_path: Path) -> None:
+def test_a_recreated_topic_is_another_topic(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, partitions=1, records=10)
         assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
@@ -190,7 +190,7 @@ def test_retention_takes_segments_with_records_in_flight(tmp_path: Path, noticed
     run(tmp_path, scenario)
 
 
-def test_forgetting_a_share_partition_loads_it_anew(tmp_path: Path) -> None:
+def test_forgetting_a_share_partition_reloads_it(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, partitions=1, records=10)
         assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}

@@ -85,7 +85,7 @@ def damage(folder: Path, dice: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_is_left_is_delivered_and_the_rest_is_named(
+def test_intact_records_are_delivered_and_damage_is_reported(
     seed: int, whole: tuple[Path, UUID], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source, topic_id = whole

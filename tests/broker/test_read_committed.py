@@ -97,7 +97,7 @@ def test_an_open_transaction_holds_a_share_group_back(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_what_was_aborted_is_given_to_nobody(tmp_path: Path) -> None:
+def test_aborted_records_are_not_delivered(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await committed_group(broker, port)
         one, two = Transaction(broker, 1), Transaction(broker, 2)
@@ -115,7 +115,7 @@ def test_what_was_aborted_is_given_to_nobody(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_long_aborted_transaction_is_read_past_in_one_fetch(tmp_path: Path) -> None:
+def test_a_long_aborted_transaction_is_skipped_in_one_fetch(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await committed_group(broker, port)
         aborted = Transaction(broker, 1)

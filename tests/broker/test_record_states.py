@@ -35,7 +35,7 @@ def told(records: PartitionRecords) -> Told:
     return [(one.first, one.last, one.state.name, one.delivery_count) for one in records.ranges]
 
 
-def test_every_state_is_told(tmp_path: Path) -> None:
+def test_every_state_is_reported(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         await session.fetch(0)
@@ -70,7 +70,7 @@ def test_every_state_is_told(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_where_nothing_is_done_yet_the_choice_is_told_beside(tmp_path: Path) -> None:
+def test_before_the_first_finished_record_the_chosen_start_is_reported(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         async with Admin(f"127.0.0.1:{port}") as admin:
@@ -93,7 +93,7 @@ def test_where_nothing_is_done_yet_the_choice_is_told_beside(tmp_path: Path) -> 
     run(tmp_path, scenario)
 
 
-def test_without_its_leader_the_durable_state_is_told_and_nothing_is_loaded(tmp_path: Path) -> None:
+def test_without_a_loaded_leader_the_durable_state_is_reported(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         await session.fetch(0)
@@ -133,7 +133,7 @@ def test_more_runs_than_one_answer_holds(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_a_queue_where_all_is_done_has_nothing_in_flight(tmp_path: Path) -> None:
+def test_a_finished_queue_has_nothing_in_flight(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         await session.fetch(0)

@@ -57,7 +57,7 @@ def test_where_delivery_starts(tmp_path: Path, reset: str, start: int) -> None:
     run(tmp_path, scenario)
 
 
-def test_no_record_is_as_young_as_the_group_asks_for(tmp_path: Path) -> None:
+def test_no_record_is_as_recent_as_the_reset_policy_requires(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(
             broker, port, partitions=1, records=5, share_auto_offset_reset="by_duration:PT1H"
@@ -144,7 +144,7 @@ def test_what_a_client_sees_of_a_failed_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", ["2", "5"])
-def test_an_end_of_locks_that_cannot_be_written(tmp_path: Path, limit: str) -> None:
+def test_an_expiry_of_locks_that_cannot_be_written(tmp_path: Path, limit: str) -> None:
     disk = FaultyDisk()
 
     async def scenario(broker: Broker, port: int) -> None:

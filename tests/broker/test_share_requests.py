@@ -306,7 +306,7 @@ def test_a_renewing_fetch_acknowledges_and_fetches_nothing(tmp_path: Path) -> No
     run(tmp_path, scenario)
 
 
-def test_a_partition_is_listed_when_there_is_something_to_say(tmp_path: Path) -> None:
+def test_a_partition_is_listed_only_with_records_or_an_error(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port)
         assert codes(await session.fetch(0)) == {0: 0}
@@ -354,7 +354,7 @@ def test_other_members_keep_what_they_hold_when_a_session_ends(tmp_path: Path) -
     run(tmp_path, scenario)
 
 
-def test_a_partition_that_cannot_be_loaded_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_a_partition_that_cannot_be_loaded_does_not_delay_the_others(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         other_id = await new_topic(broker, port, 1, "other")  # the group never heard of it
@@ -370,7 +370,7 @@ def test_a_partition_that_cannot_be_loaded_does_not_hold_up_the_others(tmp_path:
     run(tmp_path, scenario)
 
 
-def test_a_log_that_has_failed_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_a_failed_log_does_not_delay_the_others(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port, records=10)
         await produce(port, session.topic_id, 1, 10)

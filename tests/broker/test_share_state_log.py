@@ -107,7 +107,7 @@ def run(
 # -- snapshots, pruning, start
 
 
-def test_a_start_reads_the_last_snapshots_and_what_came_after(tmp_path: Path) -> None:
+def test_a_start_reads_the_last_snapshots_and_later_updates(tmp_path: Path) -> None:
     options = (PER_SNAPSHOT + "10", SEGMENT_BYTES + "2000")
 
     async def main() -> None:
@@ -136,7 +136,7 @@ def test_a_start_reads_the_last_snapshots_and_what_came_after(tmp_path: Path) ->
     asyncio.run(main())
 
 
-def test_without_a_key_everything_may_go(tmp_path: Path) -> None:
+def test_without_keys_everything_may_be_pruned(tmp_path: Path) -> None:
     async def scenario(broker: Broker) -> None:
         await begin(broker.state, 0)
         await broker.state.write([accepted(0, 0, 5)])
@@ -269,7 +269,7 @@ def test_state_of_a_deleted_topic_is_deleted_whatever_group_it_is_of(tmp_path: P
     asyncio.run(main())
 
 
-def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start() -> None:
+def test_a_deletion_interrupted_by_a_crash_is_finished_at_the_next_start() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker = await simulated(disk)
         await begin(broker.state, 0)
@@ -400,7 +400,7 @@ def test_each_state_partition_has_its_own_machine_and_is_pruned_alone(tmp_path: 
 # -- what fails
 
 
-def test_one_change_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> None:
+def test_one_refused_change_does_not_prevent_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path) as broker:
             await begin(broker.state, 0, 1, 2)
@@ -417,7 +417,7 @@ def test_one_change_that_is_refused_does_not_keep_the_others(tmp_path: Path) -> 
     asyncio.run(main())
 
 
-def test_a_failed_write_is_forgotten_and_writes_on_their_way_are_not(tmp_path: Path) -> None:
+def test_a_failed_write_is_undone_and_writes_in_flight_are_not(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
     async def scenario(broker: Broker) -> None:
@@ -443,7 +443,7 @@ def test_a_failed_write_is_forgotten_and_writes_on_their_way_are_not(tmp_path: P
     run(tmp_path, scenario, disk=disk)
 
 
-def test_a_state_partition_that_cannot_be_synced_leaves_the_others_at_work(tmp_path: Path) -> None:
+def test_a_state_partition_that_cannot_be_synced_does_not_affect_the_others(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
     async def scenario(broker: Broker) -> None:

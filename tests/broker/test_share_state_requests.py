@@ -38,7 +38,7 @@ async def peer_of(port: int, broker: Broker) -> Peer:
     return Peer(connection, found.topic_id)
 
 
-def test_a_life_of_state(tmp_path: Path) -> None:
+def test_the_life_cycle_of_state(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         peer = await peer_of(port, broker)
         assert await peer.summary() == (0, 0, 0, -1, -1), "unknown is no error"
@@ -96,7 +96,7 @@ def test_a_write_of_a_later_leader_does_not_make_it_the_leader(tmp_path: Path) -
     run(tmp_path, scenario)
 
 
-def test_what_is_not_there_or_cannot_be(tmp_path: Path) -> None:
+def test_unknown_keys_and_invalid_values(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         peer = await peer_of(port, broker)
         invalid, unknown = errors.InvalidRequest.code, errors.UnknownTopicOrPartition.code
@@ -196,7 +196,7 @@ def test_a_request_for_nothing_gets_an_empty_answer(
     run(tmp_path, scenario)
 
 
-def test_many_partitions_are_answered_each_on_its_own_in_order(tmp_path: Path) -> None:
+def test_many_partitions_are_answered_individually_in_order(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         peer = await peer_of(port, broker)
         partitions = [initialize.PartitionData(p, 0, p) for p in (2, 7, 0)]
@@ -220,7 +220,7 @@ def test_many_partitions_are_answered_each_on_its_own_in_order(tmp_path: Path) -
     run(tmp_path, scenario, "share.coordinator.state.topic.num.partitions=4")
 
 
-def test_a_full_disk_is_said_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_changes_nothing(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
     async def scenario(broker: Broker, port: int) -> None:
@@ -262,7 +262,7 @@ def test_a_write_by_wire_is_seen_by_the_leader_here(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_state_begun_anew_by_wire_is_what_the_leader_here_goes_on_with(tmp_path: Path) -> None:
+def test_a_leader_here_uses_state_initialised_by_wire(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         topic_id = await topic_with_records(broker, port, 10)
         member = await Member.join(port, "first")

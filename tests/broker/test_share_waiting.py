@@ -47,7 +47,7 @@ def test_a_dropped_connection_makes_room_for_another_session(tmp_path: Path) -> 
     )
 
 
-def test_a_session_too_many_is_refused_late(tmp_path: Path) -> None:
+def test_session_limit_errors_are_delayed(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         one = await started(broker, port)
         await one.fetch(0)
@@ -86,7 +86,7 @@ def test_asking_for_nothing_is_answered_at_once(tmp_path: Path, nothing: dict[st
     run(tmp_path, scenario)
 
 
-def test_an_error_that_is_known_does_not_end_a_wait(tmp_path: Path) -> None:
+def test_an_error_already_sent_does_not_end_a_wait(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port)
         unknown = {7: errors.UnknownTopicOrPartition.code}
@@ -141,7 +141,7 @@ def test_the_end_of_a_session_ends_the_wait_for_its_partitions_only(
 
 
 @pytest.mark.parametrize("api", ["fetch", "acknowledge"])
-def test_closing_ends_a_fetch_of_its_own_that_waits(tmp_path: Path, api: str) -> None:
+def test_closing_ends_the_sessions_own_waiting_fetch(tmp_path: Path, api: str) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         session = await started(broker, port)
         await session.fetch(0)
@@ -158,7 +158,7 @@ def test_closing_ends_a_fetch_of_its_own_that_waits(tmp_path: Path, api: str) ->
 
 
 @pytest.mark.parametrize("limit", [1, 10], ids=["refused", "waits"])
-def test_a_dropped_connection_leaves_no_fetch_behind(tmp_path: Path, limit: int) -> None:
+def test_a_dropped_connection_ends_its_fetches(tmp_path: Path, limit: int) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         one = await started(broker, port)
         await one.fetch(0)

@@ -93,7 +93,7 @@ def test_rewriting_keeps_the_live_records_of_every_machine() -> None:
     simulate(scenario)
 
 
-def test_pruning_leaves_what_a_machine_that_knows_no_offsets_may_need() -> None:
+def test_pruning_keeps_the_records_of_machines_without_offsets() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker = await open_broker(disk)
         runtime = runtime_over(broker)

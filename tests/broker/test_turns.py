@@ -61,7 +61,7 @@ def test_a_lone_request_is_started_at_once_and_a_greedy_one_in_steps() -> None:
     asyncio.run(scenario())
 
 
-def test_who_has_the_broker_for_himself_gets_larger_steps() -> None:
+def test_a_single_connection_gets_larger_steps() -> None:
     async def scenario() -> None:
         started: list[str] = []
         turns = Turns()
@@ -82,7 +82,7 @@ def test_who_has_the_broker_for_himself_gets_larger_steps() -> None:
     asyncio.run(scenario())
 
 
-def test_who_never_leaves_the_line_is_company_for_who_comes_again_and_again() -> None:
+def test_a_constantly_busy_connection_counts_as_another_for_a_recurring_one() -> None:
     """The greedy one does not get in line anew: it is in it all the time."""
 
     async def scenario() -> None:
@@ -102,7 +102,7 @@ def test_who_never_leaves_the_line_is_company_for_who_comes_again_and_again() ->
     asyncio.run(scenario())
 
 
-def test_turns_go_round() -> None:
+def test_turns_are_round_robin() -> None:
     async def scenario() -> None:
         started: list[str] = []
         turns = Turns()
@@ -148,7 +148,7 @@ def test_a_request_that_comes_in_pieces_is_answered(tmp_path: Path, split: int) 
     run(tmp_path, scenario)
 
 
-def test_a_connection_that_pipelines_does_not_hold_up_its_neighbour(tmp_path: Path) -> None:
+def test_a_pipelining_connection_does_not_delay_others(tmp_path: Path) -> None:
     """The neighbour's requests are answered after few of the greedy one's, not after all."""
     pipelined, asked = 20_000, 20
 
@@ -217,7 +217,7 @@ def test_large_requests_of_one_connection_are_open_a_few_at_a_time(tmp_path: Pat
     run(tmp_path, scenario)
 
 
-def test_a_fetch_that_waits_holds_up_nothing(tmp_path: Path) -> None:
+def test_a_waiting_fetch_delays_nothing(tmp_path: Path) -> None:
     """Nor do answers pile up behind it: those that must wait for it bound what is started."""
     topics = 400
 
@@ -245,7 +245,7 @@ def test_the_turn_of_a_request_counts_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 3, 6])
-def test_a_connection_reads_on_when_all_that_came_has_had_its_turn(
+def test_a_connection_reads_more_when_all_its_requests_have_started(
     cut: int, tmp_path: Path
 ) -> None:
     """What came last is the beginning of a request: no answer is open when that is found out."""

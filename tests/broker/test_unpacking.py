@@ -69,7 +69,7 @@ class Gate:
 
 
 @pytest.mark.parametrize(("more", "in_thread"), [(0, 0), (1, 1)])
-def test_the_bound_of_what_the_loop_unpacks(
+def test_the_bound_for_decompression_on_the_loop(
     more: int, in_thread: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -82,7 +82,7 @@ def test_the_bound_of_what_the_loop_unpacks(
     asyncio.run(scenario())
 
 
-def test_many_small_ones_together_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_small_batches_together_count_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         gate = Gate(monkeypatch)
         gate.open.set()
@@ -95,7 +95,9 @@ def test_many_small_ones_together_are_large(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(scenario())
 
 
-def test_others_go_on_and_the_order_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_requests_proceed_and_the_order_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two connections: the second's record for the same partition stands behind the large batch
     that came before it, and everything else is answered while that is looked into."""
 
@@ -135,7 +137,7 @@ def test_others_go_on_and_the_order_stays(tmp_path: Path, monkeypatch: pytest.Mo
     run(tmp_path, scenario)
 
 
-def test_a_batch_that_is_bad_is_refused_and_the_next_one_is_not(
+def test_only_the_bad_batch_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:

@@ -75,7 +75,7 @@ def test_tab_is_silent_without_a_broker() -> None:
         assert completed(address, "sharegroup groups describe ") == []
 
 
-def test_a_server_that_is_down_is_said_in_one_sentence() -> None:
+def test_an_unreachable_server_is_reported_in_one_sentence() -> None:
     started = [
         NOWHERE.start(*line.split())
         for line in (
@@ -95,7 +95,7 @@ def test_a_server_that_is_down_is_said_in_one_sentence() -> None:
         assert done.stderr.count("\n") == 1
 
 
-def test_what_forwards_a_port_to_nobody_is_no_broker() -> None:
+def test_a_port_forwarder_without_a_broker_is_reported() -> None:
     with socket.create_server((HOST, 0)) as forwarder:
         forwarder.settimeout(SECONDS)
         address = f"{HOST}:{forwarder.getsockname()[1]}"

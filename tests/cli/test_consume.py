@@ -43,7 +43,7 @@ def test_records_as_json(commands: Commands, topic: str) -> None:
     }
 
 
-def test_a_group_that_is_new_begins_at_the_end_unless_told(commands: Commands, topic: str) -> None:
+def test_a_new_group_begins_at_the_end_by_default(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin="a\n")
     idle = ("--timeout", IDLE_SECONDS)
     assert commands.ok("consume", topic, "-g", topic, *idle, "--json").stdout == ""
@@ -52,7 +52,7 @@ def test_a_group_that_is_new_begins_at_the_end_unless_told(commands: Commands, t
     assert f"group {topic} is not new" in again.stderr
 
 
-def test_released_records_come_again_and_accepted_ones_do_not(
+def test_released_records_are_redelivered_and_accepted_ones_are_not(
     commands: Commands, topic: str
 ) -> None:
     commands.ok("produce", topic, "--key-separator", ":", stdin="k:a\nk:b\nk:c\n")
@@ -90,7 +90,7 @@ def lag(commands: Commands, group: str) -> int:
     return sum(one["lag"] or 0 for one in described["partitions"])
 
 
-def test_what_head_reads_is_accepted_and_nothing_else(commands: Commands, topic: str) -> None:
+def test_only_records_read_by_head_are_accepted(commands: Commands, topic: str) -> None:
     commands.inside("groups", "set", topic, "share.auto.offset.reset=earliest")
     commands.ok("produce", topic, stdin="".join(f"{n}\n" for n in range(500)))
     process = commands.start("consume", topic, "-g", topic)
@@ -106,9 +106,7 @@ def test_what_head_reads_is_accepted_and_nothing_else(commands: Commands, topic:
     assert lag(commands, topic) == 498
 
 
-def test_a_record_that_lies_unread_in_the_pipe_is_given_back(
-    commands: Commands, topic: str
-) -> None:
+def test_an_unread_record_in_the_pipe_is_released(commands: Commands, topic: str) -> None:
     commands.inside("groups", "set", topic, "share.auto.offset.reset=earliest")
     commands.ok("produce", topic, stdin="a\nb\n")
     process = commands.start("consume", topic, "-g", topic)
@@ -121,7 +119,7 @@ def test_a_record_that_lies_unread_in_the_pipe_is_given_back(
     assert lag(commands, topic) == 2
 
 
-def test_who_reads_no_more_ends_it_though_nothing_comes(commands: Commands, topic: str) -> None:
+def test_a_closed_pipe_ends_it_even_without_records(commands: Commands, topic: str) -> None:
     process = commands.start("consume", topic, "-g", topic, "--from-beginning")
     assert process.stdout is not None
     commands.ok("produce", topic, stdin="a\n")
@@ -136,10 +134,12 @@ def test_who_reads_no_more_ends_it_though_nothing_comes(commands: Commands, topi
 def test_no_group(commands: Commands) -> None:
     refused = commands.run("consume", "t")
     assert refused.status == 2
-    assert refused.stderr == ("sharegroup: name a share group by --group, or only look by --peek\n")
+    assert refused.stderr == (
+        "sharegroup: name a share group with --group, or read without one with --peek\n"
+    )
 
 
-def test_who_waits_for_a_topic_that_is_not_there_is_told(commands: Commands, name: str) -> None:
+def test_waiting_for_a_missing_topic_is_reported(commands: Commands, name: str) -> None:
     done = commands.ok("consume", name, "-g", name, "--timeout", "0.1")
     told, ended = done.stderr.splitlines()
     assert told.startswith(f"there is no topic {name!r}: waiting until there is; create it")
@@ -149,7 +149,7 @@ def test_who_waits_for_a_topic_that_is_not_there_is_told(commands: Commands, nam
 HOSTILE = "\x1b[2J\x1b]0;title\x07a\u202eb\tc"
 
 
-def test_a_terminal_is_shown_what_a_file_is_given_byte_for_byte(
+def test_a_file_gets_the_bytes_that_a_terminal_shows_escaped(
     commands: Commands, topic: str
 ) -> None:
     commands.ok("produce", topic, stdin=HOSTILE + "\n")
@@ -161,7 +161,7 @@ def test_a_terminal_is_shown_what_a_file_is_given_byte_for_byte(
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
 
 
-def test_json_holds_no_control_characters_either(commands: Commands, topic: str) -> None:
+def test_json_has_no_control_characters_either(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin=HOSTILE + "\n")
     words = ("consume", topic, "-g", topic, "--from-beginning", "-n", "1", "--json")
     read = commands.ok(*words)

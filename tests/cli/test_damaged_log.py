@@ -13,7 +13,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 pytestmark = pytest.mark.process
 
 
-def test_what_a_group_does_not_get_is_shown(tmp_path: Path) -> None:
+def test_damaged_records_of_a_group_are_shown(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path) as server:
         commands = Commands(server.bootstrap)
         commands.ok("topics", "create", "jobs", "--partitions", "1")
@@ -41,9 +41,9 @@ def test_what_a_group_does_not_get_is_shown(tmp_path: Path) -> None:
         peek = ("consume", "jobs", "--peek", "--from", "2")
         looked = commands.ok(*peek, "--until", "latest", "--format", "%o ")
         assert looked.stdout == "2 4 5 "
-        assert looked.stderr == "passed over: 3-3 of jobs-0: the log has lost them\n"
+        assert looked.stderr == "skipped: 3-3 of jobs-0: the log has lost them\n"
         assert commands.ok(*peek, "--until", "4", "--format", "%o ").stdout == "2 "
         said = [line for line in server.output().splitlines() if " ERROR " in line]
         assert len(said) == 2
         assert "offsets 3 to 3 cannot be read" in said[0]
-        assert "offsets 3 to 3 are damaged, its group passes over them" in said[1]
+        assert "offsets 3 to 3 are damaged, its group skips them" in said[1]

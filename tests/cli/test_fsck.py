@@ -64,7 +64,7 @@ def damage(server: SharegroupServer, at: int) -> Path:
     return file
 
 
-def test_a_folder_after_a_kill_is_sound_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_after_a_kill_is_sound_and_not_changed(tmp_path: Path) -> None:
     server = killed(tmp_path)
     before = tree(server.data)
     done = fsck(server.data)
@@ -79,7 +79,7 @@ def test_a_folder_after_a_kill_is_sound_and_stays_as_it_is(tmp_path: Path) -> No
     assert tree(server.data) == before
 
 
-def test_a_folder_in_use_is_left_alone_with_a_status_of_its_own(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_not_checked_and_has_its_own_status(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path) as server:
         before = tree(server.data)
         for options in ((), ("--repair",), ("--json",)):
@@ -90,7 +90,7 @@ def test_a_folder_in_use_is_left_alone_with_a_status_of_its_own(tmp_path: Path) 
         assert tree(server.data) == before
 
 
-def test_damage_is_named_repaired_and_passed_over(tmp_path: Path) -> None:
+def test_damage_is_reported_repaired_and_skipped(tmp_path: Path) -> None:
     server = killed(tmp_path)
     damage(server, 100)
     done = fsck(server.data)
@@ -118,7 +118,7 @@ def test_damage_is_named_repaired_and_passed_over(tmp_path: Path) -> None:
         assert [record["offset"] for record in read.json_lines] == list(range(100, 300))
 
 
-def test_a_catalog_that_is_gone_is_refused_by_serve_and_made_again(tmp_path: Path) -> None:
+def test_a_missing_catalog_is_refused_by_serve_and_rebuilt_by_repair(tmp_path: Path) -> None:
     server = killed(tmp_path)
     (server.data / "catalog.json").unlink()
     command = [sys.executable, "-m", "sharegroup", "serve", "--data", str(server.data)]
@@ -144,7 +144,7 @@ def test_a_catalog_that_is_gone_is_refused_by_serve_and_made_again(tmp_path: Pat
         assert "300" in described
 
 
-def test_what_is_no_data_folder_and_wrong_usage(tmp_path: Path) -> None:
+def test_other_folders_and_wrong_usage_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         done = fsck(folder)
         assert (done.status, done.stdout) == (3, "")
@@ -153,7 +153,7 @@ def test_what_is_no_data_folder_and_wrong_usage(tmp_path: Path) -> None:
     assert fsck(tmp_path, "--unknown").status == 2
 
 
-def test_a_bar_is_shown_where_a_person_is_watching(tmp_path: Path) -> None:
+def test_a_progress_bar_is_shown_on_a_terminal(tmp_path: Path) -> None:
     server = killed(tmp_path)
     reader, terminal = os.openpty()
     try:

@@ -16,7 +16,7 @@ TELLS_LOCKS = os.environ.get("SHAREGROUP_TEST_BROKER") != "kafka"
 SECONDS = 30
 
 
-def test_what_a_member_holds_is_seen(commands: Commands, name: str) -> None:
+def test_records_held_by_a_member_are_shown(commands: Commands, name: str) -> None:
     commands.ok("topics", "create", name, "--partitions", "1")
     commands.ok("produce", name, stdin="one\ntwo\nthree\n")
     with sync.Admin(commands.bootstrap) as admin:
@@ -53,7 +53,7 @@ def test_what_a_member_holds_is_seen(commands: Commands, name: str) -> None:
             assert few.stderr.startswith(f"sharegroup: {len(rows) - 1} more lines not shown")
 
 
-def test_what_was_given_up_is_seen_with_the_reason(commands: Commands, name: str) -> None:
+def test_archived_records_are_shown_with_the_reason(commands: Commands, name: str) -> None:
     commands.ok("topics", "create", name, "--partitions", "1")
     commands.ok("produce", name, stdin="one\ntwo\nthree\n")
     with sync.Admin(commands.bootstrap) as admin:
@@ -76,7 +76,7 @@ def test_what_was_given_up_is_seen_with_the_reason(commands: Commands, name: str
         assert seen == [(0, 0, 1, "rejected"), (1, 1, 2, "delivery-limit")]
 
 
-def test_a_topic_that_the_group_does_not_know(commands: Commands, topic: str) -> None:
+def test_a_topic_unknown_to_the_group(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin="one\n")
     commands.ok("consume", topic, "-g", topic, "--from-beginning", "--max", "1")
     refused = commands.inside("groups", "records", topic, "--topic", "nothing")
@@ -86,10 +86,10 @@ def test_a_topic_that_the_group_does_not_know(commands: Commands, topic: str) ->
     )
 
 
-def test_a_state_that_cannot_be(commands: Commands) -> None:
+def test_an_invalid_state_is_refused(commands: Commands) -> None:
     refused = commands.inside("groups", "records", "g", "--state", "lost")
     assert refused.status == 2
     assert refused.stderr == (
-        "sharegroup: --state lost: a record is available, acquired, acknowledged, archived, "
-        "damaged\n"
+        "sharegroup: --state lost: the states of a record are available, acquired, "
+        "acknowledged, archived, damaged\n"
     )

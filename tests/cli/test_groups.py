@@ -12,7 +12,7 @@ from tests.cli.command import Commands, finish
 pytestmark = pytest.mark.process
 
 
-def test_a_group_at_work(commands: Commands, topic: str) -> None:
+def test_a_group_with_members(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, "--key-separator", ":", stdin="k:1\nk:2\nk:3\n")
     process = commands.start("consume", topic, "-g", topic, "--from-beginning", "--json")
     assert process.stdout is not None
@@ -120,7 +120,7 @@ def test_all_groups_are_deleted(own_commands: Commands) -> None:
     assert own_commands.inside("groups", "describe", "--all-groups", "--json").json == []
 
 
-def test_a_group_forgets_topics(commands: Commands, topic: str) -> None:
+def test_offsets_of_topics_are_deleted(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, stdin="one\n")
     commands.inside("groups", "reset-offsets", topic, "-t", topic, "--to-latest", "--execute")
     done = commands.inside(
@@ -154,7 +154,7 @@ def test_settings(commands: Commands, name: str) -> None:
     assert "share.auto.offset.reset" not in table
 
 
-def test_settings_that_cannot_be(commands: Commands, name: str) -> None:
+def test_invalid_settings_are_refused(commands: Commands, name: str) -> None:
     for pair in ("share.auto.offset.reset=tomorrow", "share.auto.offset.rest=earliest"):
         done = commands.inside("groups", "set", name, pair)
         assert done.status == 1
@@ -166,11 +166,11 @@ def test_delete_asks_first(commands: Commands, name: str) -> None:
     refused = commands.inside("groups", "delete", name)
     assert (refused.status, refused.stdout) == (2, "")
     assert refused.stderr == (
-        f"sharegroup: delete {name}? There is no terminal to ask on: --yes does it unasked\n"
+        f"sharegroup: delete {name}? There is no terminal to ask on: confirm with --yes\n"
     )
 
 
-def test_watch_shows_what_becomes_of_a_group_until_ctrl_c(commands: Commands, topic: str) -> None:
+def test_watch_refreshes_a_group_until_ctrl_c(commands: Commands, topic: str) -> None:
     watch = ("groups", "describe", topic, "--offsets", "--json", "--watch", "--interval", "0.1")
     process = commands.start(*watch)
     assert process.stderr is not None

@@ -26,7 +26,7 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
         assert asyncio.run(read_all(file)) == content
 
 
-def test_a_pipe_is_read_as_it_comes_and_the_loop_goes_on() -> None:
+def test_a_pipe_is_read_without_blocking_the_loop() -> None:
     read_end, write_end = os.pipe()
 
     async def command() -> list[bytes]:
@@ -64,7 +64,7 @@ def test_waiting_for_a_pipe_can_be_cancelled() -> None:
     os.close(write_end)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*: No such file or directory"):
         open_input(str(tmp_path / "missing"))
     with pytest.raises(UsageError, match="Is a directory"):

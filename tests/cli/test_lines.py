@@ -77,7 +77,7 @@ def test_key_before_a_separator() -> None:
         parse(3, b"k:v")
 
 
-def test_two_ways_to_a_key_are_one_too_many() -> None:
+def test_two_options_for_the_key_are_refused() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
         parser("carrier", ":")
 

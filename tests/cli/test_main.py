@@ -39,7 +39,7 @@ def offline() -> Commands:
     return Commands("127.0.0.1:1")
 
 
-def test_serve_loads_neither_the_client_nor_what_the_other_commands_need() -> None:
+def test_serve_loads_neither_the_client_nor_typer() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", PRINT_LOADED], capture_output=True, text=True, check=True
     )
@@ -122,7 +122,7 @@ def test_serve_until_a_signal(offline: Commands, tmp_path: Path, number: signal.
         (("--lissen", "1"), "--lissen"),
     ],
 )
-def test_serve_says_what_is_wrong(
+def test_serve_reports_errors(
     offline: Commands, tmp_path: Path, words: tuple[str, ...], complaint: str
 ) -> None:
     done = offline.run("serve", "--data", str(tmp_path / "data"), *words)

@@ -49,17 +49,17 @@ def test_how_a_plan_looks() -> None:
     [
         ("", "first line must be group,topic,partition,new-offset"),
         ("g,t,0,5\n", "first line must be"),
-        ("group,topic,partition,new-offset\n", "moves nothing"),
+        ("group,topic,partition,new-offset\n", "the plan is empty"),
         ("group,topic,partition,new-offset\ng,t,0\n", "line 2 of the plan is not group,topic"),
         ("group,topic,partition,new-offset\n,t,0,5\n", "line 2 of the plan is not"),
         ("group,topic,partition,new-offset\ng,t,0,5\ng,t,x,5\n", "line 3 of the plan needs"),
         ("group,topic,partition,new-offset\ng,t,0,-1\n", "line 2 of the plan needs"),
         ("group,topic,partition,new-offset\ng,t,0,9223372036854775808\n", "line 2"),
         ("group,topic,partition,new-offset\ng,t,2147483648,1\n", "line 2"),
-        ("group,topic,partition,new-offset\ng,t,0,5\ng,t,0,6\n", "line 3 of the plan moves t-0"),
+        ("group,topic,partition,new-offset\ng,t,0,5\ng,t,0,6\n", "line 3 of the plan repeats t-0"),
     ],
 )
-def test_what_is_no_plan(text: str, says: str) -> None:
+def test_invalid_plans_are_refused(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse_plan(text)
 
@@ -74,7 +74,7 @@ def test_topics_and_partitions() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":", ":0", "t:", "t:a", "t:0,", "t:0:1", "t:-1", "t:1.5"])
-def test_what_is_no_topic(text: str) -> None:
+def test_invalid_topics_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--topic"):
         parse_topics([text])
 
@@ -97,7 +97,7 @@ def test_times(text: str, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "21.11.2026", "2026-13-01", "08:30"])
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="write it as 2026-11-21T08:30:00"):
         parse_datetime_ms(text)
 

@@ -35,7 +35,7 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
 END = ("--until", "latest")
 
 
-def test_json_there_and_back_keeps_all(commands: Commands, topic: str) -> None:
+def test_json_round_trips_all_fields(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, "--format", "json", stdin=LINES)
     seen = commands.ok("consume", topic, "--peek", *END, "--json")
     records = sorted(seen.json_lines, key=lambda one: one["partition"])
@@ -81,7 +81,7 @@ def test_from_until_partition_max_and_format(commands: Commands, topic: str) -> 
     assert commands.inside("groups", "list").stdout == groups  # no group has heard of it
 
 
-def test_it_follows_until_ctrl_c(commands: Commands, topic: str) -> None:
+def test_it_follows_the_log_until_ctrl_c(commands: Commands, topic: str) -> None:
     process = commands.start("consume", topic, "--peek")
     assert process.stdout is not None
     commands.ok("produce", topic, stdin="a\n")
@@ -91,12 +91,15 @@ def test_it_follows_until_ctrl_c(commands: Commands, topic: str) -> None:
     assert (done.status, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_places_that_are_not_there(commands: Commands, topic: str) -> None:
+def test_places_outside_of_the_log(commands: Commands, topic: str) -> None:
     commands.ok("produce", topic, "--format", "json", stdin=LINES)
     late = commands.ok("consume", topic, "--peek", "-p", "1", "--from", "7", *END)
-    assert late.stderr == f"sharegroup: {topic}-1 has offsets 0 to 2: begun at 2\n"
+    assert late.stderr == f"sharegroup: {topic}-1 has offsets 0 to 2: beginning at 2\n"
     gone = commands.run("consume", topic, "--peek", "-p", "9")
-    assert (gone.status, gone.stderr) == (2, f"sharegroup: {topic} has 2 partitions, and no 9\n")
+    assert (gone.status, gone.stderr) == (
+        2,
+        f"sharegroup: {topic} has 2 partitions, but no partition 9\n",
+    )
     unknown = commands.run("consume", f"{topic}-x", "--peek")
     assert unknown.status == 1
     assert unknown.stderr.startswith("sharegroup: UNKNOWN_TOPIC_OR_PARTITION: ")
@@ -110,8 +113,8 @@ def test_places_that_are_not_there(commands: Commands, topic: str) -> None:
         (("-g", "g", "--from", "1"), "--from cannot be given with --group"),
         (("--peek", "--from", "noon"), "--from noon: write earliest, latest, an offset"),
         (("--peek", "--from", "PT1X"), "--from PT1X: write earliest"),
-        (("--peek", "--format", "%x"), "--format: %x is no field of a record"),
-        (("--peek", "--format", r"\y"), r"--format: \y is none of"),
+        (("--peek", "--format", "%x"), "--format: %x is not a field"),
+        (("--peek", "--format", r"\y"), r"--format: \y is not one of"),
         (("--peek", "--json", "--format", "%s"), "exclude each other"),
     ],
 )

@@ -45,7 +45,7 @@ def test_json_lines_of_a_file_keyed_by_a_field(
     assert all(len(where) == 1 for where in partitions.values())
 
 
-def test_a_wrong_line_ends_it_after_what_came_before(commands: Commands, topic: str) -> None:
+def test_a_wrong_line_ends_it_after_the_lines_before(commands: Commands, topic: str) -> None:
     lines = '{"k": 1}\n{"k": 2}\n{"l": 3}\n{"k": 4}\n'
     done = commands.run("produce", topic, "--key", "k", "--json", stdin=lines)
     assert done.status == 2
@@ -92,7 +92,9 @@ def test_ctrl_c_in_the_middle_of_a_stream_counts_exactly(
     assert sum(one["latest"] for one in offsets) == done.json["sent"]
 
 
-def test_a_record_that_is_too_large_is_refused_by_name(commands: Commands, topic: str) -> None:
+def test_a_record_that_is_too_large_is_refused_with_kafkas_name(
+    commands: Commands, topic: str
+) -> None:
     done = commands.run("produce", topic, stdin="x" * 2_000_000)
     assert done.status == 1
     assert done.stderr.startswith("sharegroup: MESSAGE_TOO_LARGE: ")

@@ -77,7 +77,7 @@ def test_csv_as_spreadsheets_write_it() -> None:
         ("a,a\n1,2\n", "two columns have the same name"),
     ],
 )
-def test_csv_that_cannot_be(text: str, says: str) -> None:
+def test_invalid_csv_is_refused(text: str, says: str) -> None:
     with pytest.raises(UsageError) as refused:
         rows(text, "a")
     assert str(refused.value).startswith(says)
@@ -88,27 +88,27 @@ def test_csv_that_cannot_be(text: str, says: str) -> None:
     [
         ("{", "line 7 is not JSON: "),
         ("[" * 100_000, "line 7 is not JSON: "),
-        ("[]", "line 7 is no record: it has no field 'value'"),
-        ('{"key": "k"}', "line 7 is no record: it has no field 'value'"),
+        ("[]", "line 7 is not a record: it has no field 'value'"),
+        ('{"key": "k"}', "line 7 is not a record: it has no field 'value'"),
         ('{"value": "v", "ky": 1}', "line 7: a record has no field 'ky'"),
-        ('{"value": 7}', "line 7: value is text, null, or "),
+        ('{"value": 7}', "line 7: value must be text, null, or "),
         ('{"value": {"base64": "?"}}', "line 7: value cannot be read: "),
         ('{"value": "\\ud800"}', "line 7: value cannot be read: "),
-        ('{"value": "v", "partition": -1}', "line 7: partition is a whole number from 0 on"),
-        ('{"value": "v", "partition": true}', "line 7: partition is a whole number"),
-        ('{"value": "v", "timestamp": 1.5}', "line 7: timestamp is a whole number from -1 on"),
-        ('{"value": "v", "headers": {"a": "b"}}', "line 7: headers are a list of "),
-        ('{"value": "v", "headers": [["a"]]}', "line 7: headers are a list of "),
+        ('{"value": "v", "partition": -1}', "line 7: partition must be an integer from 0 on"),
+        ('{"value": "v", "partition": true}', "line 7: partition must be an integer"),
+        ('{"value": "v", "timestamp": 1.5}', "line 7: timestamp must be an integer from -1 on"),
+        ('{"value": "v", "headers": {"a": "b"}}', "line 7: headers must be a list of "),
+        ('{"value": "v", "headers": [["a"]]}', "line 7: headers must be a list of "),
         ('{"value": "v", "headers": [["\\ud800", ""]]}', "line 7: a header's name cannot be read"),
     ],
 )
-def test_json_that_is_no_record(line: str, says: str) -> None:
+def test_invalid_json_records_are_refused(line: str, says: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_record_json(7, line.encode())
     assert str(refused.value).startswith(says)
 
 
-def test_json_with_little_in_it() -> None:
+def test_json_records_with_few_fields() -> None:
     assert parse_record_json(1, b" ") is None
     assert parse_record_json(1, b'{"value": null, "timestamp": -1}') == NewRecord(None, None, [])
 

@@ -65,7 +65,7 @@ def test_every_target(commands: Commands, dated: str) -> None:
         before = offset
 
 
-def test_a_dry_run_moves_nothing_and_its_plan_is_carried_out_later(
+def test_a_dry_run_changes_nothing_and_its_plan_can_be_executed(
     commands: Commands, dated: str, tmp_path: Path
 ) -> None:
     reset = ("groups", "reset-offsets", dated)
@@ -81,7 +81,7 @@ def test_a_dry_run_moves_nothing_and_its_plan_is_carried_out_later(
     plan.write_text(reviewed)
     done = commands.ok("groups", "reset-offsets", "--from-file", str(plan), "--execute")
     assert "2 partitions moved" in done.stdout
-    assert f"{dated}-1 has offsets 0 to 0: 0, not 7" in done.stderr
+    assert f"{dated}-1 has offsets 0 to 0: using 0 instead of 7" in done.stderr
     assert moved_to(commands, dated) == {0: 2, 1: 0}
     again = ("groups", "reset-offsets", "--from-file", "-", "--dry-run", "--json")
     assert [m["new_offset"] for m in commands.ok(*again, stdin=reviewed).json["moves"]] == [2, 0]
@@ -90,19 +90,21 @@ def test_a_dry_run_moves_nothing_and_its_plan_is_carried_out_later(
     assert got == "day 2\nday 3\n"
 
 
-def test_where_a_group_is_can_be_kept(commands: Commands, dated: str, tmp_path: Path) -> None:
+def test_current_offsets_can_be_saved_and_restored(
+    commands: Commands, dated: str, tmp_path: Path
+) -> None:
     reset = ("groups", "reset-offsets", dated)
     commands.inside(*reset, "--topic", f"{dated}:0", "--to-offset", "3", "--execute")
     plan = str(tmp_path / "plan.csv")
     kept = ("--topic", dated, "--to-current", "--dry-run", "--export", plan)
     done = commands.inside(*reset, *kept)
-    assert f"group {dated} has no offset of {dated}-1: its end, 0, is taken" in done.stderr
+    assert f"group {dated} has no offset for {dated}-1: using its end offset, 0" in done.stderr
     commands.inside(*reset, "--all-topics", "--to-earliest", "--execute")
     commands.inside("groups", "reset-offsets", "--from-file", plan, "--execute")
     assert moved_to(commands, dated) == {0: 3, 1: 0}
 
 
-def test_a_group_at_work_is_not_moved(commands: Commands, dated: str) -> None:
+def test_a_group_with_members_is_not_reset(commands: Commands, dated: str) -> None:
     process = commands.start("consume", dated, "-g", dated, "--from-beginning")
     assert process.stdout is not None
     for _ in range(RECORDS):
@@ -123,17 +125,17 @@ def test_a_group_at_work_is_not_moved(commands: Commands, dated: str) -> None:
     assert moved_to(commands, dated) == {0: 0, 1: 0}
 
 
-def test_a_group_that_does_not_exist_is_made(commands: Commands, dated: str) -> None:
+def test_a_group_that_does_not_exist_is_created(commands: Commands, dated: str) -> None:
     group = f"{dated}-new"
     reset = ("groups", "reset-offsets", group, "--topic", f"{dated}:0", "--to-offset", "1")
     dry = commands.inside(*reset, "--dry-run")
-    assert f"there is no group {group}: --execute makes it" in dry.stderr
+    assert f"there is no group {group}: --execute creates it" in dry.stderr
     assert commands.inside("groups", "describe", group).status == 1
     assert commands.inside(*reset, "--execute").status == 0
     assert moved_to(commands, group) == {0: 1}
 
 
-def test_what_is_not_there(commands: Commands, dated: str) -> None:
+def test_unknown_groups_and_topics(commands: Commands, dated: str) -> None:
     reset = ("groups", "reset-offsets", dated, "--to-earliest", "--execute")
     for topic in (f"{dated}-x", f"{dated}:0,7"):
         done = commands.inside(*reset, "--topic", topic)
@@ -141,4 +143,4 @@ def test_what_is_not_there(commands: Commands, dated: str) -> None:
         assert done.stderr.startswith("sharegroup: UNKNOWN_TOPIC_OR_PARTITION: ")
     nothing = commands.inside(*reset, "--all-topics")
     assert nothing.status == 2
-    assert "has no offsets: name topics by --topic" in nothing.stderr
+    assert "has no offsets: name topics with --topic" in nothing.stderr

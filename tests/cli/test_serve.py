@@ -62,14 +62,14 @@ def test_every_listener_is_opened(tmp_path: Path) -> None:
         assert answers_api_versions(second)
 
 
-def test_an_address_of_metrics_that_is_taken_is_said(tmp_path: Path) -> None:
+def test_a_metrics_address_in_use_is_reported(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path / "first") as server:
         status, said = refused(tmp_path, "--metrics", server.bootstrap)
     assert status == 2
     assert f"cannot serve metrics on {server.bootstrap}: " in said
 
 
-def test_an_address_of_metrics_that_is_none_is_said(tmp_path: Path) -> None:
+def test_an_invalid_metrics_address_is_reported(tmp_path: Path) -> None:
     status, said = refused(tmp_path, "--metrics", "9404")
     assert (status, said) == (
         2,
@@ -77,14 +77,14 @@ def test_an_address_of_metrics_that_is_none_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_acls_that_cannot_be_understood_keep_it_from_starting(tmp_path: Path) -> None:
+def test_an_invalid_acl_file_prevents_the_start(tmp_path: Path) -> None:
     file = write_acls(tmp_path / "acls.csv", ["ALLOW,alice,*,READ,TOPIC,jobs,LITERAL"])
     status, said = refused(tmp_path, "-o", f"authorizer.acl.file={file}")
     assert status == 2
     assert said.endswith("line 2: principal 'alice' is not Type:name, such as User:alice")
 
 
-def test_acls_that_are_not_there_keep_it_from_starting(tmp_path: Path) -> None:
+def test_a_missing_acl_file_prevents_the_start(tmp_path: Path) -> None:
     status, said = refused(tmp_path, "-o", f"authorizer.acl.file={tmp_path / 'none.csv'}")
     assert status == 2
     assert "cannot be read" in said

@@ -73,7 +73,9 @@ def has_address(name: str) -> bool:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", ""])
-def test_every_interface_is_told_as_this_machines_name(tmp_path: Path, host: str) -> None:
+def test_a_listener_on_every_interface_advertises_the_machines_name(
+    tmp_path: Path, host: str
+) -> None:
     port, name = free_port(), machine_name()
     if not has_address(name):
         status, said = refused(tmp_path, "--listen", f"{host}:{port}")
@@ -89,7 +91,7 @@ def test_every_interface_is_told_as_this_machines_name(tmp_path: Path, host: str
     assert f"ready on {name}:{port}, " in said
 
 
-def test_advertised_listeners_are_told_instead(tmp_path: Path) -> None:
+def test_advertised_listeners_override_the_machines_name(tmp_path: Path) -> None:
     port = free_port()
     advertised = f"advertised.listeners=PLAINTEXT://localhost:{port}"
     with serving(tmp_path, "--listen", f"0.0.0.0:{port}", "-o", advertised) as server:

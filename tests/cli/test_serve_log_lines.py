@@ -54,7 +54,7 @@ def test_every_json_line_is_one_object(tmp_path: Path) -> None:
     assert any(f" ready on {server.bootstrap}, " in line["message"] for line in lines)
 
 
-def test_a_level_hides_what_is_below_it(tmp_path: Path) -> None:
+def test_a_level_hides_lower_levels(tmp_path: Path) -> None:
     with serving(tmp_path, "--log-level", "error", "-o", "log.cleaner.threads=2") as server:
         wait_for(server.process, " ready on ")
         server.stop()
@@ -78,7 +78,7 @@ def create(admin: AdminClient, topic: str) -> str:
     return ""
 
 
-def test_sighup_reads_the_acls_anew_for_open_connections(tmp_path: Path) -> None:
+def test_sighup_reloads_the_acls_for_open_connections(tmp_path: Path) -> None:
     create_any = "ALLOW,User:*,*,CREATE,TOPIC,jobs,PREFIXED"
     file = write_acls(tmp_path / "acls.csv", [])
     with serving(tmp_path, "-o", f"authorizer.acl.file={file}") as server:
@@ -90,7 +90,7 @@ def test_sighup_reads_the_acls_anew_for_open_connections(tmp_path: Path) -> None
         assert create(admin, "jobs-1") == ""
         file.write_text("nonsense\n")
         os.kill(server.process.pid, signal.SIGHUP)
-        wait_for(server.process, "SIGHUP: the ACLs stay as they were: ")
+        wait_for(server.process, "SIGHUP: the ACLs were not reloaded: ")
         assert create(admin, "jobs-2") == ""
 
 
@@ -98,11 +98,11 @@ def test_sighup_without_acls_does_nothing(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         wait_for(server.process, " ready on ")
         os.kill(server.process.pid, signal.SIGHUP)
-        wait_for(server.process, "SIGHUP: nothing to read anew, there is no authorizer.acl.file")
+        wait_for(server.process, "SIGHUP: nothing to reload, authorizer.acl.file is not set")
         assert topic_names(server) <= {"__consumer_offsets", "__share_group_state"}
 
 
-def test_a_broker_ends_well_with_the_terminal_that_it_was_started_on(tmp_path: Path) -> None:
+def test_a_broker_stops_cleanly_when_its_terminal_closes(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     ours, its = pty.openpty()
     command = [sys.executable, "-m", "sharegroup", "serve", "--listen", f"{HOST}:{free_port()}"]

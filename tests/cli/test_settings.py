@@ -15,7 +15,7 @@ def test_settings() -> None:
 
 
 @pytest.mark.parametrize("pair", ["a", "", "=1", " =1"])
-def test_what_is_not_a_setting(pair: str) -> None:
+def test_invalid_pairs_are_refused(pair: str) -> None:
     with pytest.raises(UsageError, match="is not KEY=VALUE"):
         parse_settings([pair])
 

@@ -43,7 +43,7 @@ def test_the_picture_in_the_terminal_and_in_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "report.png").read_bytes().startswith(PNG)
 
 
-def test_without_matplotlib_it_says_which_extra_brings_it(tmp_path: Path) -> None:
+def test_without_matplotlib_it_names_the_extra_to_install(tmp_path: Path) -> None:
     for package in Path(sysconfig.get_path("purelib")).iterdir():
         if not package.name.startswith("matplotlib"):
             (tmp_path / package.name).symlink_to(package)
@@ -72,7 +72,7 @@ def test_json(tmp_path: Path) -> None:
     assert len(found["findings"]) == 2
 
 
-def test_what_cannot_be_shown_is_one_sentence(tmp_path: Path) -> None:
+def test_other_folders_are_refused_in_one_sentence(tmp_path: Path) -> None:
     done = report(str(tmp_path / "nothing"))
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.startswith("sharegroup: there is no folder ")

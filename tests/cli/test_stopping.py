@@ -36,7 +36,9 @@ async def forever(began: asyncio.Event) -> str:
     ("number", "code"),
     [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)],
 )
-def test_the_first_signal_ends_what_may_be_ended(number: signal.Signals, code: ExitCode) -> None:
+def test_the_first_signal_cancels_only_interruptible_work(
+    number: signal.Signals, code: ExitCode
+) -> None:
     async def command() -> None:
         with Stopping() as stopping:
             began = asyncio.Event()
@@ -50,7 +52,7 @@ def test_the_first_signal_ends_what_may_be_ended(number: signal.Signals, code: E
     asyncio.run(command())
 
 
-def test_work_that_ends_first_gives_its_result() -> None:
+def test_work_that_ends_before_a_signal_returns_its_result() -> None:
     async def answer() -> int:
         await asyncio.sleep(0)
         return 42
@@ -63,7 +65,7 @@ def test_work_that_ends_first_gives_its_result() -> None:
     asyncio.run(command())
 
 
-def test_a_signal_elsewhere_waits_for_its_turn() -> None:
+def test_a_signal_outside_takes_effect_at_the_next_work() -> None:
     async def command() -> None:
         with Stopping() as stopping:
             send(signal.SIGINT)

@@ -11,7 +11,7 @@ from sharegroup.cli.tables import print_rows
 ROWS = [{"group_name": "g" * 150, "lag": 12, "more": 1}, {"group_name": "h", "lag": None}]
 
 
-def test_what_is_not_known_is_a_dash_and_nothing_is_cut(
+def test_unknown_values_are_dashes_and_nothing_is_cut(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_rows(ROWS, ("group_name", "lag"))
@@ -22,6 +22,6 @@ def test_what_is_not_known_is_a_dash_and_nothing_is_cut(
     assert first.rindex("12") + 2 == second.rindex("-") + 1, "numbers are to the right"
 
 
-def test_json_has_all_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows(ROWS, ("group_name", "lag"), as_json=True)
     assert json.loads(capsys.readouterr().out) == ROWS

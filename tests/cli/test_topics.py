@@ -34,7 +34,7 @@ def test_create_describe_list_delete(commands: Commands, name: str) -> None:
     assert name not in {topic["topic"] for topic in listed}
 
 
-def test_tables_for_people(commands: Commands, topic: str) -> None:
+def test_tables_for_users(commands: Commands, topic: str) -> None:
     described = commands.ok("topics", "describe", topic).stdout
     assert described.startswith(f"topic {topic}, id ")
     assert "partition   leader   earliest   latest" in described
@@ -53,7 +53,7 @@ def test_the_broker_refuses_with_kafkas_name(commands: Commands, topic: str) -> 
     assert "UNKNOWN_TOPIC_OR_PARTITION" in unknown.stderr
 
 
-def test_one_topic_that_is_not_there_does_not_keep_the_others(
+def test_a_missing_topic_does_not_prevent_the_other_deletions(
     commands: Commands, topic: str
 ) -> None:
     done = commands.run("topics", "delete", "nowhere", topic, "-y", "--json")
@@ -94,7 +94,7 @@ def test_alter_settings_and_partitions(commands: Commands, name: str) -> None:
     assert (wrong.status, "INVALID_CONFIG" in wrong.stderr) == (1, True)
     nothing = commands.inside("topics", "alter", name)
     assert nothing.status == 2
-    assert nothing.stderr == "sharegroup: say what to change, by --partitions or --config\n"
+    assert nothing.stderr == "sharegroup: choose what to change, with --partitions or --config\n"
 
 
 def test_if_not_exists_and_if_exists(commands: Commands, name: str) -> None:
@@ -112,8 +112,8 @@ def test_delete_asks_first(commands: Commands, topic: str) -> None:
     unasked = commands.run("topics", "delete", topic)
     assert (unasked.status, unasked.stdout) == (2, "")
     assert unasked.stderr == (
-        f"sharegroup: delete {topic} with all records? There is no terminal to ask on: --yes does "
-        "it unasked\n"
+        f"sharegroup: delete {topic} with all records? There is no terminal to ask on: confirm "
+        "with --yes\n"
     )
     question = f"delete {topic} with all records? [y/N] "
     refused, shown = commands.answering("n\n", "topics", "delete", topic)

@@ -46,7 +46,7 @@ def anybody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
         (("groups", "describe", "workers"), "group workers"),
     ],
 )
-def test_settings_that_may_not_be_seen_do_not_hide_the_rest(
+def test_without_the_right_to_see_settings_the_rest_is_shown(
     anybody: Commands, words: tuple[str, ...], kind: str
 ) -> None:
     described = anybody.ok(*words, "--json")

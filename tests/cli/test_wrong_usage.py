@@ -46,10 +46,10 @@ DRY = ("--dry-run",)
     [
         (("g", *ONE, *TO), "either --dry-run"),
         (("g", *ONE, *TO, *DRY, "--execute"), "either --dry-run"),
-        (("g", *ONE, *DRY), "say where to, by exactly one of --to-earliest"),
-        (("g", *ONE, *TO, "--to-latest", *DRY), "say where to, by exactly one of"),
-        (("g", *TO, *DRY), "say which topics"),
-        (("g", *ONE, "--all-topics", *TO, *DRY), "say which topics"),
+        (("g", *ONE, *DRY), "choose the new offsets with exactly one of --to-earliest"),
+        (("g", *ONE, *TO, "--to-latest", *DRY), "choose the new offsets with exactly one of"),
+        (("g", *TO, *DRY), "choose topics with"),
+        (("g", *ONE, "--all-topics", *TO, *DRY), "choose topics with"),
         ((*ONE, *TO, *DRY), "name a group, or take --all-groups"),
         (("g", *ONE, "--to-datetime", "noon", *DRY), "--to-datetime noon: write it as"),
         (("g", *ONE, "--by-duration", "1h", *DRY), "`1h` is not an ISO-8601 duration"),
@@ -66,23 +66,23 @@ def test_wrong_usage_of_reset_offsets(words: tuple[str, ...], says: str) -> None
     assert says in " ".join(done.stderr.split())
 
 
-def test_states_are_kafkas() -> None:
+def test_states_are_parsed_into_kafkas_spelling() -> None:
     assert parse_states(["stable"]) == ["Stable"]
     assert parse_states(["Empty, DEAD", "stable"]) == ["Empty", "Dead", "Stable"]
     assert parse_states([]) == []
 
 
-def test_a_plan_names_its_groups_itself(tmp_path: Path) -> None:
+def test_groups_and_topics_are_refused_beside_a_plan(tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_text("group,topic,partition,new-offset\ng,t,0,0\n")
     for more in (("g",), ("--all-groups",), ("--topic", "t"), ("--all-topics",)):
         words = ("--from-file", str(plan), "--dry-run", *more)
         done = NOWHERE.inside("groups", "reset-offsets", *words)
         assert done.status == 2
-        assert "it is the plan that names groups" in done.stderr
+        assert "the plan names the groups" in done.stderr
 
 
-def test_a_file_that_is_no_text_is_no_plan(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused_as_a_plan(tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_bytes(b"\xff\xfe")
     done = NOWHERE.inside("groups", "reset-offsets", "--from-file", str(plan), "--dry-run")

@@ -25,7 +25,7 @@ def test_parse(text: str | list[str], addresses: list[Address]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " , ", "a:b", "a:0", "a:70000", ":1"])
-def test_nonsense_is_named(text: str) -> None:
+def test_invalid_addresses_are_quoted_in_the_error(text: str) -> None:
     with pytest.raises(ConfigError, match="bootstrap_servers"):
         parse_addresses(text)
 

@@ -90,7 +90,7 @@ def test_a_partition_has_no_start_offset_until_something_is_finished(
     run(scenario)
 
 
-def test_a_group_is_moved_and_gets_the_records_again(broker: RunningServer) -> None:
+def test_a_reset_group_gets_the_records_again(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await drained(broker, 9)
         where = TopicPartition(topic, 0)
@@ -104,7 +104,7 @@ def test_a_group_is_moved_and_gets_the_records_again(broker: RunningServer) -> N
     run(scenario)
 
 
-def test_a_move_says_what_became_of_each_partition(broker: RunningServer) -> None:
+def test_a_reset_returns_the_outcome_of_each_partition(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await drained(broker, 3)
         known, unknown = TopicPartition(topic, 0), TopicPartition(topic, 7)
@@ -120,7 +120,7 @@ def test_a_move_says_what_became_of_each_partition(broker: RunningServer) -> Non
     run(scenario)
 
 
-def test_a_move_makes_a_group_that_does_not_exist(broker: RunningServer) -> None:
+def test_a_reset_creates_a_group_that_does_not_exist(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, _ = await topic_with(broker.bootstrap, 5)
         group, where = fresh("made"), TopicPartition(topic, 0)
@@ -133,7 +133,7 @@ def test_a_move_makes_a_group_that_does_not_exist(broker: RunningServer) -> None
     run(scenario)
 
 
-def test_a_group_forgets_a_topic(broker: RunningServer) -> None:
+def test_the_offsets_of_a_topic_are_deleted(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await drained(broker, 4)
         unknown = fresh("nothing")
@@ -168,7 +168,7 @@ def test_groups_are_deleted_each_with_its_outcome(broker: RunningServer) -> None
     run(scenario)
 
 
-def test_a_group_at_work_is_left_alone(broker: RunningServer) -> None:
+def test_a_group_with_members_is_not_changed(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 4)
         where = TopicPartition(topic, 0)

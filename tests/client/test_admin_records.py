@@ -10,7 +10,7 @@ from tests.client.working import eventually, fresh, poll_until, run, topic_with
 from tests.servers.running import RunningServer
 
 
-def test_what_is_done_is_told_by_both_and_locks_by_ours(broker: RunningServer) -> None:
+def test_both_brokers_report_finished_records_and_ours_reports_locks(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 6)
         where = TopicPartition(topic, 0)
@@ -51,7 +51,7 @@ def test_what_is_done_is_told_by_both_and_locks_by_ours(broker: RunningServer) -
     run(scenario)
 
 
-def test_a_topic_that_the_group_does_not_know(broker: RunningServer) -> None:
+def test_a_topic_unknown_to_the_group(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 1)
         async with Admin(broker.bootstrap) as admin:

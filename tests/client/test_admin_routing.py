@@ -113,7 +113,7 @@ class TwoNodes:
         return FindCoordinatorResponse(coordinators=found)
 
 
-def test_each_group_at_its_own_coordinator() -> None:
+def test_each_group_is_asked_at_its_coordinator() -> None:
     async def scenario() -> None:
         homes = {"a": 1, "b": 2, "c": 1}
         async with (

@@ -126,7 +126,7 @@ def test_a_mask_accepts_and_releases(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_what_is_left_out_waits_for_its_answer(broker: RunningServer) -> None:
+def test_unanswered_rows_stay_pending(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 20)
         async with consumer_of(broker, topic, group) as consumer:
@@ -159,28 +159,28 @@ def test_an_error_changes_nothing(broker: RunningServer) -> None:
                 return pa.table({"topic": names, "partition": numbers, "offset": offsets + by})
 
             for table in (places(5), places(-1), places(0, "other"), places(0, topic, 3)):
-                with pytest.raises(IllegalState, match="does not wait to be acknowledged"):
+                with pytest.raises(IllegalState, match="is not waiting for an acknowledgement"):
                     consumer.accept(table)
-            with pytest.raises(ValueError, match="'maybe' is no answer"):
+            with pytest.raises(ValueError, match="'maybe' is not an answer"):
                 consumer.acknowledge(rows, ["accept"] * 9 + ["maybe"])
             with pytest.raises(ValueError, match="9 answers for 10 records"):
                 consumer.acknowledge(rows, [True] * 9)
             with pytest.raises(ValueError, match="no column topic"):
                 consumer.accept(rows.select(["offset"]))
-            with pytest.raises(TypeError, match="int holds no records"):
+            with pytest.raises(TypeError, match="int has no records"):
                 consumer.accept(7)
             with pytest.raises(IllegalState, match="must be acknowledged"):
                 await anext(batches)
             consumer.accept(places(0).to_pandas().sort_values("offset", ascending=False))
             await consumer.commit()
-            with pytest.raises(IllegalState, match="does not wait to be acknowledged"):
+            with pytest.raises(IllegalState, match="is not waiting for an acknowledgement"):
                 consumer.release(rows)
         await lag_becomes(broker, group, 0)
 
     run(scenario)
 
 
-def test_rows_that_are_renewed_come_once_more(broker: RunningServer) -> None:
+def test_renewed_rows_are_returned_again(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 10)
         async with consumer_of(broker, topic, group) as consumer:
@@ -230,7 +230,7 @@ def test_the_blocking_consumer_drains_and_ends_when_the_queue_is_idle(
     asyncio.run(lag_becomes(broker, group, 0))
 
 
-def test_the_blocking_consumer_answers_for_batches(broker: RunningServer) -> None:
+def test_the_blocking_consumer_acknowledges_batches(broker: RunningServer) -> None:
     topic, group = asyncio.run(one_batch(broker, 100))
     settings: dict[str, Any] = {"bootstrap_servers": broker.bootstrap, "group_id": group}
     with sync.ShareConsumer(topic, acknowledgement_mode="explicit", **settings) as consumer:
@@ -262,7 +262,7 @@ def test_a_consumer_gives_records_or_batches(broker: RunningServer) -> None:
 # --- without a broker -----------------------------------------------------------------------------
 
 
-def test_settings_that_cannot_be() -> None:
+def test_invalid_settings_are_refused() -> None:
     async def scenario() -> None:
         consumer = ShareConsumer("t", group_id="g", value_deserializer=bytes.decode)
         with pytest.raises(ConfigError, match="leave key_deserializer and value_deserializer out"):
@@ -278,7 +278,7 @@ def test_settings_that_cannot_be() -> None:
 
 
 @pytest.mark.parametrize("name", ["numpy", "pyarrow"])
-def test_a_missing_package_is_named_with_what_to_install(
+def test_a_missing_package_is_reported_with_the_extra_to_install(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in [one for one in sys.modules if one.startswith("sharegroup.")]:

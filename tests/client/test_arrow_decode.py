@@ -85,7 +85,7 @@ def fetches(draw: st.DrawFn) -> FetchedPartition:
 
 
 @given(fetches(), st.integers(1, 9))
-def test_every_offset_gets_the_word_that_the_way_through_records_gives_it(
+def test_every_offset_gets_the_same_answer_as_when_decoded_by_records(
     one: FetchedPartition, rows_wanted: int
 ) -> None:
     by_records = decode_fetched(one)
@@ -99,7 +99,7 @@ def test_every_offset_gets_the_word_that_the_way_through_records_gives_it(
     }
 
 
-def test_a_damaged_batch_stands_between_what_was_before_it_and_what_is_after() -> None:
+def test_a_damaged_batch_keeps_its_place_between_the_others() -> None:
     damaged = batch(5, 9)
     damaged[-1] ^= 1
     before, broken, after = decode_arrow(
@@ -113,7 +113,7 @@ def test_a_damaged_batch_stands_between_what_was_before_it_and_what_is_after() -
     ]
 
 
-def test_after_a_length_that_cannot_be_nothing_is_lost() -> None:
+def test_after_an_invalid_length_the_records_are_released() -> None:
     data = batch(0, 4) + batch(5, 9)
     struct.pack_into(">i", data, len(batch(0, 4)) + 8, 3)
     [delivery] = decode_arrow([fetched(data, (0, 9, 1))], DECODING)
@@ -131,7 +131,7 @@ def test_checksums_need_not_be_checked() -> None:
     assert len(delivery.records) == 5
 
 
-def test_rows_of_some_offsets_are_found_without_a_copy() -> None:
+def test_rows_are_found_by_offset_without_a_copy() -> None:
     [delivery] = decode_arrow([fetched(batch(0, 9, offsets=[0, 2, 4, 6, 8]), (0, 9, 1))], DECODING)
     rows = delivery.within(OffsetRange(2, 5))
     assert rows["offset"].to_pylist() == [2, 4]
@@ -143,7 +143,7 @@ def test_rows_of_some_offsets_are_found_without_a_copy() -> None:
     st.lists(st.integers(0, 9), min_size=1, unique=True),
     st.data(),
 )
-def test_answers_go_to_whichever_delivery_holds_the_record(
+def test_answers_go_to_the_delivery_that_holds_the_record(
     owners: list[int], offsets: list[int], data: st.DataObject
 ) -> None:
     """Three fetches of one partition, whose offsets lie between each other's; some rows of them are
@@ -161,12 +161,12 @@ def test_answers_go_to_whichever_delivery_holds_the_record(
     answer_rows(holdings, rows, pa.array(answers, pa.int8()))
     said = dict(zip(offsets, answers, strict=True))
     assert words(deliveries) == {at: said.get(at) or UNDECIDED for at in range(10)}
-    with pytest.raises(IllegalState, match="offset 10 of t-3 does not wait"):
+    with pytest.raises(IllegalState, match="offset 10 of t-3 is not waiting"):
         answer_rows(holdings, pa.table({"topic": ["t"], "partition": [3], "offset": [10]}), 1)
 
 
 @pytest.mark.parametrize("columns", [(False, 7), (True, 8)])
-def test_headers_are_there_when_asked_for(columns: tuple[bool, int]) -> None:
+def test_headers_are_decoded_on_request(columns: tuple[bool, int]) -> None:
     include, count = columns
     decoding = ArrowDecoding(column_names(include), rows_wanted=10)
     [delivery] = decode_arrow([fetched(batch(0, 1), (0, 1, 1))], decoding)

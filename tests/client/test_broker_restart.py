@@ -42,7 +42,7 @@ async def consume(
             return
 
 
-def test_producer_and_consumer_live_through_it(tmp_path: Path) -> None:
+def test_producer_and_consumer_survive_a_broker_restart(tmp_path: Path) -> None:
     async def scenario(server: SharegroupServer) -> None:
         topic, group = await topic_with(server.bootstrap, 0)
         records: list[Record] = []
@@ -64,7 +64,7 @@ def test_producer_and_consumer_live_through_it(tmp_path: Path) -> None:
         run(lambda: scenario(server))
 
 
-def test_what_cannot_be_committed_says_so_and_comes_again(tmp_path: Path) -> None:
+def test_a_failed_commit_is_reported_and_the_records_are_redelivered(tmp_path: Path) -> None:
     async def scenario(server: SharegroupServer) -> None:
         topic, group = await topic_with(server.bootstrap, 5)
         async with ShareConsumer(

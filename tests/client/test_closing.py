@@ -162,7 +162,7 @@ def test_a_close_that_is_cancelled_at_any_await_finishes(broker: RunningServer, 
     run(scenario)
 
 
-def test_a_close_whose_own_task_is_cancelled_ends_all_the_same(broker: RunningServer) -> None:
+def test_a_close_finishes_when_its_own_task_is_cancelled(broker: RunningServer) -> None:
     """As the end of ``asyncio.run`` does."""
 
     async def scenario() -> None:
@@ -195,7 +195,7 @@ def test_a_close_whose_own_task_is_cancelled_ends_all_the_same(broker: RunningSe
     run(scenario)
 
 
-def test_an_entry_that_is_cancelled_at_any_await_leaves_nothing(broker: RunningServer) -> None:
+def test_a_start_cancelled_at_any_await_leaves_nothing_open(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 3)
         entered = False
@@ -234,7 +234,7 @@ def speechless(server: SharegroupServer) -> Iterator[None]:
 
 
 @pytest.mark.process
-def test_a_close_that_nobody_answers_is_cut_when_its_time_is_over(tmp_path: Path) -> None:
+def test_a_close_without_answers_ends_at_its_timeout(tmp_path: Path) -> None:
     async def scenario(server: SharegroupServer) -> None:
         topic, group = await topic_with(server.bootstrap, 3)
         before = sockets()
@@ -284,7 +284,7 @@ def test_an_admin_that_is_not_closed_warns(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_who_was_never_started_need_not_be_closed() -> None:
+def test_a_client_that_was_never_started_need_not_be_closed() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         consumer = ShareConsumer("topic", group_id="g")
@@ -306,7 +306,7 @@ print("done")
 """
 
 
-def test_a_program_that_forgets_is_told_with_a_switch_of_python(
+def test_an_unclosed_client_warns_with_a_python_option(
     broker: RunningServer, tmp_path: Path
 ) -> None:
     topic, group = asyncio.run(topic_with(broker.bootstrap, 1))

@@ -61,7 +61,7 @@ def test_the_highest_common_version_is_used() -> None:
     asyncio.run(scenario())
 
 
-def test_an_older_server_is_asked_again_in_its_version() -> None:
+def test_an_older_server_is_asked_again_with_its_version() -> None:
     async def scenario() -> None:
         async with ScriptedServer(api_versions_max=2) as server:
             connection = await connect(server)
@@ -71,7 +71,7 @@ def test_an_older_server_is_asked_again_in_its_version() -> None:
     asyncio.run(scenario())
 
 
-def test_versions_that_do_not_meet_are_an_error_that_says_so() -> None:
+def test_incompatible_versions_are_a_clear_error() -> None:
     async def scenario() -> None:
         async with ScriptedServer() as server:
             server.handle(FIND_COORDINATOR, never, (90, 91))
@@ -83,7 +83,7 @@ def test_versions_that_do_not_meet_are_an_error_that_says_so() -> None:
     asyncio.run(scenario())
 
 
-def test_all_that_is_in_flight_fails_when_the_connection_drops() -> None:
+def test_requests_in_flight_fail_when_the_connection_drops() -> None:
     async def scenario() -> None:
         async with ScriptedServer() as server:
             server.handle(DESCRIBE_CLUSTER, never, (0, 1))

@@ -118,7 +118,7 @@ def test_damage_inside_a_valid_checksum_is_found_too() -> None:
     assert delivery.types == bytes([AckType.REJECT]) * 5
 
 
-def test_what_was_acquired_but_not_sent_is_released_rather_than_lost() -> None:
+def test_acquired_records_that_were_not_sent_are_released() -> None:
     data = batch(0, 4) + batch(5, 9)[:-3]
     delivery, missing = decode_fetched(fetched(data, (0, 9, 1), (12, 13, 1)))
     assert [r.offset for r in delivery.records] == [0, 1, 2, 3, 4]
@@ -136,7 +136,7 @@ def test_deserializers_make_keys_and_values() -> None:
     assert (last.offset, last.timestamp, last.headers) == (2, TIME_MS + 2, [("h", b"1")])
 
 
-def test_a_record_that_cannot_be_deserialized_is_released_and_stands_alone() -> None:
+def test_only_the_record_that_cannot_be_deserialized_is_released() -> None:
     def odd_fails(data: bytes) -> int:
         number = int(data.removeprefix(b"v"))
         return 1 // (1 - number % 2) and number

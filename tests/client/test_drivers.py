@@ -111,7 +111,7 @@ async def served(replies: list[bytes], use: Driver) -> Any:
         "no broker", "refused", "no version", "truncated", "negative", "not asked", "hangs up",
     ],
 )  # fmt: skip
-def test_each_fault_is_the_right_error(
+def test_each_fault_raises_the_right_error(
     driver: Driver, replies: list[bytes], kind: type[KafkaError], source: str, text: str
 ) -> None:
     with pytest.raises(kind, match=text) as caught:
@@ -119,7 +119,7 @@ def test_each_fault_is_the_right_error(
     assert caught.value.source == source
 
 
-def test_an_older_broker_is_asked_again_in_its_version(driver: Driver) -> None:
+def test_an_older_broker_is_asked_again_with_its_version(driver: Driver) -> None:
     async def scenario() -> None:
         async with ScriptedServer(api_versions_max=2) as server:
             answer = await driver(server.port)
@@ -156,7 +156,7 @@ def test_records_of_a_long_response_are_a_view(size: int) -> None:
     asyncio.run(scenario())
 
 
-def test_a_broker_that_is_silent_for_too_long_leaves_a_connection_of_no_use() -> None:
+def test_after_a_timeout_the_connection_cannot_be_used() -> None:
     async def never(request: object, version: int) -> None:
         return None
 

@@ -52,7 +52,7 @@ def test_the_next_fetch_is_sent_before_the_last_one_is_decoded(bootstrap: str) -
     asyncio.run(scenario())
 
 
-def test_what_has_come_to_a_cancelled_poll_is_there_for_the_next(bootstrap: str) -> None:
+def test_records_of_a_cancelled_poll_are_returned_by_the_next(bootstrap: str) -> None:
     async def scenario() -> None:
         async with consumer_of(bootstrap, "cancelled") as consumer:
             polling = asyncio.create_task(consumer.poll(timeout_ms=60_000))

@@ -44,7 +44,7 @@ asyncio.run(main())
 """
 
 
-def test_the_first_arrow_batch_leaves_the_loop_to_others(tmp_path: Path) -> None:
+def test_importing_pyarrow_does_not_block_the_loop(tmp_path: Path) -> None:
     """NumPy and PyArrow take a second to import: the loop has turns while they come."""
     program = tmp_path / "arrow.py"
     program.write_text(ARROW)

@@ -171,7 +171,7 @@ WAYS: list[Callable[[ShareConsumer, Seen], Awaitable[None]]] = [
 ]
 
 
-def test_the_record_in_work_comes_again_and_no_other(broker: RunningServer) -> None:
+def test_only_the_record_in_work_is_redelivered(broker: RunningServer) -> None:
     async def scenario(leave: Callable[[ShareConsumer, Seen], Awaitable[None]]) -> None:
         topic, group = await one_batch(broker, COUNT)
         seen: Seen = []
@@ -190,7 +190,7 @@ def test_the_record_in_work_comes_again_and_no_other(broker: RunningServer) -> N
         run(lambda leave=leave: scenario(leave))  # type: ignore[misc]
 
 
-def test_a_loop_that_fails_again_and_again_takes_nothing_along(broker: RunningServer) -> None:
+def test_only_the_failing_record_of_a_loop_is_given_up(broker: RunningServer) -> None:
     """One record fails at each of its deliveries: it is given up at the limit, and it alone."""
 
     async def scenario() -> None:
@@ -215,7 +215,7 @@ def test_a_loop_that_fails_again_and_again_takes_nothing_along(broker: RunningSe
     run(scenario)
 
 
-def test_others_get_what_a_left_loop_had_while_its_consumer_stays(broker: RunningServer) -> None:
+def test_other_consumers_get_the_records_of_an_abandoned_loop(broker: RunningServer) -> None:
     """Both the record in work and those after it, and not only when their locks end."""
 
     async def scenario() -> None:
@@ -234,7 +234,7 @@ def test_others_get_what_a_left_loop_had_while_its_consumer_stays(broker: Runnin
     run(scenario)
 
 
-def test_a_time_out_while_the_loop_waits_has_nothing_in_work(broker: RunningServer) -> None:
+def test_a_timeout_of_a_waiting_loop_releases_nothing(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await one_batch(broker, 3)
         seen: Seen = []
@@ -306,7 +306,7 @@ LOOPS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("form", LOOPS)
-def test_the_batch_in_work_comes_again(broker: RunningServer, form: str) -> None:
+def test_the_batch_in_work_is_redelivered(broker: RunningServer, form: str) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 0)
         async with Producer(broker.bootstrap) as producer:
@@ -338,7 +338,7 @@ def test_the_batch_in_work_comes_again(broker: RunningServer, form: str) -> None
 # --- explicit mode --------------------------------------------------------------------------------
 
 
-def test_in_explicit_mode_a_left_loop_does_not_block_the_next(broker: RunningServer) -> None:
+def test_in_explicit_mode_an_abandoned_loop_does_not_block_the_next(broker: RunningServer) -> None:
     """What it left undecided waits for an answer until records are asked for again."""
 
     async def scenario() -> None:
@@ -428,7 +428,9 @@ def test_the_blocking_loops_end_when_another_begins(broker: RunningServer) -> No
     assert sorted(again) == [(offset, 2) for offset in range(COUNT)]
 
 
-def test_what_a_blocking_loop_left_goes_to_others(broker: RunningServer) -> None:
+def test_other_consumers_get_the_records_of_an_abandoned_blocking_loop(
+    broker: RunningServer,
+) -> None:
     topic, group = asyncio.run(one_batch(broker, COUNT))
     settings: dict[str, Any] = {"group_id": group, "bootstrap_servers": broker.bootstrap}
     with sync.ShareConsumer(topic, **settings) as consumer, contextlib.ExitStack() as stack:

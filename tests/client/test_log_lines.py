@@ -80,7 +80,7 @@ class Said:
         return self.lines
 
 
-def test_a_topic_that_is_missing_and_a_broker_that_goes_and_comes(tmp_path: Path) -> None:
+def test_missing_topics_and_broker_outages_are_logged_once(tmp_path: Path) -> None:
     program = tmp_path / "worker.py"
     program.write_text(WORKER)
     with SharegroupServer(tmp_path / "data", "auto.create.topics.enable=false") as server:
@@ -112,7 +112,7 @@ def test_a_topic_that_is_missing_and_a_broker_that_goes_and_comes(tmp_path: Path
     )
     assert there == "there is a topic 'late' now"
     assert gone.startswith(f"the broker at {server.bootstrap} is gone (")
-    assert gone.endswith("see whether it runs and can be reached from here")
+    assert gone.endswith("check that it runs and can be reached from here")
     assert back == f"the broker at {server.bootstrap} is back"
 
 
@@ -121,7 +121,7 @@ async def create(bootstrap: str, topic: str) -> None:
         await admin.create_topics(topic)
 
 
-def test_a_setting_of_the_group_that_is_refused(tmp_path: Path) -> None:
+def test_a_refused_group_setting_is_logged(tmp_path: Path) -> None:
     program = tmp_path / "stubborn.py"
     program.write_text(STUBBORN)
     with SharegroupServer(tmp_path / "data") as server:

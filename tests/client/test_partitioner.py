@@ -20,7 +20,7 @@ JAVA_HASHES = {
 
 
 @pytest.mark.parametrize(("key", "java_hash"), JAVA_HASHES.items())
-def test_murmur2_is_javas(key: bytes, java_hash: int) -> None:
+def test_murmur2_agrees_with_java(key: bytes, java_hash: int) -> None:
     assert murmur2(key) == java_hash & 0xFFFFFFFF
     assert partition_of_key(key, 7) == (java_hash & 0x7FFFFFFF) % 7
 

@@ -83,7 +83,7 @@ def test_a_topic_that_the_first_record_creates(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_flush_raises_what_nobody_awaited_and_the_partition_goes_on(broker: RunningServer) -> None:
+def test_flush_raises_unawaited_errors_and_the_partition_continues(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic = fresh("small")
         async with Admin(broker.bootstrap) as admin:
@@ -104,7 +104,7 @@ def test_flush_raises_what_nobody_awaited_and_the_partition_goes_on(broker: Runn
     run(scenario)
 
 
-def test_a_full_buffer_holds_the_sender_back(broker: RunningServer) -> None:
+def test_a_full_buffer_makes_send_wait(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, _ = await topic_with(broker.bootstrap, 0)
         async with Producer(broker.bootstrap, buffer_memory=3_000, max_block_ms=10_000) as producer:
@@ -164,6 +164,6 @@ def test_offsets_by_time(broker: RunningServer) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"compression": "rar"}, {"acks": 0}])
-def test_settings_that_cannot_be(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
         Producer(**settings)  # type: ignore[arg-type]

@@ -83,7 +83,7 @@ def test_awaiting_send_waits_for_the_broker_to_confirm() -> None:
         ((TOPIC,), {"timestamp_ms": -1}, "timestamp_ms is -1"),
     ],
 )
-def test_what_is_no_record_is_said_at_the_call(
+def test_an_invalid_record_raises_at_the_call(
     arguments: tuple[Any, ...], settings: dict[str, Any], message: str
 ) -> None:
     async def scenario() -> None:
@@ -99,7 +99,7 @@ def test_what_is_no_record_is_said_at_the_call(
     blocking.close()
 
 
-def test_text_and_every_kind_of_bytes_are_taken() -> None:
+def test_text_and_all_bytes_types_are_accepted() -> None:
     async def scenario() -> None:
         async with producing() as (_, producer):
             for value in ("text", b"bytes", bytearray(b"x"), memoryview(b"x"), None):
@@ -108,13 +108,13 @@ def test_text_and_every_kind_of_bytes_are_taken() -> None:
     run(scenario)
 
 
-def test_without_an_event_loop_it_says_what_to_use() -> None:
+def test_without_an_event_loop_the_error_names_the_blocking_client() -> None:
     producer = Producer()
     with pytest.raises(IllegalState, match=r"sharegroup\.sync\.Producer"):
         producer.send(TOPIC, b"x")
 
 
-def test_what_is_larger_than_a_request_is_said_at_the_call() -> None:
+def test_a_record_larger_than_a_request_raises_at_the_call() -> None:
     async def scenario() -> None:
         async with producing(max_request_size=1_000) as (_, producer):
             with pytest.raises(MessageTooLarge, match="1000"):
@@ -172,7 +172,7 @@ def test_a_full_buffer_ends_the_linger() -> None:
     run(scenario)
 
 
-def test_a_cancelled_enqueue_leaves_the_line() -> None:
+def test_a_cancelled_enqueue_stops_waiting() -> None:
     async def scenario() -> None:
         async with producing(buffer_memory=2_000) as (server, producer):
             server.may_answer.clear()
@@ -192,7 +192,7 @@ def test_a_cancelled_enqueue_leaves_the_line() -> None:
 # --- failures -------------------------------------------------------------------------------------
 
 
-def test_what_nobody_awaits_is_logged_once_and_raised_by_flush(
+def test_unawaited_errors_are_logged_once_and_raised_by_flush(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
@@ -212,7 +212,7 @@ def test_what_nobody_awaits_is_logged_once_and_raised_by_flush(
     assert messages(caplog)[0].startswith("a record for jobs-0 was not delivered")
 
 
-def test_what_was_awaited_is_not_told_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_awaited_errors_are_not_raised_again(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with producing() as (server, producer):
             server.errors = [MESSAGE_TOO_LARGE]
@@ -228,7 +228,7 @@ def test_what_was_awaited_is_not_told_again(caplog: pytest.LogCaptureFixture) ->
     assert messages(caplog) == []
 
 
-def test_whoever_is_cancelled_has_not_seen_the_outcome() -> None:
+def test_a_cancelled_await_leaves_the_error_to_flush() -> None:
     async def scenario() -> None:
         async with producing() as (server, producer):
             server.may_answer.clear()
@@ -242,7 +242,7 @@ def test_whoever_is_cancelled_has_not_seen_the_outcome() -> None:
     run(scenario)
 
 
-def test_close_raises_what_nobody_awaited() -> None:
+def test_close_raises_unawaited_errors() -> None:
     async def scenario() -> None:
         async with ProducingServer() as server:
             server.errors = [MESSAGE_TOO_LARGE]
@@ -256,7 +256,7 @@ def test_close_raises_what_nobody_awaited() -> None:
     run(scenario)
 
 
-def test_an_unknown_topic_is_said_soon_and_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_topic_is_logged_soon_and_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with producing(max_block_ms=500) as (_, producer):
             deliveries = [producer.send("jbos", b"x") for _ in range(3)]
@@ -271,7 +271,7 @@ def test_an_unknown_topic_is_said_soon_and_once(caplog: pytest.LogCaptureFixture
     assert len(messages(caplog)) == 2  # the fourth record asked again
 
 
-def test_trouble_and_its_end_have_one_line_each(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_and_its_end_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with producing() as (server, producer):
             server.errors = [NOT_LEADER] * 4
@@ -279,14 +279,14 @@ def test_trouble_and_its_end_have_one_line_each(caplog: pytest.LogCaptureFixture
 
     run(scenario)
     began, ended = messages(caplog)
-    assert began.startswith("records for jobs-0 wait, and are sent again")
-    assert ended == "records for jobs-0 and all others go through again"
+    assert began.startswith("retrying to send records for jobs-0")
+    assert ended == "records for jobs-0 and all other partitions are accepted again"
 
 
 # --- the end --------------------------------------------------------------------------------------
 
 
-def test_close_ends_in_time_and_says_what_was_left() -> None:
+def test_close_ends_at_its_timeout_and_reports_unsent_records() -> None:
     async def scenario() -> None:
         async with ProducingServer() as server:
             server.may_answer.clear()
@@ -332,7 +332,7 @@ async def end_cancelled(server: ProducingServer, steps: int, *, connected: bool)
 
 
 @pytest.mark.parametrize("connected", [True, False])
-def test_a_close_that_is_cancelled_at_any_turn_leaves_nothing(connected: bool) -> None:
+def test_a_close_cancelled_at_any_step_leaves_nothing_open(connected: bool) -> None:
     async def scenario() -> None:
         async with ProducingServer() as server:
             server.may_answer.clear()

@@ -123,7 +123,7 @@ def test_accept_release_and_reject(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_explicit_mode_wants_all_records_acknowledged(broker: RunningServer) -> None:
+def test_explicit_mode_requires_all_records_to_be_acknowledged(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 5)
         async with consumer_of(broker, topic, group, acknowledgement_mode="explicit") as consumer:
@@ -154,7 +154,7 @@ def test_explicit_closing_sends_the_acknowledged_and_releases_the_rest(
     run(scenario)
 
 
-def test_a_renewed_record_is_returned_again_for_its_final_word(broker: RunningServer) -> None:
+def test_a_renewed_record_is_returned_again_for_its_final_answer(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 3)
         async with consumer_of(broker, topic, group, acknowledgement_mode="explicit") as consumer:
@@ -208,7 +208,7 @@ def test_two_consumers_share_one_partition(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_the_callback_hears_of_every_acknowledgement(broker: RunningServer) -> None:
+def test_the_callback_gets_every_acknowledgement(broker: RunningServer) -> None:
     heard: list[tuple[Mapping[TopicPartition, Sequence[OffsetRange]], KafkaError | None]] = []
 
     async def scenario() -> None:
@@ -244,13 +244,13 @@ def test_a_poll_that_is_cancelled_loses_nothing(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_unsubscribe_releases_and_subscribe_comes_back(broker: RunningServer) -> None:
+def test_unsubscribe_releases_and_subscribe_joins_again(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 5)
         async with consumer_of(broker, topic, group) as consumer:
             await poll_until(consumer, 5)
             await consumer.unsubscribe()
-            with pytest.raises(IllegalState, match="nothing is subscribed"):
+            with pytest.raises(IllegalState, match="no topics are subscribed"):
                 await consumer.poll()
             consumer.subscribe(topic)
             again = await poll_until(consumer, 5)
@@ -283,12 +283,12 @@ def test_locks_are_renewed_while_the_application_works(broker: RunningServer) ->
         ({"group_id": "g", "bootstrap_servers": "x:y"}, "bootstrap_servers"),
     ],
 )
-def test_settings_that_cannot_be(settings: dict[str, Any], words: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         ShareConsumer("t", **settings)
 
 
-def test_a_closed_consumer_says_so(broker: RunningServer) -> None:
+def test_a_closed_consumer_refuses_calls(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 1)
         consumer = consumer_of(broker, topic, group)
@@ -301,7 +301,7 @@ def test_a_closed_consumer_says_so(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_a_new_group_begins_where_it_is_told_and_an_old_one_goes_on(broker: RunningServer) -> None:
+def test_auto_offset_reset_applies_to_new_groups_only(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, _ = await topic_with(broker.bootstrap, 3)
         group = fresh("group")

@@ -51,7 +51,7 @@ async def lag_becomes(broker: RunningServer, group: str, wanted: int) -> None:
 # --- acknowledging --------------------------------------------------------------------------------
 
 
-def test_a_commit_that_takes_too_long_says_so_and_goes_on(broker: RunningServer) -> None:
+def test_a_commit_that_times_out_raises_and_continues(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 5)
         async with consumer_of(broker, topic, group=group) as consumer:
@@ -64,7 +64,7 @@ def test_a_commit_that_takes_too_long_says_so_and_goes_on(broker: RunningServer)
     run(scenario)
 
 
-def test_a_commit_that_is_cancelled_goes_on(broker: RunningServer) -> None:
+def test_a_cancelled_commit_continues(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 5)
         async with consumer_of(broker, topic, group=group) as consumer:
@@ -81,7 +81,7 @@ def test_a_commit_that_is_cancelled_goes_on(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_what_cannot_be_acknowledged_has_its_error(broker: RunningServer) -> None:
+def test_refused_acknowledgements_return_their_error(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 5)
         async with (
@@ -97,7 +97,7 @@ def test_what_cannot_be_acknowledged_has_its_error(broker: RunningServer) -> Non
     run(scenario)
 
 
-def test_the_last_word_before_sending_counts(broker: RunningServer) -> None:
+def test_the_last_answer_before_sending_counts(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 2)
         async with consumer_of(
@@ -115,7 +115,7 @@ def test_the_last_word_before_sending_counts(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_implicit_mode_takes_no_word(broker: RunningServer) -> None:
+def test_implicit_mode_refuses_acknowledge(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 1)
         async with consumer_of(broker, topic, group=group) as consumer:
@@ -139,7 +139,7 @@ def test_a_renewal_goes_with_a_commit_too(broker: RunningServer) -> None:
             consumer.renew(first, second)
             consumer.accept(third)
             assert await consumer.commit() == {TopicPartition(topic, 0): None}
-            with pytest.raises(IllegalState, match="comes again first"):
+            with pytest.raises(IllegalState, match="must be returned again first"):
                 consumer.accept(first)
             await produce(broker.bootstrap, topic, 1)
             assert await consumer.poll() == [first, second], "and no others"
@@ -256,7 +256,7 @@ def test_closing_in_the_loops_body_ends_the_loop(broker: RunningServer, seen_max
     run(scenario)
 
 
-def test_batches_are_accepted_by_going_round(broker: RunningServer) -> None:
+def test_batches_are_accepted_by_the_next_iteration(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 60, partitions=2)
         seen = Records()
@@ -325,7 +325,7 @@ def test_record_limit_is_exact_over_partitions(broker: RunningServer) -> None:
 # --- subscription and membership ------------------------------------------------------------------
 
 
-def test_another_subscription_leaves_what_is_held(broker: RunningServer) -> None:
+def test_changing_the_subscription_keeps_held_records(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 3)
         other, _ = await topic_with(broker.bootstrap, 4)
@@ -343,7 +343,7 @@ def test_another_subscription_leaves_what_is_held(broker: RunningServer) -> None
     run(scenario)
 
 
-def test_unsubscribing_gives_back_what_was_fetched_ahead(broker: RunningServer) -> None:
+def test_unsubscribing_releases_prefetched_records(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 0)
         async with Producer(broker.bootstrap, batch_size=200) as producer:
@@ -365,7 +365,7 @@ def test_unsubscribing_gives_back_what_was_fetched_ahead(broker: RunningServer) 
     run(scenario)
 
 
-def test_who_does_not_poll_leaves_and_comes_back(broker: RunningServer) -> None:
+def test_a_consumer_that_does_not_poll_leaves_and_rejoins(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 0)
         async with (
@@ -382,7 +382,7 @@ def test_who_does_not_poll_leaves_and_comes_back(broker: RunningServer) -> None:
     run(scenario)
 
 
-def test_a_topic_that_cannot_be_is_an_error(broker: RunningServer) -> None:
+def test_an_invalid_topic_is_an_error(broker: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 0)
         consumer = consumer_of(broker, topic, "not a topic!", group=group)

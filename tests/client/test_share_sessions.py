@@ -41,7 +41,7 @@ def failure(outcomes: dict[TopicPartition, KafkaError | None]) -> type[KafkaErro
 @pytest.mark.parametrize(
     "passing", [CoordinatorNotAvailable, NetworkException, RequestTimedOut], ids=lambda e: e.name
 )
-def test_an_error_of_a_partition_that_may_pass_is_tried_again(passing: type[KafkaError]) -> None:
+def test_a_transient_partition_error_is_retried(passing: type[KafkaError]) -> None:
     async def scenario() -> None:
         async with (
             ScriptedGroup([1], records=5, at_once=5) as group,
@@ -67,7 +67,7 @@ def test_an_error_of_a_partition_that_may_pass_is_tried_again(passing: type[Kafk
     ],
     ids=lambda e: e.name,
 )
-def test_an_error_of_a_partition_that_will_not_pass_is_the_outcome(final: type[KafkaError]) -> None:
+def test_a_permanent_partition_error_is_the_outcome(final: type[KafkaError]) -> None:
     async def scenario() -> None:
         async with (
             ScriptedGroup([1], records=5, at_once=5) as group,
@@ -82,7 +82,7 @@ def test_an_error_of_a_partition_that_will_not_pass_is_the_outcome(final: type[K
 
 
 @pytest.mark.parametrize("lost", [ShareSessionNotFound, InvalidShareSessionEpoch])
-def test_a_session_that_is_lost_has_lost_its_locks(lost: type[KafkaError]) -> None:
+def test_a_lost_session_has_lost_its_locks(lost: type[KafkaError]) -> None:
     async def scenario() -> None:
         async with (
             ScriptedGroup([1], records=10, at_once=5) as group,
@@ -103,7 +103,7 @@ def test_a_session_that_is_lost_has_lost_its_locks(lost: type[KafkaError]) -> No
     run(scenario)
 
 
-def test_a_leader_that_has_changed_has_no_locks_of_ours() -> None:
+def test_a_new_leader_has_none_of_our_locks() -> None:
     async def scenario() -> None:
         async with (
             ScriptedGroup([1, 2], records=5, at_once=5) as group,
@@ -120,7 +120,7 @@ def test_a_leader_that_has_changed_has_no_locks_of_ours() -> None:
     run(scenario)
 
 
-def test_what_rides_on_a_fetch_is_not_tried_again() -> None:
+def test_piggybacked_acknowledgements_are_not_retried() -> None:
     async def scenario() -> None:
         heard: list[Any] = []
         async with (
@@ -156,7 +156,7 @@ def test_record_limit_asks_one_node_at_a_time_in_turn() -> None:
     run(scenario)
 
 
-def test_a_quick_application_gets_more_than_one_polls_worth_ahead() -> None:
+def test_a_fast_application_gets_more_than_one_poll_prefetched() -> None:
     async def scenario() -> None:
         async with (
             ScriptedGroup([1], records=200, at_once=1_000) as group,
@@ -174,7 +174,7 @@ def test_a_quick_application_gets_more_than_one_polls_worth_ahead() -> None:
     run(scenario)
 
 
-def test_an_answer_that_does_not_speak_of_a_partition_is_no_success() -> None:
+def test_a_response_without_a_partition_is_an_error_for_it() -> None:
     async def scenario() -> None:
         async with (
             ScriptedGroup([1], records=5, at_once=5) as group,

@@ -25,16 +25,16 @@ def surface(kind: type) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_same_names(name: str) -> None:
+def test_both_clients_have_the_same_names(name: str) -> None:
     assert surface(getattr(sync, name)).keys() == surface(getattr(client, name)).keys()
 
 
-def test_the_share_consumers_methods_take_the_same() -> None:
+def test_the_share_consumers_methods_take_the_same_arguments() -> None:
     assert surface(sync.ShareConsumer) == surface(client.ShareConsumer)
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_constructors_take_the_same(name: str) -> None:
+def test_constructors_take_the_same_arguments(name: str) -> None:
     """All but connections to share, which belong to an event loop."""
     theirs = dict(inspect.signature(getattr(client, name)).parameters)
     theirs.pop("cluster")

@@ -130,7 +130,7 @@ def test_closing_in_the_loops_body_ends_the_loop(
             consumer.close()
 
 
-def test_an_error_is_told_by_result_or_by_flush_or_by_send(
+def test_an_error_is_raised_by_result_flush_or_send(
     broker: RunningServer, names: tuple[str, str]
 ) -> None:
     topic, _ = names
@@ -156,14 +156,14 @@ def test_several_threads_send_through_one_producer(
     assert sorted(one.offset for one in sent) == list(range(200))
 
 
-def test_what_is_not_closed_warns() -> None:
+def test_unclosed_clients_warn() -> None:
     for make in (Producer, Admin, lambda: ShareConsumer("t", group_id="g")):
         with pytest.warns(ResourceWarning, match="was not closed: write `with"):
             make()._thread.leave()  # type: ignore[union-attr]
     assert loop_threads() == []
 
 
-def test_what_is_closed_says_so() -> None:
+def test_closed_clients_refuse_calls() -> None:
     consumer = ShareConsumer("t", group_id="g")
     consumer.close()
     consumer.close()

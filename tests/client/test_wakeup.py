@@ -11,7 +11,7 @@ from sharegroup.client.wakeup import WakeupCall
 from tests.client.working import run
 
 
-def test_a_ring_before_the_wait_is_kept_for_it_and_two_are_one() -> None:
+def test_a_wakeup_before_the_wait_is_kept_and_two_count_as_one() -> None:
     async def scenario() -> None:
         call = WakeupCall()
         call.ring()
@@ -25,7 +25,7 @@ def test_a_ring_before_the_wait_is_kept_for_it_and_two_are_one() -> None:
     run(scenario)
 
 
-def test_all_waits_end_and_a_second_ring_does_no_harm() -> None:
+def test_a_wakeup_ends_all_waits_and_a_second_one_is_harmless() -> None:
     async def scenario() -> None:
         call = WakeupCall()
 
@@ -46,7 +46,7 @@ def test_all_waits_end_and_a_second_ring_does_no_harm() -> None:
     run(scenario)
 
 
-def test_a_time_out_inside_and_a_cancellation_stay_what_they_are() -> None:
+def test_timeouts_and_cancellations_pass_through() -> None:
     async def scenario() -> None:
         call = WakeupCall()
         with pytest.raises(TimeoutError):

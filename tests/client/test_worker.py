@@ -47,7 +47,7 @@ def test_one_consumer_fills_all_slots(kafka: LocalBroker) -> None:
     assert kafka.group(group)[topic, 0].start_offset == 100
 
 
-def test_a_slow_record_holds_nobody_up(kafka: LocalBroker) -> None:
+def test_a_slow_record_does_not_delay_others(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 200)
 
     async def scenario() -> None:
@@ -69,7 +69,7 @@ def test_a_slow_record_holds_nobody_up(kafka: LocalBroker) -> None:
     run(scenario)
 
 
-def test_it_holds_no_more_than_slots_and_prefetch(kafka: LocalBroker) -> None:
+def test_it_holds_at_most_slots_and_prefetch(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 100)
 
     async def scenario() -> None:
@@ -99,7 +99,7 @@ def test_it_holds_no_more_than_slots_and_prefetch(kafka: LocalBroker) -> None:
 # --- failures -------------------------------------------------------------------------------------
 
 
-def test_what_fails_comes_again_and_then_is_a_dead_letter(
+def test_a_failed_record_is_retried_and_then_a_dead_letter(
     kafka: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, group = jobs(kafka, 3)
@@ -148,7 +148,7 @@ def test_what_fails_comes_again_and_then_is_a_dead_letter(
     assert kafka.group(group)[topic, 0].start_offset == 4
     warnings = [one for one in caplog.records if one.levelno == logging.WARNING]
     assert len([one for one in warnings if one.exc_info]) == 6
-    assert f"{topic}-0@3 failed, delivery 4 of 4: it goes to {dead}" in caplog.text
+    assert f"{topic}-0@3 failed, delivery 4 of 4: it is sent to {dead}" in caplog.text
 
 
 async def letters(kafka: LocalBroker, topic: str) -> list[Record]:
@@ -159,7 +159,7 @@ async def letters(kafka: LocalBroker, topic: str) -> list[Record]:
 
 
 @pytest.mark.parametrize("how", ["reject", "fatal", "unreadable"])
-def test_what_can_never_be_done_is_not_tried_again(kafka: LocalBroker, how: str) -> None:
+def test_a_rejected_record_is_not_retried(kafka: LocalBroker, how: str) -> None:
     topic, group = jobs(kafka, 0)
     dead = fresh("dead")
     kafka.produce(topic, ["{", "1"])
@@ -208,7 +208,7 @@ def test_without_a_dead_letter_topic_it_is_rejected_and_logged(
     assert f"{topic}-0@0 failed, delivery 2 of 2: it is rejected" in caplog.text
 
 
-def test_the_last_delivery_is_kept_for_the_dead_letter(
+def test_the_last_delivery_is_reserved_for_the_dead_letter(
     kafka: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, group = jobs(kafka, 2, share_delivery_count_limit=2)
@@ -240,7 +240,7 @@ def test_the_last_delivery_is_kept_for_the_dead_letter(
     assert "attempts is 9, but the group" in caplog.text
 
 
-def test_nothing_is_rejected_without_its_dead_letter(
+def test_records_are_rejected_only_after_their_dead_letter(
     kafka: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, group = jobs(kafka, 2)
@@ -275,7 +275,7 @@ def test_nothing_is_rejected_without_its_dead_letter(
     assert caplog.text.count("dead letters cannot be produced") == 1
 
 
-def test_a_dead_letter_topic_that_is_deleted_is_missed_but_no_record_is(
+def test_a_deleted_dead_letter_topic_loses_no_record(
     kafka: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, group = jobs(kafka, 1)

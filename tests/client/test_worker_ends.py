@@ -62,7 +62,7 @@ def test_locks_are_renewed_while_handlers_run_and_records_wait(kafka: LocalBroke
         run(lambda: scenario(short, *names))
 
 
-def test_where_locks_cannot_be_renewed_a_record_rests_no_longer_than_its_lock(
+def test_without_renewal_a_retry_pause_ends_before_the_lock(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def handler(record: Record) -> None:
@@ -106,7 +106,7 @@ def test_the_handler_of_a_lost_record_is_cancelled(kafka: LocalBroker) -> None:
     run(scenario)
 
 
-def test_one_late_answer_does_not_take_others_with_it(kafka: LocalBroker) -> None:
+def test_one_late_acknowledgement_does_not_fail_others(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 1)
 
     async def scenario() -> None:
@@ -139,7 +139,7 @@ def test_one_late_answer_does_not_take_others_with_it(kafka: LocalBroker) -> Non
     assert kafka.group(group)[topic, 0].start_offset == 2
 
 
-def test_renewals_find_the_one_lock_that_is_lost(kafka: LocalBroker) -> None:
+def test_renewals_detect_a_single_lost_lock(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 3)
 
     async def scenario() -> None:
@@ -165,7 +165,7 @@ def test_renewals_find_the_one_lock_that_is_lost(kafka: LocalBroker) -> None:
 # --- how it begins and ends -----------------------------------------------------------------------
 
 
-def test_what_it_refuses(kafka: LocalBroker) -> None:
+def test_invalid_arguments_are_refused(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 1)
 
     async def refusal(consumer: ShareConsumer, handler: Any = nothing, **settings: Any) -> str:
@@ -239,7 +239,9 @@ def test_a_handler_that_takes_too_long_has_failed(
 
 
 @pytest.mark.parametrize("how", ["stop", "cancel", "wakeup", "cancel twice"])
-def test_the_end_loses_nothing_and_takes_nothing_away(kafka: LocalBroker, how: str) -> None:
+def test_a_stop_finishes_running_handlers_and_releases_the_rest(
+    kafka: LocalBroker, how: str
+) -> None:
     topic, group = jobs(kafka, 40)
 
     async def scenario() -> None:
@@ -283,7 +285,7 @@ def test_the_end_loses_nothing_and_takes_nothing_away(kafka: LocalBroker, how: s
     assert kafka.group(group)[topic, 0].start_offset == 40
 
 
-def test_what_the_last_fetch_brings_is_given_back_before_handlers_end(kafka: LocalBroker) -> None:
+def test_records_of_the_last_fetch_are_released_before_handlers_end(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 1, share_record_lock_duration_ms=60_000)  # longer than we wait
 
     async def scenario() -> None:
@@ -311,7 +313,7 @@ def test_what_the_last_fetch_brings_is_given_back_before_handlers_end(kafka: Loc
     assert kafka.group(group)[topic, 0].start_offset == 2
 
 
-def test_handlers_that_do_not_end_are_cancelled_and_their_records_come_again(
+def test_handlers_that_do_not_end_are_cancelled_and_their_records_redelivered(
     kafka: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, group = jobs(kafka, 1)

@@ -183,7 +183,7 @@ def test_handlers_that_do_not_end(tmp_path: Path, threads: bool) -> None:
         draining = lambda: "draining: 1 handlers run" in stuck.output()  # noqa: E731
         await asyncio.to_thread(pool.wait_for, stuck, draining)
         assert await asyncio.to_thread(stuck.stop) == 0  # the second signal
-        assert ("still running, and released: " in stuck.output()) == threads
+        assert ("records of handlers that still run are released: " in stuck.output()) == threads
 
         patient = pool.start(*kind, "--stuck", "--drain", "0.2")
         await pool.wait_until_all_is_done()

@@ -56,7 +56,7 @@ class Counting:
                 self.consumer.stop()
 
 
-def test_threads_fill_all_slots_and_signals_are_as_before(kafka: LocalBroker) -> None:
+def test_threads_fill_all_slots_and_signal_handlers_are_restored(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 40)
     consumer = member(kafka, topic, group)
     together = threading.Barrier(20, timeout=WAIT_S)
@@ -77,7 +77,7 @@ def test_threads_fill_all_slots_and_signals_are_as_before(kafka: LocalBroker) ->
         consumer.poll()
 
 
-def test_it_runs_in_another_thread_than_the_main_one(kafka: LocalBroker) -> None:
+def test_it_runs_outside_of_the_main_thread(kafka: LocalBroker) -> None:
     topic, group = jobs(kafka, 3)
     consumer = member(kafka, topic, group)
     counting = Counting(consumer, 3)

@@ -32,7 +32,7 @@ POLL = "poll(1, {}, 7, {}) -> {}"
         (POLL.format(10_000, 0, "p0 1-5x2"), POLL.format(10_000, 0, "p0 1-4x2"), Seen.DIFFERENT),
     ],
 )
-def test_only_what_is_declared_passes(kafka: str, ours: str, seen: Seen) -> None:
+def test_only_declared_differences_pass(kafka: str, ours: str, seen: Seen) -> None:
     assert compare(kafka, ours, declared()) is seen
 
 
@@ -42,12 +42,12 @@ def test_every_difference_has_its_reason() -> None:
     assert [row.name for row in rows if not row.why.endswith(".")] == []
 
 
-def test_a_seed_is_the_same_script_for_ever() -> None:
+def test_a_seed_always_gives_the_same_script() -> None:
     assert random_script(7) == random_script(7)
     assert random_script(7).steps != random_script(8).steps
 
 
-def test_answers_are_sound() -> None:
+def test_answers_are_consistent() -> None:
     for seed in range(300):
         held = {0: dict.fromkeys([*range(10), 12, 13, 20], 1), 1: {}}
         choice = acknowledgements.chosen(held, random.Random(seed))
@@ -60,7 +60,7 @@ def test_answers_are_sound() -> None:
             end = last
 
 
-def test_what_is_answered_is_no_longer_held() -> None:
+def test_answered_records_are_no_longer_held() -> None:
     held = {0: dict.fromkeys(range(4), 1)}
     Choice({0: [(0, 1, [ACCEPT]), (2, 3, [RENEW, ACCEPT])]}, renew=True).settle(held, 0)
     assert held == {0: {2: 1}}

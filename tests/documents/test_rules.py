@@ -27,12 +27,12 @@ def page_of(*blocks: str) -> str:
         (["'''python\nx"], "does not end"),
     ],
 )
-def test_a_block_that_nobody_tries_is_found(blocks: list[str], message: str) -> None:
+def test_a_block_without_a_test_is_found(blocks: list[str], message: str) -> None:
     with pytest.raises(PageError, match=message):
         parse("p.md", page_of(*blocks))
 
 
-def test_what_a_page_says_of_its_blocks() -> None:
+def test_the_marks_of_a_pages_blocks() -> None:
     page = parse(
         "p.md",
         page_of(
@@ -51,7 +51,7 @@ def test_what_a_page_says_of_its_blocks() -> None:
     assert len(page.not_run) == 1
 
 
-def test_a_page_may_say_once_that_nothing_is_run() -> None:
+def test_a_page_may_mark_all_blocks_as_not_run() -> None:
     text = page_of(
         "<!-- no block of this page is run: it is generated -->", "'''\nx\n'''", "'''bash\nx\n'''"
     )
@@ -81,9 +81,7 @@ def test_commands_and_what_they_print() -> None:
         ("'''python\ndef test_a():\n    assert 1 == 2\n'''", "1 failed"),
     ],
 )
-def test_a_program_that_does_something_else_is_found(
-    block: str, message: str, tmp_path: Path
-) -> None:
+def test_a_program_with_other_output_is_found(block: str, message: str, tmp_path: Path) -> None:
     with (
         RunningPage(parse("p.md", page_of(block)), tmp_path) as running,
         pytest.raises(DocumentError, match=message),

@@ -49,7 +49,7 @@ def wrong(findings: list[Finding]) -> set[str]:
     return {one.what for one in findings if not one.ok}
 
 
-def test_a_good_run_is_good() -> None:
+def test_a_good_run_passes() -> None:
     findings = check_pool(FLIGHTS, [confirmed(*GOOD)])
     assert wrong(findings) == set()
     numbers = {one.what: one.found for one in findings}
@@ -81,7 +81,7 @@ def test_a_good_run_is_good() -> None:
         pytest.param([confirmed(*GOOD, PUT_BACK)], "put back twice", id="put-back-twice"),
     ],
 )
-def test_what_is_wrong_is_found(batches: list[Batch], complaint: str) -> None:
+def test_mistakes_are_found(batches: list[Batch], complaint: str) -> None:
     assert complaint in wrong(check_pool(FLIGHTS, batches))
 
 
@@ -114,7 +114,7 @@ def test_the_statistics_are_compared_row_by_row() -> None:
 TABLES = [Row(0, "accept", 1), Row(1, "reject", 1), Row(2, "accept", 2)]
 
 
-def test_tables_with_every_flight_once_are_good() -> None:
+def test_tables_with_every_flight_once_pass() -> None:
     assert wrong(check_tables(FLIGHTS, TABLES)) == set()
 
 
@@ -136,7 +136,7 @@ def test_tables_with_every_flight_once_are_good() -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_the_tables_is_found(rows: list[Row], complaint: str) -> None:
+def test_mistakes_in_the_tables_are_found(rows: list[Row], complaint: str) -> None:
     assert complaint in wrong(check_tables(FLIGHTS, rows))
 
 
@@ -150,7 +150,7 @@ def test_the_tables_are_read_from_all_batches(tmp_path: Path) -> None:
     assert sorted(read_tables(tmp_path)) == sorted(TABLES)
 
 
-def test_a_journal_tells_what_was_confirmed(tmp_path: Path) -> None:
+def test_a_journal_has_the_confirmed_decisions(tmp_path: Path) -> None:
     path = tmp_path / "consumer-1.journal"
     with Journal(path) as journal:
         journal.decide([ACCEPT, Decision(7, 0, "accept", 1)])

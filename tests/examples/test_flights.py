@@ -44,7 +44,7 @@ def address(printed: str) -> tuple[str, int]:
 
 
 @pytest.mark.process
-def test_every_flight_is_where_it_should_be_after_the_kills(tmp_path: Path) -> None:
+def test_every_flight_has_the_right_outcome_after_the_kills(tmp_path: Path) -> None:
     printed = run(tmp_path, "--no-spark")
     assert "✗" not in printed
     assert "kill -9 consumer-1" in printed
@@ -54,7 +54,7 @@ def test_every_flight_is_where_it_should_be_after_the_kills(tmp_path: Path) -> N
 
 
 @pytest.mark.spark
-def test_spark_answers_for_each_flight_once_though_it_and_the_broker_are_killed(
+def test_spark_answers_each_flight_once_despite_kills_of_it_and_the_broker(
     tmp_path: Path,
 ) -> None:
     printed = run(tmp_path)
@@ -66,7 +66,7 @@ def test_spark_answers_for_each_flight_once_though_it_and_the_broker_are_killed(
 
 @pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
-def test_nothing_is_left_when_it_is_stopped(number: signal.Signals, tmp_path: Path) -> None:
+def test_no_process_is_left_after_a_stop(number: signal.Signals, tmp_path: Path) -> None:
     with start(tmp_path, "--no-spark") as demo:
         assert demo.stdout is not None
         printed = demo.stdout.readline()

@@ -135,7 +135,7 @@ def test_orders_are_upserted_and_a_batch_that_runs_again_changes_nothing(
 # --- b: dead letters ------------------------------------------------------------------------------
 
 
-def test_jobs_that_fail_three_times_lie_in_quarantine_with_the_reason(
+def test_jobs_that_fail_three_times_are_quarantined_with_the_reason(
     run: Run, server: SharegroupServer, tmp_path: Path
 ) -> None:
     good = [(None, {"a": n, "b": 4}) for n in range(40)]
@@ -266,7 +266,7 @@ def readings(server: SharegroupServer) -> SharegroupServer:
     return server
 
 
-def test_a_declarative_pipeline_as_its_first_lines_say(
+def test_a_declarative_pipeline_runs_as_its_docstring_says(
     readings: SharegroupServer, tmp_path: Path
 ) -> None:
     lines = (

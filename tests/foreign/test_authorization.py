@@ -74,7 +74,7 @@ def received(guarded: Guarded, values: list[bytes]) -> list[bytes | None]:
 
 
 @pytest.mark.process
-def test_a_share_consumer_gets_what_is_allowed(guarded: Guarded) -> None:
+def test_a_share_consumer_gets_allowed_records(guarded: Guarded) -> None:
     assert received(guarded, [b"one", b"two"]) == [b"one", b"two"]
 
 
@@ -87,14 +87,14 @@ def test_a_share_consumer_gets_what_is_allowed(guarded: Guarded) -> None:
         ("workers", "seen", KafkaError.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
-def test_a_share_consumer_is_told_why_it_gets_nothing(
+def test_a_share_consumer_gets_an_authorization_error(
     guarded: Guarded, group: str, topic: str, code: int
 ) -> None:
     assert refusal(guarded, group, topic) == code
 
 
 @pytest.mark.process
-def test_a_producer_without_write_is_told(guarded: Guarded) -> None:
+def test_a_producer_without_write_gets_an_error(guarded: Guarded) -> None:
     told: list[int] = []
     producer = Producer({"bootstrap.servers": guarded.bootstrap, **SILENT})
     producer.produce("jobs", b"x", on_delivery=lambda error, _: told.append(error.code()))
@@ -103,7 +103,7 @@ def test_a_producer_without_write_is_told(guarded: Guarded) -> None:
 
 
 @pytest.mark.process
-def test_an_administrator_sees_all_and_others_what_they_may(guarded: Guarded) -> None:
+def test_an_administrator_sees_everything_and_others_what_is_allowed(guarded: Guarded) -> None:
     everybody = Admin(guarded.bootstrap)
     seen = set(everybody.client.list_topics(timeout=ADMIN_SECONDS).topics)
     assert seen == {"jobs", "seen"}
@@ -112,7 +112,7 @@ def test_an_administrator_sees_all_and_others_what_they_may(guarded: Guarded) ->
 
 
 @pytest.mark.kafka
-def test_kafka_share_groups_says_what_is_forbidden(guarded: Guarded) -> None:
+def test_kafka_share_groups_reports_authorization_errors(guarded: Guarded) -> None:
     tools = KafkaTools(guarded.bootstrap)
     assert received(guarded, [b"three"]) == [b"three"], "there is such a group"
     said = tools.share_groups("--describe", "--group", "others")

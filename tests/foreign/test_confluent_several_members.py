@@ -42,7 +42,7 @@ def told(said: list[tuple[dict[TopicPartition, set[int]], KafkaException | None]
     return {offset for batch, _ in said for offsets in batch.values() for offset in offsets}
 
 
-def test_closing_gives_back_what_was_not_answered(
+def test_closing_releases_unacknowledged_records(
     broker: RunningServer, topic: str, group: str
 ) -> None:
     produce(broker.bootstrap, topic, [b"answered", b"dropped"])
@@ -58,7 +58,9 @@ def test_closing_gives_back_what_was_not_answered(
     assert [(m.value(), m.delivery_count()) for m in again] == [(b"dropped", 2)]
 
 
-def test_by_offset_and_the_last_word_counts(broker: RunningServer, topic: str, group: str) -> None:
+def test_acknowledge_by_offset_and_the_last_answer_counts(
+    broker: RunningServer, topic: str, group: str
+) -> None:
     produce(broker.bootstrap, topic, [b"record"])
     with share_consumer(broker.bootstrap, group, topic, explicit=True) as consumer:
         [message] = receive(consumer)

@@ -28,7 +28,7 @@ RECORD = re.compile(r"^\|.* key: (\{.*?\}) payload: (\{.*\})$", re.MULTILINE)
 EVERY_RECORD_KIND = {"10", "11", "12", "13", "14", "15"}
 
 
-def test_kafka_reads_groups_that_were_written_anew(tmp_path: Path) -> None:
+def test_kafka_reads_rewritten_groups(tmp_path: Path) -> None:
     with SharegroupServer(tmp_path, "group.share.records.per.rewrite=5") as server:
         Admin(server.bootstrap).create_topic("flights", 2)
         Admin(server.bootstrap).start_group_at_earliest("pilots")
@@ -49,7 +49,7 @@ def test_kafka_reads_groups_that_were_written_anew(tmp_path: Path) -> None:
     ]
 
 
-def test_we_read_what_kafka_wrote(tmp_path: Path) -> None:
+def test_our_broker_reads_kafkas_records(tmp_path: Path) -> None:
     with KafkaBroker(tmp_path) as kafka:
         Admin(kafka.bootstrap).create_topic("flights", 2)
         Admin(kafka.bootstrap).start_group_at_earliest("pilots")

@@ -17,7 +17,7 @@ PROPERTIES = ("batch.size=1000000", "linger.ms=50")
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_batches_that_unpack_to_much_are_taken(codec: str, tmp_path: Path) -> None:
+def test_highly_compressed_batches_are_accepted(codec: str, tmp_path: Path) -> None:
     payload = tmp_path / "payload"
     payload.write_text("a" * 2_000 + "\n")
     with SharegroupServer(tmp_path / "data") as broker:

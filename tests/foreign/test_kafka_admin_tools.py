@@ -53,7 +53,7 @@ def test_the_life_of_a_topic(printed: Callable[..., str], name: str) -> None:
     assert name not in printed("kafka-topics", "--list").split()
 
 
-def test_a_topic_that_exists_is_not_made_again(run: Tool, topic: str) -> None:
+def test_a_topic_that_exists_is_not_created_again(run: Tool, topic: str) -> None:
     ran = run("kafka-topics", "--create", "--topic", topic, "--partitions", "1")
     assert ran.status == 1
     assert "already exists" in ran.stdout

@@ -47,7 +47,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
 
 
 @pytest.mark.parametrize("step", NAMES)
-def test_the_same_is_printed(printed: Printed, step: str) -> None:
+def test_kafka_share_groups_prints_the_same(printed: Printed, step: str) -> None:
     kafkas, ours, _ = EXPLAINED.get(step, ("", "", ""))
     assert printed.ours[step] == printed.kafkas[step].replace(kafkas, ours)
 

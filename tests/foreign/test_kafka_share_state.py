@@ -225,11 +225,11 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
         )
 
 
-def test_we_read_what_apache_kafka_wrote(moved: Moved) -> None:
+def test_our_broker_reads_apache_kafkas_state(moved: Moved) -> None:
     assert moved.at_ours == moved.at_kafka
 
 
-def test_it_was_worth_reading(moved: Moved) -> None:
+def test_the_state_has_every_kind_of_record(moved: Moved) -> None:
     states = {batch[2] for _, (_, _, batches) in moved.at_kafka.values() for batch in batches}
     assert states == {0, 2, 4}, "released, accepted and rejected records"
     invalid = errors.InvalidRequest.code
@@ -240,7 +240,7 @@ def test_it_was_worth_reading(moved: Moved) -> None:
     assert (state_epoch > 0, start) == (True, 12)
 
 
-def test_apache_kafka_reads_what_we_made_of_it(moved: Moved) -> None:
+def test_apache_kafka_reads_the_state_we_wrote(moved: Moved) -> None:
     assert moved.changed_at_kafka == moved.changed_at_ours
     assert moved.changed_at_ours != moved.at_ours
 

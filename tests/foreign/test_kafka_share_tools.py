@@ -71,7 +71,7 @@ def test_the_performance_tool_with_several_threads(
     assert int(fetched) == 20_000
 
 
-def test_the_console_shows_all_of_a_record(
+def test_the_console_shows_all_fields_of_a_record(
     broker: RunningServer, tools: KafkaTools, topic: str, group: str
 ) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, **SILENT})

@@ -198,7 +198,7 @@ def ours(written: Written, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield server
 
 
-def test_the_files_are_what_the_test_is_about(written: Written) -> None:
+def test_the_files_have_open_and_aborted_transactions(written: Written) -> None:
     assert len(list(written.folder.glob("*.log"))) == 2
     assert any(path.stat().st_size for path in written.folder.glob("*.txnindex"))
     assert written.shared == written.committed
@@ -206,7 +206,7 @@ def test_the_files_are_what_the_test_is_about(written: Written) -> None:
     assert written.stable < written.end
 
 
-def test_a_plain_consumer_sees_what_it_saw_at_apache_kafka(
+def test_a_plain_consumer_sees_the_same_as_on_apache_kafka(
     ours: RunningServer, written: Written
 ) -> None:
     assert read(ours.bootstrap, "read_committed", written.stable) == written.committed
@@ -215,7 +215,7 @@ def test_a_plain_consumer_sees_what_it_saw_at_apache_kafka(
     assert set(written.committed) < set(uncommitted)
 
 
-def test_a_share_group_sees_what_it_saw_at_apache_kafka(
+def test_a_share_group_sees_the_same_as_on_apache_kafka(
     ours: RunningServer, written: Written
 ) -> None:
     assert share(ours.bootstrap, "read_committed", len(written.shared)) == written.shared
@@ -223,7 +223,7 @@ def test_a_share_group_sees_what_it_saw_at_apache_kafka(
     assert share(ours.bootstrap, "read_uncommitted", len(everything)) == everything
 
 
-def test_the_spark_source_sees_what_a_share_group_sees(
+def test_the_spark_source_sees_the_same_as_a_share_group(
     ours: RunningServer, written: Written
 ) -> None:
     assert written.by_spark == written.committed

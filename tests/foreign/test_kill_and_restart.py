@@ -26,7 +26,7 @@ def test_acknowledged_records_survive_a_kill(own_broker: RunningServer, name: st
     assert [message.value() for message in messages] == sent
 
 
-def test_accepted_records_do_not_come_again_after_a_kill(
+def test_accepted_records_are_not_redelivered_after_a_kill(
     own_broker: RunningServer, name: str
 ) -> None:
     admin = Admin(own_broker.bootstrap)

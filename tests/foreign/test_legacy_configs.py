@@ -46,7 +46,7 @@ def test_it_replaces_all_that_was_set(admin: Admin, name: str) -> None:
     ("configs", "refused"),
     [({"retention.ms": "soon"}, "INVALID_CONFIG"), ({"no.such": "1"}, "INVALID_CONFIG")],
 )
-def test_what_cannot_be_changes_nothing(
+def test_an_invalid_change_is_refused_as_a_whole(
     admin: Admin, name: str, configs: Mapping[str, str], refused: str
 ) -> None:
     admin.create_topic(name, **{"segment.bytes": "1048576"})

@@ -19,7 +19,7 @@ WHY = "transactions are not served yet"
 
 
 @pytest.mark.process
-def test_librdkafka_ends_and_says_why(broker: RunningServer) -> None:
+def test_librdkafka_fails_with_the_reason(broker: RunningServer) -> None:
     settings = {
         "bootstrap.servers": broker.bootstrap,
         "transactional.id": "transfers",
@@ -50,7 +50,7 @@ def test_aiokafka_ends(broker: RunningServer) -> None:
 
 
 @pytest.mark.kafka
-def test_java_ends_and_the_brokers_log_says_why(tmp_path: Path) -> None:
+def test_java_fails_and_the_brokers_log_has_the_reason(tmp_path: Path) -> None:
     words = ("--num-records", "1", "--record-size", "10", "--throughput", "1")
     with SharegroupServer(tmp_path) as server, ToolShell(tmp_path / "classes") as shell:
         ran = shell.run(

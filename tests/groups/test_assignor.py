@@ -104,7 +104,7 @@ def test_members_without_a_subscription_have_nothing() -> None:
     assert assign({"a": frozenset(), "b": frozenset()}, {T1: (0, 1)}, {}) == {"a": {}, "b": {}}
 
 
-def test_subscribed_topics_without_assignable_partitions_are_passed_over() -> None:
+def test_subscribed_topics_without_assignable_partitions_are_skipped() -> None:
     target = assign({"a": frozenset((T1, T2))}, {T1: (0,)}, {})
     assert target == {"a": {T1: (0,)}}
 

@@ -72,7 +72,7 @@ def test_a_session_outlasts_a_heartbeat_interval() -> None:
         check_group_configs({"share.heartbeat.interval.ms": "45000"}, broker)
 
 
-def test_names_of_drafts_are_replaced() -> None:
+def test_draft_names_are_replaced() -> None:
     assert today({"record.lock.duration.ms": "1", "share.isolation.level": "x"}) == {
         "share.record.lock.duration.ms": "1",
         "share.isolation.level": "x",

@@ -31,7 +31,7 @@ def test_durations(text: str, milliseconds: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "P", "PT", "P1DT", "15M", "P1Y", "P1M", "P1W", "PT1.5H", "PT١S"]
 )
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(ValueError, match="is not an ISO-8601 duration"):
         duration_milliseconds(text)
 

@@ -89,7 +89,7 @@ def test_the_first_heartbeat_answers_with_the_assignment() -> None:
     )
 
 
-def test_nothing_is_said_twice() -> None:
+def test_an_unchanged_assignment_is_not_repeated() -> None:
     groups = Coordinator()
     epoch = groups.do(join()).member_epoch
     result = groups.do(beat("a", epoch), 5_000)
@@ -97,7 +97,7 @@ def test_nothing_is_said_twice() -> None:
     assert groups.do(beat("a", epoch, "flights"), 9_000).assignment == {FLIGHTS: (0, 1, 2, 3)}
 
 
-def test_a_member_says_who_it_is() -> None:
+def test_the_metadata_of_a_member_is_recorded() -> None:
     groups = Coordinator()
     groups.do(replace(join(), rack_id="east", client_id="c", client_host="/1"))
     result = groups.do(replace(beat("a", 2), client_id="d", client_host="/2"), 1)
@@ -116,7 +116,7 @@ def test_only_initialised_partitions_are_assigned() -> None:
     assert groups.heartbeat(beat("a", 2), TOPICS, 1_000).assignment == {FLIGHTS: (2,)}
 
 
-def test_what_could_not_be_initialised_is_tried_again() -> None:
+def test_failed_initialisation_is_retried() -> None:
     groups = Coordinator()
     missing = groups.uninitialized(join(), TOPICS)
     groups.log += groups.initializing("g", missing)
@@ -126,7 +126,7 @@ def test_what_could_not_be_initialised_is_tried_again() -> None:
     assert groups.do(beat("a", 2), 1_000).assignment == {FLIGHTS: (0, 1, 2, 3)}
 
 
-def test_an_initialisation_cut_short_by_a_crash_is_tried_again() -> None:
+def test_an_initialisation_interrupted_by_a_crash_is_retried() -> None:
     groups = Coordinator()
     missing = groups.uninitialized(join(), TOPICS)
     groups.log += groups.initializing("g", missing)
@@ -200,7 +200,7 @@ def test_a_changed_subscription() -> None:
     assert groups.do(beat("a", 4, "delays"), 2_101).records == ()
 
 
-def test_a_deleted_topic_goes_from_state_and_assignment() -> None:
+def test_a_deleted_topic_is_removed_from_state_and_assignment() -> None:
     groups = Coordinator()
     groups.do(join("a", "flights", "delays"))
     assert groups.holds(DELAYS) == [("g", TopicPartitions(DELAYS, "delays", (0,)))]
@@ -235,7 +235,7 @@ def test_a_lost_answer_may_be_asked_for_again_with_the_previous_epoch() -> None:
     assert groups.do(join("a"), 1_003).member_epoch == 3
 
 
-def test_a_member_that_is_not_heard_of_leaves() -> None:
+def test_a_silent_member_is_removed() -> None:
     groups = Coordinator()
     groups.do(join("a"), 0)
     groups.do(join("b"), 10_000)
@@ -282,7 +282,7 @@ def test_leaving_empties_a_group_which_stays_until_it_is_deleted() -> None:
             missing()
 
 
-def test_a_deletion_cut_short_by_a_crash_is_tried_again() -> None:
+def test_a_deletion_interrupted_by_a_crash_is_retried() -> None:
     groups = Coordinator()
     groups.do(join("a", "flights", "delays"))
     groups.do(beat("a", -1))
@@ -317,7 +317,7 @@ def test_offsets_are_deleted_topic_by_topic() -> None:
     )
 
 
-def test_a_join_takes_a_topic_back_whose_deletion_has_begun() -> None:
+def test_a_join_takes_back_a_topic_whose_deletion_has_begun() -> None:
     groups = Coordinator()
     groups.do(join("a", "delays"))
     groups.do(beat("a", -1))
@@ -363,7 +363,7 @@ def test_replay_gives_the_state_that_was_there() -> None:
     assert again.assignment == {FLIGHTS: (0, 1, 2, 3)}
 
 
-def test_a_group_written_anew_is_the_same_group() -> None:
+def test_a_rewritten_group_is_the_same_group() -> None:
     groups = Coordinator()
     groups.do(join("a"))
     groups.do(join("b", "flights", "delays"), 1_000)
@@ -374,7 +374,7 @@ def test_a_group_written_anew_is_the_same_group() -> None:
     assert groups.group_ids() == ["g"]
 
 
-def test_tombstones_of_what_is_not_there_are_passed_over() -> None:
+def test_tombstones_of_unknown_keys_are_skipped() -> None:
     groups = rebuilt(
         [Tombstone(key_type=kind, group_id="g", member_id="a") for kind in range(10, 16)]
     )
@@ -413,7 +413,7 @@ def test_refusals(request_: ShareHeartbeat, error: type[KafkaError], words: str)
     assert groups.list_groups() == (GroupListing("g", GroupState.STABLE),)
 
 
-def test_a_broken_state_is_noticed() -> None:
+def test_a_broken_state_is_detected() -> None:
     groups = ShareGroups(lambda _: SETTINGS)
     groups.heartbeat(join(), TOPICS, 0)
     groups.replay(Tombstone(key_type=12, group_id="g"))

@@ -52,7 +52,7 @@ def test_parse(kind: ConfigType, text: str, value: ConfigValue) -> None:
         (ConfigType.DOUBLE, "half", "Not a number of type DOUBLE"),
     ],
 )
-def test_unreadable_values_are_refused_in_kafkas_words(
+def test_invalid_values_are_refused_with_kafkas_messages(
     kind: ConfigType, text: str, reason: str
 ) -> None:
     with pytest.raises(InvalidConfig) as refused:
@@ -86,12 +86,12 @@ def test_bounds_choices_and_checks() -> None:
         ),
     )
 )
-def test_what_is_formatted_is_parsed_back(pair: tuple[ConfigType, ConfigValue]) -> None:
+def test_formatted_values_parse_back(pair: tuple[ConfigType, ConfigValue]) -> None:
     kind, value = pair
     assert definition(kind).parse(format_value(value)) == value
 
 
-def test_nothing_is_the_empty_text() -> None:
+def test_no_value_is_the_empty_string() -> None:
     assert format_value(None) == ""
 
 
@@ -109,7 +109,7 @@ def test_nearest_name() -> None:
     assert nearest_name("colour", known) is None
 
 
-def test_an_entry_nobody_has_set_is_a_default() -> None:
+def test_an_unset_entry_has_its_default() -> None:
     entry = ConfigEntry(
         name="n", value="1", source=ConfigSource.DEFAULT, type=ConfigType.INT, doc=""
     )

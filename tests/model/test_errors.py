@@ -41,7 +41,7 @@ def test_an_error_made_here_is_not_the_brokers(error: SharegroupError, source: s
     assert error.source == source
 
 
-def test_the_source_goes_with_an_error_to_another_process() -> None:
+def test_a_pickled_error_keeps_its_source() -> None:
     """Spark raises on the driver what a task raised on an executor."""
     error = pickle.loads(pickle.dumps(error_from_code(NetworkException.code)))
     assert (type(error), error.source) == (NetworkException, ErrorSource.BROKER)

@@ -34,16 +34,16 @@ ANY_TEXT = st.text(st.characters(codec=None))
         ("\U000e0041", "\\U000e0041"),
     ],
 )
-def test_what_does_not_print_is_escaped(text: str, shown: str) -> None:
+def test_unprintable_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_what_is_kept() -> None:
+def test_printable_characters_are_kept() -> None:
     assert printable("a\tb\n", keep="\t") == "a\tb\\n"
 
 
 @given(ANY_TEXT)
-def test_everything_prints_and_escaping_twice_is_escaping_once(text: str) -> None:
+def test_results_are_printable_and_escaping_is_idempotent(text: str) -> None:
     shown = printable(text)
     assert shown.isprintable()
     assert printable(shown) == shown
@@ -51,7 +51,7 @@ def test_everything_prints_and_escaping_twice_is_escaping_once(text: str) -> Non
 
 
 @given(ANY_TEXT, st.sampled_from([None, 2]))
-def test_json_means_the_same(text: str, indent: int | None) -> None:
+def test_escaped_json_has_the_same_value(text: str, indent: int | None) -> None:
     document = printable_json(json.dumps([text, {text: 1}], ensure_ascii=False, indent=indent))
     assert document.replace("\n", "").isprintable()
     assert len(document.splitlines()) == (1 if indent is None else 6)

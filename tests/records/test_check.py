@@ -35,13 +35,13 @@ def check(batch: bytes, *, dense: bool = True) -> None:
 
 
 @pytest.mark.parametrize(("bad", "error"), LIES.values(), ids=LIES)
-def test_what_lies_is_refused(bad: bytes, error: type[KafkaError]) -> None:
+def test_inconsistent_batches_are_refused(bad: bytes, error: type[KafkaError]) -> None:
     with pytest.raises(error):
         check(bad)
 
 
 @codecs
-def test_what_a_producer_writes_is_good(codec: int) -> None:
+def test_batches_of_producers_are_valid(codec: int) -> None:
     made = [(b"k", b"v" * 50, TIME_MS + n, [("h", b"1")]) for n in range(200)]
     check(written(made, codec))
     walked = walk_records(parse_header(written(made, codec)), written(made, codec))
@@ -102,13 +102,13 @@ def test_a_batch_that_has_more_records_than_bytes_is_not_walked() -> None:
 
 @codecs
 @given(data=st.binary(max_size=300) | st.integers(0, 300_000).map(lambda n: b"ab" * n))
-def test_what_was_packed_comes_out(codec: int, data: bytes) -> None:
+def test_decompression_round_trips(codec: int, data: bytes) -> None:
     assert bytes(decompress(codec, memoryview(packed(codec, data)))) == data
 
 
 @codecs
 @pytest.mark.parametrize("size", [1_000, 200_000, 3_000_000])
-def test_the_bound_is_what_comes_out(codec: int, size: int) -> None:
+def test_the_bound_applies_to_decompressed_bytes(codec: int, size: int) -> None:
     data = packed(codec, bytes(size))
     assert len(decompress(codec, data, size)) == size
     with pytest.raises(CorruptMessage):
@@ -117,7 +117,7 @@ def test_the_bound_is_what_comes_out(codec: int, size: int) -> None:
 
 @codecs
 @given(junk=st.binary(max_size=200), change=st.integers(0, 10_000))
-def test_nothing_but_corrupt_message_comes_of_junk(codec: int, junk: bytes, change: int) -> None:
+def test_junk_raises_only_corrupt_message(codec: int, junk: bytes, change: int) -> None:
     good = bytearray(packed(codec, records(20)))
     good[change % len(good)] ^= 1 + change % 255
     for data in (junk, bytes(good), bytes(good[: change % len(good)])):

@@ -47,7 +47,7 @@ def walked(walk: Walk, body: bytes, count: int, last: int | None = None, dense: 
     return found.verdict.name
 
 
-def test_the_library_was_compiled_unless_it_was_not_wanted() -> None:
+def test_the_library_is_compiled_unless_disabled() -> None:
     """A machine that has a compiler has the compiled walk; CI would else test half of it."""
     from scripts.setup_compiler import machine_compiler
 
@@ -62,7 +62,7 @@ one_record = st.tuples(field, field, st.integers(0, 2**41), st.lists(header, max
 
 
 @given(st.lists(one_record, min_size=1, max_size=8))
-def test_what_a_producer_writes_is_good(made: list[Record]) -> None:
+def test_batches_of_producers_are_valid(made: list[Record]) -> None:
     body = written(made)[61:]
     for walk in WALKS.values():
         found = walk(body, 0, len(body), len(made), 0, dense=True, base_timestamp=made[0][2])
@@ -110,9 +110,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("body", "count", "verdict"), BROKEN.values(), ids=BROKEN)
-def test_what_is_broken_is_called_by_its_name(
-    walk: Walk, body: bytes, count: int, verdict: str
-) -> None:
+def test_each_fault_has_its_own_verdict(walk: Walk, body: bytes, count: int, verdict: str) -> None:
     assert walked(walk, body, count) == verdict
     assert walked(walk, body, count, 2**31 - 1, dense=False) in (verdict, "GOOD")
 
@@ -186,7 +184,7 @@ def test_both_walks_find_the_same(
 
 @needs_library
 @given(damaged() | st.tuples(st.binary(max_size=60), st.integers(-3, 9)), st.booleans())
-def test_nothing_is_read_behind_the_end(body_and_count: tuple[bytes, int], dense: bool) -> None:
+def test_nothing_is_read_past_the_end(body_and_count: tuple[bytes, int], dense: bool) -> None:
     """The bytes end where a page ends that nobody may read: one byte further ends the process."""
     body, count = body_and_count
     with guarded(body) as (address, start, end):
@@ -292,7 +290,7 @@ def test_a_run_is_plain_only_when_every_batch_is_good() -> None:
 
 @needs_library
 @given(damaged(), st.integers(0, 200), st.binary(max_size=3))
-def test_no_byte_behind_a_run_is_read(
+def test_no_byte_past_a_run_is_read(
     body_and_count: tuple[bytes, int], cut: int, change: bytes
 ) -> None:
     body, count = body_and_count

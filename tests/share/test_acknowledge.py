@@ -50,7 +50,7 @@ def test_a_malformed_batch_is_found_before_one_outside_the_window() -> None:
         runs(AckBatch(200, 201, [1]), AckBatch(300, 301, [9]))
 
 
-def test_what_lies_below_the_start_is_ignored() -> None:
+def test_offsets_below_the_start_are_ignored() -> None:
     assert runs(AckBatch(0, 4, [1]), start=5) == []
     assert runs(AckBatch(0, 5, [1]), start=5) == [AckRun(5, 5, Verb.ACCEPT)]
     assert runs(AckBatch(3, 6, [1, 2, 3, 0]), start=5) == [

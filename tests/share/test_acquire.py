@@ -52,7 +52,7 @@ def test_nothing_to_acquire() -> None:
     assert leader.partition.next_deadline_ms() == 100
 
 
-def test_a_read_from_past_the_window_is_of_another_time() -> None:
+def test_a_read_past_the_window_is_stale_and_acquires_nothing() -> None:
     leader = Leader()
     assert leader.acquire((5, 9), fetch_offset=5) == []
     assert leader.partition.next_fetch_offset() == 0
@@ -102,7 +102,7 @@ def test_a_record_below_the_read_is_not_taken_for_compacted() -> None:
     assert leader.partition.next_fetch_offset() == 2
 
 
-def test_holes_between_new_log_batches_are_finished_at_once() -> None:
+def test_gaps_between_new_log_batches_are_finished_at_once() -> None:
     leader = Leader()
     assert leader.acquire((3, 4), (8, 9), fetch_offset=0) == [
         AcquiredRange(3, 4, 1),
@@ -114,7 +114,7 @@ def test_holes_between_new_log_batches_are_finished_at_once() -> None:
     assert leader.partition.start_offset == 8
 
 
-def test_a_hole_of_any_width_costs_one_span() -> None:
+def test_a_gap_of_any_width_is_one_span() -> None:
     leader = Leader()
     far = 10**12
     assert leader.acquire((0, 4), (far, far + 4)) == [AcquiredRange(0, 4, 1)]
@@ -128,7 +128,7 @@ def test_a_hole_of_any_width_costs_one_span() -> None:
 # -- aborted transactions, which read_committed passes over
 
 
-def test_records_of_aborted_transactions_are_finished_and_given_to_nobody() -> None:
+def test_records_of_aborted_transactions_are_finished_without_delivery() -> None:
     leader = Leader()
     batches = (0, 4), (5, 9), (10, 10), (11, 14)  # 10 is a control batch
     assert leader.acquire(*batches, aborted=((5, 9),)) == [
@@ -147,13 +147,13 @@ def test_a_read_of_nothing_but_aborted_records_moves_on() -> None:
     assert leader.partition.next_deadline_ms() is None
 
 
-def test_aborted_records_behind_the_last_one_given_are_passed_too() -> None:
+def test_aborted_records_after_the_last_acquired_one_are_finished_too() -> None:
     leader = Leader()
     assert leader.acquire((0, 4), (5, 9), aborted=((5, 9),)) == [AcquiredRange(0, 4, 1)]
     assert leader.partition.next_fetch_offset() == 10
 
 
-def test_what_record_limit_leaves_over_is_not_passed() -> None:
+def test_aborted_records_beyond_the_record_limit_are_not_skipped() -> None:
     leader = Leader()
     batches = (0, 4), (5, 9)
     given = leader.acquire(*batches, records_max=3, strict=True, aborted=((5, 9),))
@@ -209,7 +209,7 @@ def test_a_throttled_portion_keeps_within_the_records_asked_for() -> None:
     assert leader.acquire((0, 19), records_max=4) == [AcquiredRange(0, 3, 4)]
 
 
-def test_a_read_that_ends_before_what_is_available_gives_nothing_of_it() -> None:
+def test_available_records_past_the_end_of_the_read_are_not_acquired() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     leader.acknowledge(AckBatch(5, 9, RELEASE))

@@ -36,7 +36,7 @@ def test_each_reason() -> None:
     assert leader.partition.archived.counts == [0, 7, 2, 3, 17]
 
 
-def test_what_is_finished_or_missing_is_not_given_up() -> None:
+def test_finished_and_missing_records_are_not_archived() -> None:
     leader = Leader()
     leader.acquire((0, 4), (8, 9), aborted=((8, 9),))
     leader.acknowledge(AckBatch(1, 4, [1]))

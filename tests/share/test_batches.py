@@ -14,7 +14,7 @@ def test_batches_are_found_by_any_of_their_offsets() -> None:
     batches.check_invariants(5, 20)
 
 
-def test_what_a_batch_covers_already_is_not_a_new_one() -> None:
+def test_offsets_of_a_known_batch_make_no_new_one() -> None:
     batches = DeliveryBatches(0)
     batches.add(0, 9)  # record_limit: acquired up to 4, the log batch ends at 9
     batches.add(5, 7)
@@ -36,7 +36,7 @@ def test_a_batch_keeps_its_size_while_the_start_is_inside() -> None:
     assert batches.find(30) == (30, 34)
 
 
-def test_batches_that_were_passed_are_forgotten() -> None:
+def test_batches_below_the_start_are_forgotten() -> None:
     batches = DeliveryBatches(0)
     for first in range(0, 10_000, 10):
         batches.add(first, first + 9)
@@ -44,7 +44,7 @@ def test_batches_that_were_passed_are_forgotten() -> None:
     assert len(batches._firsts) < 5
 
 
-def test_broken_books_are_found() -> None:
+def test_broken_invariants_are_detected() -> None:
     batches = DeliveryBatches(0)
     batches.add(0, 9)
     with pytest.raises(AssertionError):

@@ -14,7 +14,7 @@ def test_one_lock_per_member_and_deadline() -> None:
     assert table.of_member("nobody") == []
 
 
-def test_deadlines_come_in_order_and_dropped_locks_are_passed_over() -> None:
+def test_deadlines_come_in_order_and_dropped_locks_are_skipped() -> None:
     table = LockTable()
     late, early, middle = table.take("m", 30), table.take("n", 10), table.take("m", 20)
     table.drop(early)
@@ -27,7 +27,7 @@ def test_deadlines_come_in_order_and_dropped_locks_are_passed_over() -> None:
     assert table.members() == 0
 
 
-def test_a_lock_made_anew_with_the_same_deadline_expires_once() -> None:
+def test_a_lock_renewed_to_the_same_deadline_expires_once() -> None:
     table = LockTable()
     table.drop(table.take("m", 10))
     lock = table.take("m", 10)
@@ -42,7 +42,7 @@ def test_ranges_that_adjoin_are_joined() -> None:
     assert lock.ranges == [(0, 9), (20, 21)]
 
 
-def test_dropped_locks_do_not_pile_up_behind_a_long_one() -> None:
+def test_dropped_locks_do_not_accumulate_behind_a_long_one() -> None:
     table = LockTable()
     table.take("slow", 0)
     for deadline_ms in range(1, 1_000):

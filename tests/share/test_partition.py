@@ -23,7 +23,7 @@ def test_a_new_partition() -> None:
     assert partition.can_acquire(SETTINGS)
 
 
-def test_loading_keeps_counts_and_offers_holes() -> None:
+def test_loading_keeps_counts_and_makes_gaps_available() -> None:
     leader = Leader(5, (StateBatch(7, 8, 2, 1), StateBatch(9, 9, 0, 3)))
     assert leader.partition.next_fetch_offset() == 5
     assert leader.partition.delivery_complete_count == 2
@@ -33,7 +33,7 @@ def test_loading_keeps_counts_and_offers_holes() -> None:
 # -- acknowledge
 
 
-def test_accepting_the_head_moves_the_start_and_leaves_nothing_else_to_write() -> None:
+def test_accepting_the_head_writes_only_the_new_start() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     change = leader.acknowledge(AckBatch(0, 9, ACCEPT))
@@ -100,7 +100,7 @@ def test_all_or_nothing() -> None:
     assert leader.shape() == before
 
 
-def test_only_an_acquired_record_of_ones_own_can_be_acknowledged() -> None:
+def test_only_the_holder_can_acknowledge_an_acquired_record() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     with pytest.raises(InvalidRecordState, match="another member"):
@@ -112,7 +112,7 @@ def test_only_an_acquired_record_of_ones_own_can_be_acknowledged() -> None:
         leader.acknowledge(AckBatch(10, 10, ACCEPT))
 
 
-def test_below_the_start_everything_is_fine() -> None:
+def test_acknowledgements_below_the_start_are_ignored() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     leader.acknowledge(AckBatch(0, 4, ACCEPT))
@@ -122,7 +122,7 @@ def test_below_the_start_everything_is_fine() -> None:
     assert change.start_offset == 6
 
 
-def test_renew_starts_the_lock_anew_and_writes_nothing() -> None:
+def test_renew_restarts_the_lock_and_writes_nothing() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     leader.now_ms = 60
@@ -135,7 +135,7 @@ def test_renew_starts_the_lock_anew_and_writes_nothing() -> None:
     assert leader.shape()[0] == (0, 4, "acquired", 1)
 
 
-def test_renew_can_be_switched_off_or_be_out_of_place() -> None:
+def test_renew_is_refused_without_the_request_flag_or_when_disabled() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     with pytest.raises(InvalidRequest):
@@ -191,7 +191,7 @@ def test_expiry_at_the_limit_archives_and_moves_the_start() -> None:
     assert change == StateChange(start_offset=10, delivery_complete_count=0, batches=(), expired=10)
 
 
-def test_a_session_that_ends_gives_back_only_its_own_and_keeps_the_counts() -> None:
+def test_an_ended_session_releases_only_its_records_and_keeps_the_counts() -> None:
     leader = Leader()
     leader.acquire((0, 4))
     leader.acquire((5, 9), member="n")
@@ -217,7 +217,7 @@ def test_a_lowered_limit_holds_for_what_is_in_flight() -> None:
 # -- the log's start
 
 
-def test_the_log_start_takes_the_start_along() -> None:
+def test_the_start_follows_the_log_start() -> None:
     leader = Leader()
     leader.acquire((0, 9))
     change = leader.partition.log_start_moved(4)
@@ -268,7 +268,7 @@ def test_statistics() -> None:
     assert (statistics.spans, statistics.members) == (6, 2)
 
 
-def test_a_window_broken_into_single_records_keeps_its_books() -> None:
+def test_a_window_of_single_records_keeps_its_invariants() -> None:
     leader = Leader()
     size = 5_000
     leader.settings = replace(SETTINGS, record_locks_max=size)

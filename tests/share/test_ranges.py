@@ -11,7 +11,7 @@ def acquired(first: int, last: int, count: int = 1) -> Span:
     return Span(first, last, RecordState.ACQUIRED, count, None)
 
 
-def test_missing_offsets_are_those_the_read_passed_over() -> None:
+def test_missing_offsets_are_the_gaps_of_the_read() -> None:
     assert Fetched(5, [(0, 9), (10, 12)]).missing == []
     assert Fetched(5, [(8, 9), (12, 12)]).missing == [(5, 7), (10, 11)]
 

@@ -71,7 +71,7 @@ def test_the_last_epoch_is_followed_by_one() -> None:
     assert sessions.update("g", "m", 1).epoch == 1
 
 
-def test_an_error_is_known_until_it_is_gone() -> None:
+def test_an_error_is_remembered_until_it_is_gone() -> None:
     session = opened(A).update("g", "m", 1)
     assert not session.knows_error(A)
     session.must_list(A, has_error=True)

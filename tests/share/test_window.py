@@ -25,7 +25,7 @@ def test_nothing_durable_gives_an_empty_window() -> None:
     assert (window.start, window.end, window.first_available()) == (7, 7, None)
 
 
-def test_holes_between_durable_batches_are_available_and_never_delivered() -> None:
+def test_gaps_between_durable_batches_are_available_with_count_0() -> None:
     window = Window.restored(10, [StateBatch(12, 13, 2, 1), StateBatch(15, 15, 0, 3)])
     assert shape(window) == [(10, 11, 0, 0), (12, 13, 2, 0), (14, 14, 0, 0), (15, 15, 0, 3)]
     assert window.first_available() == 10

@@ -93,7 +93,7 @@ Told = tuple[int, int, bool, int]
         ),
     ],
 )
-def test_what_may_go_from_the_log(told: list[Told]) -> None:
+def test_the_offset_up_to_which_the_log_may_be_pruned(told: list[Told]) -> None:
     coordinator = ShareCoordinator()
     for epoch, (number, offset, deleted, expected) in enumerate(told):
         key = SharePartitionKey("g", UUID(int=1), number)
@@ -105,7 +105,7 @@ def test_what_may_go_from_the_log(told: list[Told]) -> None:
         assert coordinator.lowest_needed(1_000) == expected
 
 
-def test_without_a_key_all_of_the_log_may_go() -> None:
+def test_without_keys_the_whole_log_may_be_pruned() -> None:
     coordinator = ShareCoordinator()
     for offset, number in ((10, 1), (11, 4), (13, 2)):
         key = SharePartitionKey("g", UUID(int=1), number)
@@ -134,7 +134,7 @@ def test_the_oldest_snapshot_in_use_bounds_pruning() -> None:
     assert coordinator.lowest_needed(9) == 4
 
 
-def test_news_of_an_older_snapshot_moves_nothing_back() -> None:
+def test_an_older_snapshot_moves_nothing_back() -> None:
     coordinator = ShareCoordinator()
     (first,) = coordinator.initialize(KEY, 5, 0, 1_000)
     (second,) = coordinator.initialize(KEY, 6, 0, 1_000)

@@ -35,7 +35,7 @@ def files(location: str) -> list[str]:
     return [path.name for path in sorted(Path(location).glob("decisions-*"))]
 
 
-def test_what_is_put_is_taken_by_content(location: str) -> None:
+def test_decisions_are_matched_by_content(location: str) -> None:
     source = inbox(location)
     Outbox(location).put({ORDERS: [[0, 4, 1, 0], [5, 5, 2, 300]]})
     assert source.take(TOPICS) == {KEY: [Decision(0, 4, 1), Decision(5, 5, 2, 300)]}
@@ -54,7 +54,7 @@ def test_a_restart_finds_the_decisions_until_a_later_batch_is_settled(location: 
     assert files(location) == []
 
 
-def test_of_two_files_about_a_record_the_later_counts(location: str) -> None:
+def test_the_later_of_two_files_about_a_record_counts(location: str) -> None:
     source = inbox(location)
     Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
     Outbox(location).put({ORDERS: [[3, 4, 3, 0]]})
@@ -70,7 +70,7 @@ def test_two_sources_in_one_folder_take_their_own_topics(location: str) -> None:
     assert two.take({UUID(int=2): "refunds"}) == {refunds: [Decision(7, 8, 3)]}
 
 
-def test_a_query_that_begins_anew_is_not_led_by_an_earlier_one(location: str) -> None:
+def test_a_new_query_ignores_decisions_of_an_earlier_one(location: str) -> None:
     inbox(location).close()
     Outbox(location).put({ORDERS: [[0, 9, 1, 0]]})
     source = inbox(location)
@@ -83,14 +83,14 @@ def test_a_folder_that_no_source_reads(location: str) -> None:
         Outbox(location).put({ORDERS: [[0, 0, 1, 0]]})
 
 
-def test_answers_about_a_topic_that_nobody_reads_are_refused(location: str) -> None:
+def test_answers_about_a_topic_without_a_source_are_refused(location: str) -> None:
     inbox(location)
     with pytest.raises(ConfigError, match=r"topic 'ordres', and no source reads it .* only orders"):
         Outbox(location).put({TopicPartition("ordres", 0): [[0, 0, 1, 0]]})
     assert files(location) == []
 
 
-def test_files_that_nobody_will_ever_read_are_named_and_go_one_batch_later(
+def test_files_without_a_reader_are_logged_and_deleted_one_batch_later(
     location: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = inbox(location)
@@ -135,12 +135,12 @@ def test_locations(given: str, path: str) -> None:
         ("acks", "write an absolute path"),
     ],
 )
-def test_locations_that_cannot_be(given: str, sentence: str) -> None:
+def test_invalid_locations(given: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         folder("ackLocation", given)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be used"):
         inbox(str(tmp_path / "file" / "acks"))

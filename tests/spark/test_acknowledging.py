@@ -64,7 +64,7 @@ def by_rule(record: Seen) -> Answer:
     return REJECT if int(record.value) % 3 == 0 else ACCEPT
 
 
-def test_accepted_and_rejected_records_do_not_come_again_and_released_ones_do(
+def test_only_released_records_are_redelivered(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(30))
@@ -97,7 +97,7 @@ def test_records_without_an_answer_get_the_default(
     until(lambda: lag(server, topic) == left)
 
 
-def test_a_delayed_release_keeps_the_record_for_so_long(
+def test_a_delayed_release_holds_the_record_for_its_delay(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(2))
@@ -115,7 +115,7 @@ def test_a_delayed_release_keeps_the_record_for_so_long(
     until(lambda: lag(server, topic) == 0)
 
 
-def test_a_renewed_record_comes_again_without_counting_a_delivery(
+def test_a_renewed_record_is_read_again_without_a_new_delivery(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(1))
@@ -127,7 +127,7 @@ def test_a_renewed_record_comes_again_without_counting_a_delivery(
     until(lambda: lag(server, topic) == 0)
 
 
-def test_a_stopped_query_gives_held_records_back(
+def test_a_stopped_query_releases_held_records(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(4))
@@ -142,7 +142,7 @@ def test_a_stopped_query_gives_held_records_back(
     until(lambda: lag(server, topic) == 0)
 
 
-def test_a_run_over_what_is_there_does_not_wait_for_held_records(
+def test_an_available_now_run_does_not_wait_for_held_records(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(9))
@@ -154,7 +154,7 @@ def test_a_run_over_what_is_there_does_not_wait_for_held_records(
     until(lambda: lag(server, topic) == 3)
 
 
-def test_answers_outlive_the_process_that_should_have_sent_them(
+def test_answers_survive_the_process_that_should_have_sent_them(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(30))
@@ -229,7 +229,7 @@ def test_a_query_that_stops_settles_what_spark_has_committed(
     until(lambda: lag(server, topic) == (0 if committed else 6))
 
 
-def test_what_an_earlier_process_held_comes_at_once_to_the_next_one(
+def test_records_held_by_an_earlier_process_are_redelivered_at_once(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(4), partition=0)
@@ -272,7 +272,7 @@ def test_a_batch_in_which_no_record_has_an_answer_fails_the_query(
     until(lambda: lag(server, topic) == 0)
 
 
-def test_answers_for_other_records_are_no_answers(
+def test_answers_for_other_records_do_not_count(
     start: Start, server: RunningServer, topic: str
 ) -> None:
     admin.produce(server.bootstrap, topic, values(6), partition=0)

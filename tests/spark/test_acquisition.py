@@ -116,7 +116,7 @@ def test_bytes_bound_what_is_acquired(open_stream: Open, server: RunningServer, 
 
 
 @pytest.mark.parametrize("option", ["prefetch", "lockRenew"])
-def test_nothing_is_prefetched_when_it_is_not_wanted_or_locks_are_not_renewed(
+def test_nothing_is_prefetched_when_disabled_or_without_lock_renewal(
     open_stream: Open, server: RunningServer, topic: str, option: str
 ) -> None:
     produce_singly(server, topic, values(60))
@@ -126,7 +126,7 @@ def test_nothing_is_prefetched_when_it_is_not_wanted_or_locks_are_not_renewed(
     assert stream.report()["prefetched"] == 0
 
 
-def test_what_was_prefetched_goes_back_when_the_query_stops(
+def test_prefetched_records_are_released_when_the_query_stops(
     open_stream: Open, server: RunningServer, topic: str
 ) -> None:
     produce_singly(server, topic, values(50))
@@ -138,7 +138,7 @@ def test_what_was_prefetched_goes_back_when_the_query_stops(
     assert seen + open_stream().values(30) == Counter(values(50))
 
 
-def test_available_now_reads_what_was_there_when_it_began(
+def test_available_now_reads_the_records_present_at_its_start(
     open_stream: Open, server: RunningServer, topic: str
 ) -> None:
     produce_singly(server, topic, values(60))
@@ -190,7 +190,7 @@ def test_a_broker_that_is_killed_in_the_middle_loses_nothing(
     until(lambda: stream.next() is None and sum(lag or 0 for lag in lags(server, topic)) == 0)
 
 
-def test_a_pattern_matches_topics_that_are_made_later(
+def test_a_pattern_matches_topics_created_later(
     open_stream: Open, server: RunningServer, name: str
 ) -> None:
     broker = admin.Admin(server.bootstrap)
@@ -235,7 +235,7 @@ def test_partitions_that_are_added(open_stream: Open, server: RunningServer, nam
     assert read(stream, {b"a", b"b", b"c"}) == Counter([b"a", b"b", b"c"])
 
 
-def test_a_topic_is_deleted_and_made_anew(
+def test_a_topic_is_deleted_and_recreated(
     open_stream: Open, server: RunningServer, name: str
 ) -> None:
     broker = admin.Admin(server.bootstrap)

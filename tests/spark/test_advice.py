@@ -27,7 +27,7 @@ def sentences(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_locks_that_bound_the_batch_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_locks_that_bound_the_batch_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(OPTIONS)
     advice.locks(batch(100), 100, 50)  # as many as asked for
     advice.locks(batch(40), 100, 50)  # there were no more
@@ -39,7 +39,9 @@ def test_locks_that_bound_the_batch_are_told_of_once(caplog: pytest.LogCaptureFi
     assert "group g may hold 50 records of a partition" in sentence
 
 
-def test_locks_are_told_of_without_a_limit_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_locks_that_bound_the_batch_are_logged_without_a_limit_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     advice = Advice(OPTIONS)
     advice.locks(batch(40), None, 50)
     assert sentences(caplog) == []
@@ -54,7 +56,7 @@ def test_locks_do_not_bound_a_batch_in_claim_mode(caplog: pytest.LogCaptureFixtu
     assert sentences(caplog) == []
 
 
-def test_batches_longer_than_their_locks_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_batches_longer_than_their_locks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(OPTIONS)
     advice.batch_time(29, 30_000)
     advice.batch_time(31, None)
@@ -63,7 +65,7 @@ def test_batches_longer_than_their_locks_are_told_of(caplog: pytest.LogCaptureFi
     assert "a batch took 31 s, but its locks last 30 s" in sentences(caplog)[0]
 
 
-def test_batches_that_are_not_committed_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_batches_that_are_not_committed_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     advice = Advice(OPTIONS)
     for sequence in (1, 2):
@@ -77,7 +79,7 @@ def test_batches_that_are_not_committed_are_told_of(caplog: pytest.LogCaptureFix
 
 @pytest.mark.process
 @pytest.mark.parametrize("limit", [300, None], ids=["limited", "unlimited"])
-def test_a_stream_says_that_locks_bound_its_batches(
+def test_a_stream_logs_that_locks_bound_its_batches(
     server: RunningServer, name: str, limit: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     Admin(server.bootstrap).create_topic(name)

@@ -65,7 +65,7 @@ def run(stream: Stream) -> Counter[bytes]:
     return seen
 
 
-def test_a_run_gets_what_a_member_had_that_died_before_its_checkpoint_was_written(
+def test_a_run_gets_the_records_of_a_member_that_died_without_a_checkpoint(
     broker: RunningServer, name: str, source: Source
 ) -> None:
     source.kill()
@@ -74,7 +74,7 @@ def test_a_run_gets_what_a_member_had_that_died_before_its_checkpoint_was_writte
 
 
 @pytest.mark.parametrize("broker", [SharegroupServer], ids=["sharegroup"], indirect=True)
-def test_a_run_says_what_is_left_with_a_member_that_lives(
+def test_a_run_logs_records_that_a_live_member_holds(
     broker: RunningServer, name: str, source: Source, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

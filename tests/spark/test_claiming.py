@@ -37,9 +37,7 @@ def claim_files(location: Path) -> int:
     return len(list(location.glob("claim-*.json")))
 
 
-def test_a_batch_is_as_large_as_it_is_asked_for(
-    server: RunningServer, topic: str, tmp_path: Path
-) -> None:
+def test_a_batch_has_the_requested_size(server: RunningServer, topic: str, tmp_path: Path) -> None:
     stream = Stream(server, topic, claimLocation=str(tmp_path), **LOCKS)
     first = stream.batch(700)
     assert first.total() == 700
@@ -51,7 +49,7 @@ def test_a_batch_is_as_large_as_it_is_asked_for(
     stream.stop()
 
 
-def test_all_there_is_in_one_batch(server: RunningServer, topic: str, tmp_path: Path) -> None:
+def test_all_records_in_one_batch(server: RunningServer, topic: str, tmp_path: Path) -> None:
     stream = Stream(server, topic, claimLocation=str(tmp_path), **LOCKS)
     stream.reader.prepareForTriggerAvailableNow()
     produce_singly(server, topic, [b"later"] * 50)
@@ -79,7 +77,7 @@ def test_claimed_records_wait_for_the_next_start(
     again.stop()
 
 
-def test_claims_are_deleted_when_nobody_can_ask_for_them(
+def test_claims_are_deleted_when_no_batch_can_need_them(
     server: RunningServer, topic: str, tmp_path: Path
 ) -> None:
     stream = Stream(server, topic, claimLocation=str(tmp_path), prefetch="false", **LOCKS)

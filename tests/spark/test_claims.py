@@ -51,7 +51,7 @@ def numbers(location: Path) -> list[int]:
     return [n for n in range(1, 20) if file_of(location, n).exists()]
 
 
-def test_claims_are_there_again_from_the_position_on(tmp_path: Path) -> None:
+def test_claims_are_loaded_from_the_position_on(tmp_path: Path) -> None:
     folder_id = with_claims(tmp_path / "new" / "claims", 3)
     for position, expected in (
         (None, [1, 2, 3]),
@@ -82,7 +82,7 @@ def test_claims_of_the_batch_before_the_committed_one_are_deleted(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "emptied", "renamed"])
-def test_damaged_claims_are_put_aside_and_named(
+def test_damaged_claims_are_set_aside_and_logged(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder_id = with_claims(tmp_path, 3)
@@ -114,7 +114,7 @@ def test_a_damaged_newest_claim_keeps_its_number(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_a_half_written_claim_is_none(tmp_path: Path) -> None:
+def test_a_half_written_claim_does_not_count(tmp_path: Path) -> None:
     with_claims(tmp_path, 1)
     scratch = tmp_path / f".{file_of(tmp_path, 2).name}"
     scratch.write_bytes(b'{"v": 1, "e"')
@@ -124,7 +124,7 @@ def test_a_half_written_claim_is_none(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_claims_that_are_missing_are_named(tmp_path: Path) -> None:
+def test_missing_claims_are_reported(tmp_path: Path) -> None:
     folder_id = with_claims(tmp_path, 3)
     file_of(tmp_path, 2).unlink()
     with pytest.raises(ConfigError, match=r"lacks claim-000000000002\.json"):
@@ -154,7 +154,7 @@ def test_a_folder_of_another_group_is_refused(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_a_folder_that_does_not_know_what_it_is(tmp_path: Path) -> None:
+def test_a_folder_with_a_damaged_identity_file(tmp_path: Path) -> None:
     with_claims(tmp_path, 1)
     (tmp_path / "folder.json").write_text("{}")
     with pytest.raises(ConfigError, match=r"folder\.json is damaged"):
@@ -171,13 +171,13 @@ def test_one_source_at_a_time(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"claimLocation .*claims cannot be used"):
         ClaimFolder(str(tmp_path / "file" / "claims"), "workers").try_lock()
 
 
-def test_a_claim_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+def test_a_claim_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     folder, _ = opened(tmp_path)
     (tmp_path / f".{file_of(tmp_path, 1).name}").mkdir()
     with pytest.raises(ClaimError, match="are not accepted"):

@@ -12,7 +12,7 @@ from sharegroup.spark.ack_files import Inbox, Outbox
 DECISIONS = {TopicPartition("orders", 0): [[0, 9, 1, 0]]}
 
 
-def test_only_decisions_since_the_batch_began_tell_of_its_commit(tmp_path: Path) -> None:
+def test_only_decisions_since_the_batch_began_show_its_commit(tmp_path: Path) -> None:
     inbox = Inbox(str(tmp_path), "group", AckType.RELEASE)
     asyncio.run(inbox.open(["orders"]))
     outbox = Outbox(str(tmp_path))

@@ -75,7 +75,7 @@ def test_batches_and_tasks_decide_as_one(tasks: list[list[Row]]) -> None:
             assert one[1] + 1 < two[0] or one[2:] != two[2:]
 
 
-def test_a_million_rows_of_one_mind_are_one_range() -> None:
+def test_a_million_equal_answers_are_one_range() -> None:
     count = 1_000_000
     given = pa.record_batch(
         {
@@ -88,7 +88,7 @@ def test_a_million_rows_of_one_mind_are_one_range() -> None:
     assert decisions_in(given).lists() == {TopicPartition("t", 3): [[0, count - 1, 1, 0]]}
 
 
-def test_a_delay_makes_a_range_of_its_own() -> None:
+def test_a_delay_makes_a_separate_range() -> None:
     given = batch([("t", 0, n, "release", 100 if n == 2 else None) for n in range(4)])
     ranges = decisions_in(given).lists()[TopicPartition("t", 0)]
     assert ranges == [[0, 1, 2, 0], [2, 2, 2, 100], [3, 3, 2, 0]]
@@ -107,18 +107,18 @@ def test_a_delay_makes_a_range_of_its_own() -> None:
         (("t", 0, 0, "release", -5), "delay_ms is below 0"),
     ],
 )
-def test_what_no_row_may_say(row: Row, sentence: str) -> None:
+def test_invalid_rows_are_refused(row: Row, sentence: str) -> None:
     with pytest.raises(DecisionError, match=sentence):
         decisions_in(batch([row]))
 
 
-def test_a_number_that_is_no_word() -> None:
+def test_an_unknown_number_is_refused() -> None:
     given = batch([("t", 0, 0, "accept", None)])
     changed = given.set_column(3, "ack", pa.array([5]))
     with pytest.raises(DecisionError, match="ack is 5: write accept"):
         decisions_in(changed)
 
 
-def test_a_contradiction_names_the_record_and_both_words() -> None:
+def test_a_contradiction_names_the_record_and_both_answers() -> None:
     with pytest.raises(DecisionError, match="t-0 offset 7 is to be both accept and reject"):
         decisions_in(batch([("t", 0, 7, "reject", None), ("t", 0, 7, "accept", None)]))

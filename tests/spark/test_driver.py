@@ -143,7 +143,7 @@ def test_a_limit_is_kept_exactly(reader: Reader, broker: SharegroupServer, topic
     assert max(sizes) == 120
 
 
-def test_a_lost_acknowledgement_is_made_up_for_and_nothing_is_read_twice(
+def test_a_lost_acknowledgement_is_repeated_and_nothing_is_read_twice(
     reader: Reader, broker: SharegroupServer, topic: str
 ) -> None:
     admin.produce(broker.bootstrap, topic, [b"old"] * 10)
@@ -198,7 +198,7 @@ def test_locks_are_renewed_while_a_batch_runs(
     assert sum(lag or 0 for lag in lags(broker, topic)) == 0
 
 
-def test_stopping_gives_back_what_spark_never_saw(
+def test_stopping_releases_records_that_spark_never_saw(
     reader: Reader, broker: SharegroupServer, topic: str
 ) -> None:
     admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(100)])
@@ -225,7 +225,7 @@ def no_source_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_source_runs")
-def test_sigterm_is_as_before_when_the_last_source_has_stopped(reader: Reader, topic: str) -> None:
+def test_the_last_source_restores_the_sigterm_handler(reader: Reader, topic: str) -> None:
     before = signal.getsignal(signal.SIGTERM)
     one, two = reader(), reader()
     for each in (one, two):
@@ -237,7 +237,7 @@ def test_sigterm_is_as_before_when_the_last_source_has_stopped(reader: Reader, t
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_commit_that_comes_late_leaves_the_new_batch_alone(
+def test_a_late_commit_does_not_affect_the_new_batch(
     reader: Reader, broker: SharegroupServer, topic: str
 ) -> None:
     admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(20)])
@@ -248,7 +248,7 @@ def test_a_commit_that_comes_late_leaves_the_new_batch_alone(
     assert told(one)["inFlight"] == 10
 
 
-def test_a_topic_that_is_not_there(reader: Reader) -> None:
+def test_a_missing_topic(reader: Reader) -> None:
     one = reader(subscribe="nowhere")
     with pytest.raises(ConfigError, match="there is no topic 'nowhere'"):
         one.latestOffset(one.initialOffset(), ALL)

@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-def test_what_is_released_comes_again_until_it_is_accepted(server: RunningServer) -> None:
+def test_released_records_are_redelivered_until_accepted(server: RunningServer) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(server.bootstrap, COUNT)
         consumer = ShareConsumer(

@@ -44,5 +44,5 @@ def test_answers_that_change_are_one_range() -> None:
     assert list(worded(ranges)) == [AcknowledgedRange(0, 999, b"\x01\x03" * 500)]
 
 
-def test_a_long_range_of_one_answer_is_said_in_one_byte() -> None:
+def test_a_long_range_of_one_answer_takes_one_byte() -> None:
     assert list(worded([Done(0, 10**9, 1)])) == [AcknowledgedRange(0, 10**9, b"\x01")]

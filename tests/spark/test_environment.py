@@ -13,7 +13,7 @@ def test_worker_sockets_over_tcp_are_advised_against(caplog: pytest.LogCaptureFi
     assert 'add .config("spark.python.unix.domain.socket.enabled", "true")' in sentence
 
 
-def test_nothing_is_said_where_sockets_are_files_or_spark_is_not_there(
+def test_no_advice_with_unix_sockets_or_without_spark(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     warn({"PYTHON_WORKER_FACTORY_SOCK_PATH": "socket"})

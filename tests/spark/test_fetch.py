@@ -115,7 +115,7 @@ def test_records_that_retention_removed(broker: SharegroupServer) -> None:
     assert left[0] >= RECORDS - BATCH_MAX
 
 
-def test_a_topic_that_was_deleted_and_made_again_is_not_the_same(broker: SharegroupServer) -> None:
+def test_a_recreated_topic_is_not_read_for_the_old_one(broker: SharegroupServer) -> None:
     part = sliced(broker, (0, RECORDS - 1))
     admin.Admin(broker.bootstrap).delete_topic("t")
     admin.Admin(broker.bootstrap).create_topic("t")
@@ -124,7 +124,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_not_the_same(broker: Sharegr
     assert list(read(part, settings(broker, loss=False))) == []
 
 
-def test_a_broker_that_stays_away_is_named(broker: SharegroupServer) -> None:
+def test_an_unreachable_broker_is_reported(broker: SharegroupServer) -> None:
     part = sliced(broker, (0, 9))
     broker.kill()
     with pytest.raises(NetworkException, match="nothing could be read for 300 ms"):

@@ -28,7 +28,7 @@ def take(folder: Path, *topics: str) -> FolderLock:
     return lock
 
 
-def test_a_second_reader_of_a_topic_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
+def test_a_second_reader_of_a_topic_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     first = take(tmp_path, "orders")
     Outbox(str(tmp_path)).put(ROWS, writer=Writer("/checkpoints/nightly", "nightly"))
     take(tmp_path, "refunds")  # another topic: the second source of the same query
@@ -45,7 +45,7 @@ def test_a_second_reader_of_a_topic_is_refused_and_told_who_holds_it(tmp_path: P
     take(tmp_path, "orders").check()
 
 
-def test_a_reader_finds_out_where_locks_do_not_hold(tmp_path: Path) -> None:
+def test_a_reader_detects_file_systems_without_locks(tmp_path: Path) -> None:
     first = take(tmp_path, "orders")
     for path in tmp_path.iterdir():  # as if the lock were another host's, who does not see ours
         path.unlink()
@@ -110,7 +110,7 @@ def test_a_query_is_refused_while_another_lives_and_starts_at_once_when_it_was_k
 
 
 @pytest.mark.process
-def test_a_source_whose_spark_was_killed_lets_the_folder_go(
+def test_a_source_of_a_killed_spark_releases_the_folder(
     broker: SharegroupServer, name: str, acks: str
 ) -> None:
     admin.Admin(broker.bootstrap).create_topic(name)

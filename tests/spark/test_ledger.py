@@ -132,7 +132,7 @@ def step(ledger: Ledger, naive: NaiveLedger, now_ms: int, name: str, *given: Any
 
 
 @given(steps)
-def test_it_does_what_one_entry_per_record_would_do(script: list[tuple]) -> None:
+def test_it_agrees_with_one_entry_per_record(script: list[tuple]) -> None:
     ledger, naive = Ledger(), NaiveLedger()
     for now_ms, (name, *given_here) in enumerate(script):
         step(ledger, naive, now_ms * 7, name, *given_here)
@@ -192,7 +192,7 @@ def test_types_that_were_not_confirmed_survive_a_crash_in_the_offset() -> None:
     assert restarted.take(100, None) == {P: (Acquired(4, 5, 2),)}
 
 
-def test_it_counts_what_was_decided_and_what_was_not() -> None:
+def test_it_counts_decided_and_undecided_records() -> None:
     ledger = Ledger()
     ledger.acquired(P, [Acquired(0, 9, 1)])
     ledger.take(100, None)

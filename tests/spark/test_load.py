@@ -55,12 +55,12 @@ def test_a_wrong_option_fails_at_load(
         spark.readStream.format("kafka-share").options(**options).load()
 
 
-def test_a_batch_read_says_what_to_write(spark: SparkSession) -> None:
+def test_a_batch_read_suggests_the_right_options(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match=r"\.option\(\"states\", \"all\"\)"):
         spark.read.format("kafka-share").options(**GOOD).load().collect()
 
 
-def test_a_broker_that_is_not_there_is_named_within_ten_seconds(
+def test_an_unreachable_broker_is_reported_within_ten_seconds(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     address = f"127.0.0.1:{free_port()}"

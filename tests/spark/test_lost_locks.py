@@ -67,7 +67,7 @@ def test_what_the_group_has_finished(
         reader.stop()
 
 
-def test_failing_names_a_record_and_what_to_write(
+def test_failing_names_a_record_and_the_options(
     broker: SharegroupServer, name: str, batch: tuple[dict[str, Any], dict[str, Any]]
 ) -> None:
     reader = reader_of(source_options(broker, name, onLostLocks="fail"))

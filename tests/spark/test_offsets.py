@@ -45,7 +45,7 @@ def test_the_format_is_pinned() -> None:
     assert OFFSET.records == 6
 
 
-def test_checkpoints_from_before_there_were_numbers_are_read() -> None:
+def test_checkpoints_without_numbers_are_read() -> None:
     old = json.loads(TEXT)
     del old["s"]
     assert from_json(old) == replace(OFFSET, numbers={})
@@ -76,7 +76,7 @@ def test_few_ranges_are_a_list_as_ever() -> None:
     assert few["r"][topic_id_text(TOPIC)]["0"] == [list(one) for one in ranges]
 
 
-def test_a_damaged_text_is_said_to_be_damaged() -> None:
+def test_damaged_text_is_reported_as_damaged() -> None:
     ranges = tuple(Acquired(n, n, 1) for n in range(0, 100, 2))
     value = to_json(replace(OFFSET, ranges={TopicIdPartition(TOPIC, 0): ranges}))
     text = value["r"][topic_id_text(TOPIC)]["0"]

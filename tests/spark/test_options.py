@@ -49,7 +49,7 @@ SPARKS_OWN = (
 )
 
 
-def test_the_least_that_is_needed() -> None:
+def test_the_required_options() -> None:
     options = parse_options(GOOD)
     assert options.bootstrap_servers == "localhost:9092"
     assert options.group_id == "orders-group"
@@ -101,7 +101,7 @@ def test_all_of_them_in_the_lower_case_that_spark_makes_of_names() -> None:
 
 
 @pytest.mark.parametrize("missing", list(GOOD))
-def test_what_is_missing_is_spelt_out(missing: str) -> None:
+def test_missing_options_are_spelt_out(missing: str) -> None:
     options = {name: value for name, value in GOOD.items() if name != missing}
     with pytest.raises(ConfigError, match=rf'{missing} is missing: write \.option\("{missing}"'):
         parse_options(options)
@@ -131,7 +131,7 @@ def test_what_is_missing_is_spelt_out(missing: str) -> None:
         ("ackMode", "auto", "write implicit or explicit or claim"),
     ],
 )
-def test_a_value_that_cannot_be(name: str, value: str, sentence: str) -> None:
+def test_an_invalid_value(name: str, value: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         parse_options({**GOOD, name: value})
 
@@ -159,7 +159,7 @@ def test_a_value_that_cannot_be(name: str, value: str, sentence: str) -> None:
         ("zebra", "options are kafka.bootstrap.servers"),
     ],
 )
-def test_an_option_that_is_not_there(name: str, sentence: str) -> None:
+def test_an_unknown_option(name: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         parse_options({**GOOD, name: "x"})
 
@@ -199,7 +199,7 @@ def test_options_that_do_not_go_together(given: dict[str, str | None], sentence:
         parse_options(options)
 
 
-def test_a_folder_for_answers_means_that_answers_are_given() -> None:
+def test_ack_location_implies_explicit_mode() -> None:
     assert parse_options({**GOOD, "ackLocation": "/mnt/acks"}).ack_mode == "explicit"
     assert parse_options({**GOOD, "claimLocation": "/mnt/claims"}).ack_mode == "claim"
 

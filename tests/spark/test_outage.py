@@ -32,7 +32,7 @@ def latest(servers: str) -> None:
         reader.stop()
 
 
-def test_nobody_listens_there() -> None:
+def test_no_server_at_the_address() -> None:
     servers = f"127.0.0.1:{free_port()}"
     began = time.monotonic()
     with pytest.raises(BootstrapError, match=f"no broker could be reached at {servers}"):
@@ -40,7 +40,7 @@ def test_nobody_listens_there() -> None:
     assert time.monotonic() - began < 10
 
 
-def test_the_broker_sends_its_clients_where_nobody_is(tmp_path: Path) -> None:
+def test_the_advertised_address_is_unreachable(tmp_path: Path) -> None:
     elsewhere = f"127.0.0.1:{free_port()}"
     option = f"advertised.listeners=PLAINTEXT://{elsewhere}"
     server = SharegroupServer(tmp_path, option)

@@ -169,7 +169,7 @@ def test_one_kafka_partition_for_several_tasks(server: RunningServer, queue: str
     assert table["offset"].to_pylist() == list(range(10))
 
 
-def test_what_there_is_not(server: RunningServer, queue: str) -> None:
+def test_unknown_groups_and_topics_of_a_snapshot(server: RunningServer, queue: str) -> None:
     with pytest.raises(ConfigError, match="there is no share group 'nobody'"):
         rows(options(server, queue) | {"kafka.group.id": "nobody"})
     with held(server, queue), pytest.raises(ConfigError, match="does not have all topics"):
@@ -192,7 +192,7 @@ def test_what_there_is_not(server: RunningServer, queue: str) -> None:
         ({"endingTimestamp": "1"}, "use startingOffsets and endingOffsets"),
     ],
 )
-def test_options_that_cannot_be(more: dict[str, str], said: str) -> None:
+def test_invalid_options(more: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse_peek_options(OPTIONS | more)
 

@@ -76,7 +76,7 @@ def test_a_listener_sees_everything_settled_at_the_end(
     ],
     ids=["no-folder", "no-column"],
 )
-def test_what_is_wrong_with_the_sink_shows_before_records_are_acquired(
+def test_sink_errors_appear_before_records_are_acquired(
     spark: SparkSession,
     broker: SharegroupServer,
     name: str,

@@ -97,7 +97,7 @@ def test_available_now_reads_every_record_once_and_leaves_no_lag(
     assert sink.values() == Counter(values(0, RECORDS + 10))
 
 
-def test_a_query_that_is_stopped_goes_on_where_it_was(
+def test_a_stopped_query_continues_where_it_was(
     start: Start, sink: Sink, server: RunningServer, topic: str
 ) -> None:
     produce(server.bootstrap, topic, values(0, RECORDS))

@@ -87,7 +87,7 @@ def acquired(
 
 
 @pytest.mark.parametrize("fail", ["true", "false"])
-def test_records_that_retention_took_from_a_batch(
+def test_records_of_a_batch_deleted_by_retention(
     server: RunningServer, topic: str, fail: str
 ) -> None:
     reader = reader_of(source_options(server, topic, failOnDataLoss=fail))
@@ -105,9 +105,7 @@ def test_records_that_retention_took_from_a_batch(
         reader.stop()
 
 
-def test_a_topic_made_anew_under_the_same_name_is_not_taken_for_the_old_one(
-    server: RunningServer, topic: str
-) -> None:
+def test_a_recreated_topic_is_not_taken_for_the_old_one(server: RunningServer, topic: str) -> None:
     reader = reader_of(source_options(server, topic, failOnDataLoss="false"))
     strict = reader_of(source_options(server, topic))
     try:

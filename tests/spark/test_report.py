@@ -125,7 +125,7 @@ def test_claimed_records_have_no_locks(tmp_path: Path) -> None:
     assert "batch 4 has 2,000 claimed records since 12 min and is not finished" in sentence
 
 
-def test_a_query_at_rest_has_nothing_to_tell(tmp_path: Path) -> None:
+def test_an_idle_query_has_no_findings(tmp_path: Path) -> None:
     found = read_checkpoint(written(tmp_path, [offset(1), offset(2), offset(3, 7)]))
     assert told(found, 5) == []
     assert told(found, 3_600, queue(members=("m",), lag={"jobs-0": 0})) == []
@@ -143,7 +143,7 @@ def test_records_wait_and_no_batch_is_planned(tmp_path: Path) -> None:
     assert deleted.startswith("the broker has no share group g")
 
 
-def test_records_in_the_hands_of_others(tmp_path: Path) -> None:
+def test_records_held_by_other_members(tmp_path: Path) -> None:
     found = read_checkpoint(written(tmp_path, [offset(1)]))
     held = {"jobs-0": {"m": 9, "other": 7, "dead": 3}}
     there, gone = told(found, 5, queue(held=held, members=("m", "other")))
@@ -163,7 +163,7 @@ def test_acknowledgements_without_an_answer(tmp_path: Path) -> None:
     assert sentence.startswith("5 records (jobs-0: 4, jobs-1: 1) are done, and the broker has not")
 
 
-def test_batches_that_end_where_the_locks_end(tmp_path: Path) -> None:
+def test_batches_bounded_by_the_lock_limit(tmp_path: Path) -> None:
     found = read_checkpoint(written(tmp_path, [offset(n, 2_000) for n in range(1, 6)]))
     (guessed,) = told(found)
     assert guessed.startswith(
@@ -175,7 +175,7 @@ def test_batches_that_end_where_the_locks_end(tmp_path: Path) -> None:
     assert told(found, 0, queue(locks_max=4_000)) == []
 
 
-def test_records_that_come_again_and_again(tmp_path: Path) -> None:
+def test_records_that_are_redelivered_often(tmp_path: Path) -> None:
     found = read_checkpoint(written(tmp_path, [offset(1, 70), offset(2, 50, again=20)]))
     (sentence,) = told(found)
     assert sentence.startswith("20 of the 120 records of the last 2 batches were delivered before")
@@ -196,7 +196,7 @@ def test_a_file_that_is_half_written(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_no_checkpoint_of_ours(tmp_path: Path) -> None:
+def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(ConfigError, match=r"there is no folder .*missing: name the query's"):
         read_checkpoint(missing)

@@ -102,9 +102,7 @@ def test_a_row_that_names_no_topic(server: RunningServer, topic: str) -> None:
         writer(server, PLAIN).write(iter([rows]))
 
 
-def test_a_topic_that_is_not_there_is_only_created_when_asked(
-    server: RunningServer, name: str
-) -> None:
+def test_a_missing_topic_is_created_only_on_request(server: RunningServer, name: str) -> None:
     rows = batch(PLAIN, (name, 0, None, b"v"))
     with pytest.raises(ResultError, match=f"there is no topic '{name}'.*createTopics"):
         writer(server, PLAIN).write(iter([rows]))
@@ -112,7 +110,7 @@ def test_a_topic_that_is_not_there_is_only_created_when_asked(
     assert [record.value for record in records_of(server, name, 1)] == [b"v"]
 
 
-def test_answers_that_no_source_would_follow(server: RunningServer, tmp_path: Path) -> None:
+def test_answers_without_a_source_are_refused(server: RunningServer, tmp_path: Path) -> None:
     columns = ("topic", "partition", "offset", "ack")
     sink = writer(server, columns, ackLocation=str(tmp_path))
     message = sink.write(iter([batch(columns, ("orders", 0, 5, "accept"))]))

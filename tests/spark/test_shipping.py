@@ -42,7 +42,7 @@ def task() -> ShareTask:
     return ShareTask((part,), {TopicIdPartition(TOPIC, 0): Address("localhost", 1)})
 
 
-def test_it_arrives_as_it_was() -> None:
+def test_an_object_arrives_unchanged() -> None:
     options = CaseInsensitiveDict({"Subscribe": "t"})
     sent = (KafkaShareDataSource(options), ShareStreamReader(options, [("value", "binary")]))
     source, reader = cloudpickle.loads(cloudpickle.dumps(sent))

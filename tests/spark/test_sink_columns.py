@@ -30,7 +30,7 @@ def test_results_beside_decisions() -> None:
     assert by_row == SinkColumns(True, True, "result_topic", None, "key", None)
 
 
-def test_without_ack_it_is_a_sink_as_sparks_own() -> None:
+def test_without_ack_it_writes_like_sparks_own_sink() -> None:
     headers = "array<struct<key:string,value:binary>>"
     types = {"topic": "string", "partition": "int", "value": "string", "headers": headers}
     found = check(SERVERS, types)
@@ -72,7 +72,7 @@ def without(name: str) -> dict[str, str]:
         ({**SERVERS, **ACKS, "topic": "out"}, {"value": "binary"}, "needs the column ack"),
     ],
 )
-def test_what_does_not_go_together(
+def test_incompatible_options_and_columns(
     options: dict[str, str], types: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(ConfigError, match=sentence):
@@ -94,6 +94,6 @@ def test_complete_mode_cannot_acknowledge() -> None:
         ({"ackLocation": "s3://bucket/acks"}, "object stores are not supported"),
     ],
 )
-def test_options_that_a_sink_cannot_have(options: dict[str, str], sentence: str) -> None:
+def test_options_refused_by_a_sink(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         parse_sink_options(options)

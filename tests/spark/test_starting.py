@@ -69,7 +69,7 @@ def documented_lines() -> str:
     return str(block)
 
 
-def test_without_the_documented_line_spark_runs_another_python(tmp_path: Path) -> None:
+def test_without_the_documented_line_spark_uses_another_python(tmp_path: Path) -> None:
     printed = started(tmp_path, "", cron(tmp_path))
     assert "delivery_count" not in printed
     assert "DATA_SOURCE_NOT_FOUND" in printed or "No module named" in printed

@@ -27,7 +27,7 @@ def filled(folder: Path) -> Catalog:
     return catalog
 
 
-def test_all_of_it_is_read_again(tmp_path: Path) -> None:
+def test_all_facts_survive_a_restart(tmp_path: Path) -> None:
     catalog = filled(tmp_path)
     again = Catalog.open(LocalDisk(), str(tmp_path), "other")
     assert again.facts == catalog.facts
@@ -36,7 +36,7 @@ def test_all_of_it_is_read_again(tmp_path: Path) -> None:
     assert again.partition_count == 7
 
 
-def test_any_flipped_bit_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_is_detected(tmp_path: Path) -> None:
     facts = filled(tmp_path).facts
     path = tmp_path / "catalog.json"
     whole = path.read_bytes()
@@ -53,7 +53,7 @@ def test_any_flipped_bit_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_one_of_an_earlier_version_is_read(tmp_path: Path, indent: int | None) -> None:
+def test_a_catalog_without_a_checksum_is_read(tmp_path: Path, indent: int | None) -> None:
     facts = filled(tmp_path).facts
     path = tmp_path / "catalog.json"
     content = json.loads(path.read_bytes())
@@ -67,7 +67,7 @@ def test_one_of_an_earlier_version_is_read(tmp_path: Path, indent: int | None) -
     assert b"crc32c" in path.read_bytes()
 
 
-def test_a_wrong_checksum_says_so(tmp_path: Path) -> None:
+def test_a_wrong_checksum_is_reported(tmp_path: Path) -> None:
     filled(tmp_path)
     path = tmp_path / "catalog.json"
     path.write_bytes(

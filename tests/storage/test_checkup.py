@@ -115,7 +115,7 @@ def batch_at(data: bytes, position: int) -> int:
     return count
 
 
-def test_a_sound_folder_is_found_sound_and_nothing_is_written(folder: Path) -> None:
+def test_a_sound_folder_has_no_findings_and_is_not_changed(folder: Path) -> None:
     before = content(folder)
     assert found(folder) == []
     assert found(folder, repair=True) == []
@@ -219,7 +219,7 @@ def test_every_byte_of_a_checkpoint(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("offset", [10_000_000_000, 2**70])
 @pytest.mark.parametrize("name", [checkpoints.RECOVERY_POINTS, checkpoints.LOG_STARTS])
-def test_an_offset_that_no_log_can_have_is_not_believed(
+def test_an_impossible_offset_in_a_checkpoint_is_ignored(
     name: str, offset: int, folder: Path
 ) -> None:
     whole = (folder / name).read_bytes()
@@ -230,7 +230,7 @@ def test_an_offset_that_no_log_can_have_is_not_believed(
     assert readable(folder) == but(set())
 
 
-def test_a_log_start_that_hides_every_record_is_put_right(folder: Path) -> None:
+def test_a_log_start_past_the_end_is_repaired(folder: Path) -> None:
     (folder / checkpoints.LOG_STARTS).write_text("0\n1\nt 0 9000\n")
     assert {finding.kind for finding in found(folder, repair=True)} == {"checkpoint"}
     assert readable(folder) == but(set())
@@ -238,7 +238,7 @@ def test_a_log_start_that_hides_every_record_is_put_right(folder: Path) -> None:
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("how", ["gone", "empty", "cut"])
-def test_a_missing_stretch_is_named(which: int, how: str, folder: Path) -> None:
+def test_a_range_of_missing_records_is_reported(which: int, how: str, folder: Path) -> None:
     bases = [*sealed(folder), RECORDS]
     base, following = bases[which], bases[which + 1]
     file = file_of(folder, base)
@@ -259,7 +259,7 @@ def test_a_missing_stretch_is_named(which: int, how: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["last segment", "all segments", "folder"])
-def test_lost_offsets_at_the_end_are_not_given_out_again(how: str, folder: Path) -> None:
+def test_lost_offsets_at_the_end_are_not_used_again(how: str, folder: Path) -> None:
     last = max(int(file.stem) for file in (folder / "t-0").glob("*.log"))
     if how == "last segment":
         file_of(folder, last).unlink()
@@ -285,7 +285,7 @@ def test_lost_offsets_at_the_end_are_not_given_out_again(how: str, folder: Path)
     run(main())
 
 
-def test_batches_at_a_wrong_offset_are_put_right_and_the_old_file_is_kept(folder: Path) -> None:
+def test_wrong_base_offsets_are_corrected_and_the_old_file_is_kept(folder: Path) -> None:
     base = sealed(folder)[1]
     file = file_of(folder, base)
     whole = file.read_bytes()
@@ -301,7 +301,7 @@ def test_batches_at_a_wrong_offset_are_put_right_and_the_old_file_is_kept(folder
     assert readable(folder) == but(set())
 
 
-def test_a_list_of_damages_is_held_against_the_log(folder: Path) -> None:
+def test_a_damage_list_is_verified_by_the_log(folder: Path) -> None:
     base = sealed(folder)[1]
     side = file_of(folder, base, ".log.damaged")
     side.write_text(f"[[0, 100, {base}, {base + 1}]]")
@@ -316,7 +316,7 @@ def test_a_list_of_damages_is_held_against_the_log(folder: Path) -> None:
     assert offsets(found(folder), Severity.KNOWN) == {base, base + 1}
 
 
-def test_a_torn_tail_and_old_indexes_of_a_crash_are_no_damage(tmp_path: Path) -> None:
+def test_a_torn_tail_and_old_indexes_after_a_crash_are_not_damage(tmp_path: Path) -> None:
     async def main() -> None:
         await fill(tmp_path)
         folder = await open_folder(tmp_path, SMALL)
@@ -338,14 +338,14 @@ def test_a_torn_tail_and_old_indexes_of_a_crash_are_no_damage(tmp_path: Path) ->
     assert readable(tmp_path).keys() == set(range(RECORDS + 2))
 
 
-def test_a_failed_sync_is_said(folder: Path) -> None:
+def test_a_failed_sync_is_reported(folder: Path) -> None:
     (folder / "t-0" / "sync-failed").write_text("60")
     findings = found(folder)
     assert [(f.severity, f.kind) for f in findings] == [(Severity.INFO, "sync-failed")]
     assert "offset 60" in findings[0].message
 
 
-def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None:
+def test_a_transaction_index_is_verified_by_the_markers(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             log = await one_log(folder)
@@ -378,7 +378,7 @@ def test_a_transaction_index_is_held_against_the_markers(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("how", ["gone", "cut", "zeros"])
-def test_a_lost_catalog_is_refused_and_made_again(how: str, folder: Path) -> None:
+def test_a_lost_catalog_is_refused_and_can_be_rebuilt(how: str, folder: Path) -> None:
     file = folder / "catalog.json"
     whole = file.read_bytes()
     if how == "gone":
@@ -405,7 +405,7 @@ def test_a_new_folder_needs_no_catalog(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "catalog.json").exists()
 
 
-def test_producer_ids_go_on_above_all_that_the_logs_know(tmp_path: Path) -> None:
+def test_producer_ids_continue_above_all_ids_in_the_logs(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             header = {"producer_id": 123_456, "producer_epoch": 0, "base_sequence": 0}
@@ -417,7 +417,7 @@ def test_producer_ids_go_on_above_all_that_the_logs_know(tmp_path: Path) -> None
     assert checked(tmp_path).facts.producer_ids_end > 123_456
 
 
-def test_a_catalog_of_another_version_is_left_alone(folder: Path) -> None:
+def test_a_catalog_of_another_version_is_not_repaired(folder: Path) -> None:
     file = folder / "catalog.json"
     file.write_text(without_checksum(file.read_text()).replace('"version": 1', '"version": 2'))
     before = content(folder)
@@ -426,7 +426,7 @@ def test_a_catalog_of_another_version_is_left_alone(folder: Path) -> None:
     assert content(folder) == before
 
 
-def test_a_damaged_topic_id_in_a_folder_is_put_right(folder: Path) -> None:
+def test_a_damaged_topic_id_in_a_folder_is_repaired(folder: Path) -> None:
     file = folder / "t-0" / checkpoints.PARTITION_METADATA
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"AAAAAA", b"AABAAA", 1))
@@ -436,7 +436,7 @@ def test_a_damaged_topic_id_in_a_folder_is_put_right(folder: Path) -> None:
     assert readable(folder) == but(set())
 
 
-def test_a_folder_of_another_topic_is_not_taken_for_this_one(folder: Path) -> None:
+def test_a_folder_with_another_topics_id_is_not_repaired(folder: Path) -> None:
     file = folder / "t-0" / checkpoints.PARTITION_METADATA
     file.write_bytes(checkpoints.partition_metadata(UUID(int=2**127 - 1)))
     for _ in range(2):
@@ -444,7 +444,7 @@ def test_a_folder_of_another_topic_is_not_taken_for_this_one(folder: Path) -> No
         assert [(f.kind, f.open) for f in findings] == [("other-topic", True)]
 
 
-def test_a_folder_that_no_topic_owns_is_set_aside(folder: Path) -> None:
+def test_a_folder_that_belongs_to_no_topic_is_set_aside(folder: Path) -> None:
     shutil.copytree(folder / "t-0", folder / "u-3")
     findings = found(folder, repair=True)
     assert [finding.kind for finding in findings] == ["stray-folder"]
@@ -455,7 +455,9 @@ def test_a_folder_that_no_topic_owns_is_set_aside(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["meta.properties", "t-0/leader-epoch-checkpoint"])
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe", None])
-def test_small_files_are_written_anew(name: str, damage: bytes | None, folder: Path) -> None:
+def test_missing_and_damaged_small_files_are_rewritten(
+    name: str, damage: bytes | None, folder: Path
+) -> None:
     whole = (folder / name).read_bytes()
     if damage is None:
         (folder / name).unlink()
@@ -466,7 +468,7 @@ def test_small_files_are_written_anew(name: str, damage: bytes | None, folder: P
     assert (folder / name).read_bytes() == whole
 
 
-def test_records_of_any_time_are_sound(tmp_path: Path) -> None:
+def test_records_with_any_timestamp_are_sound(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             times = [NOW_MS, NOW_MS - 500, -1, NOW_MS + 7, NOW_MS + 7, 3] * 6
@@ -477,7 +479,7 @@ def test_records_of_any_time_are_sound(tmp_path: Path) -> None:
     assert found(tmp_path) == []
 
 
-def test_a_lost_tail_is_known_without_its_checkpoint(folder: Path) -> None:
+def test_a_lost_tail_is_detected_without_its_checkpoint(folder: Path) -> None:
     """The snapshot of a clean end bears the offset where the log ended."""
     (folder / checkpoints.RECOVERY_POINTS).unlink()
     last = max((folder / "t-0").glob("*.log"))

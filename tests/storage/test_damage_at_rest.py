@@ -117,7 +117,7 @@ def test_no_flipped_bit_of_an_index_loses_a_record(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_flipped_bit_of_a_sealed_segment_costs_its_batch_and_no_other(
+def test_a_flipped_bit_in_a_sealed_segment_damages_only_its_batch(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -147,7 +147,7 @@ def test_a_flipped_bit_of_a_sealed_segment_costs_its_batch_and_no_other(
 
 
 @pytest.mark.parametrize("length", [1, 40, 61, 200, 500])
-def test_zeroed_bytes_cost_the_batches_they_lie_in(length: int, tmp_path: Path) -> None:
+def test_zeroed_bytes_damage_only_their_batches(length: int, tmp_path: Path) -> None:
     async def main() -> None:
         await fill(tmp_path / "whole")
         base = sealed(tmp_path / "whole")[1]
@@ -174,7 +174,7 @@ def test_zeroed_bytes_cost_the_batches_they_lie_in(length: int, tmp_path: Path) 
     run(main())
 
 
-def test_a_sealed_segment_that_was_cut_is_missed_at_the_start(
+def test_a_truncated_sealed_segment_is_detected_at_the_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -203,7 +203,7 @@ def test_a_sealed_segment_that_was_cut_is_missed_at_the_start(
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-def test_a_segment_that_was_deleted_is_missed_at_the_start(crashed: bool, tmp_path: Path) -> None:
+def test_a_deleted_segment_is_detected_at_the_start(crashed: bool, tmp_path: Path) -> None:
     async def main() -> None:
         await fill(tmp_path / "whole")
         bases = [*sealed(tmp_path / "whole"), RECORDS]
@@ -225,7 +225,7 @@ def test_a_segment_that_was_deleted_is_missed_at_the_start(crashed: bool, tmp_pa
     run(main())
 
 
-def test_offsets_that_were_durable_are_not_given_out_again(tmp_path: Path) -> None:
+def test_durable_offsets_are_not_used_again(tmp_path: Path) -> None:
     """The log comes back without its last segment, or with a part of it."""
 
     async def main() -> None:
@@ -255,7 +255,7 @@ def test_offsets_that_were_durable_are_not_given_out_again(tmp_path: Path) -> No
     run(main())
 
 
-def test_offsets_that_somebody_has_seen_are_not_given_out_again(tmp_path: Path) -> None:
+def test_offsets_seen_by_a_group_are_not_used_again(tmp_path: Path) -> None:
     async def main() -> None:
         await fill(tmp_path)
         async with opened(tmp_path, SMALL) as folder:
@@ -274,7 +274,7 @@ def test_offsets_that_somebody_has_seen_are_not_given_out_again(tmp_path: Path) 
     run(main())
 
 
-def test_a_damaged_list_of_damages_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_damage_list_is_rebuilt(tmp_path: Path) -> None:
     async def main() -> None:
         await fill(tmp_path)
         base = sealed(tmp_path)[1]
@@ -284,7 +284,7 @@ def test_a_damaged_list_of_damages_is_made_again(tmp_path: Path) -> None:
         for content in (b"", b"[[1]]", b'[["a",2,3,4]]', b"[[5,1,0,0]]"):
             file_of(tmp_path, base, ".log.damaged").write_bytes(content)
             async with opened(tmp_path, SMALL) as folder:
-                assert "damaged itself" in folder.recovered.problems[0]
+                assert "itself damaged" in folder.recovered.problems[0]
                 await check(folder, {base, base + 1})
 
     run(main())
@@ -309,7 +309,7 @@ def test_no_flipped_bit_of_a_checkpoint_hides_a_record(name: str, tmp_path: Path
     run(main())
 
 
-def test_a_checkpoint_that_a_crash_has_cut_off_from_its_checksum_is_right(tmp_path: Path) -> None:
+def test_a_crash_between_checkpoint_and_checksum_leaves_a_valid_checkpoint(tmp_path: Path) -> None:
     """The checksum is written first: between the two writes the old content must count."""
 
     async def main() -> None:
@@ -326,7 +326,7 @@ def test_a_checkpoint_that_a_crash_has_cut_off_from_its_checksum_is_right(tmp_pa
     run(main())
 
 
-def test_a_flipped_bit_of_a_topic_id_costs_nothing(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_topic_id_loses_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         await fill(tmp_path / "whole")
         name = FOLDER / "partition.metadata"

@@ -40,7 +40,7 @@ from tests.storage.support import (
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
 
 
-def test_a_folder_that_is_in_use_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused_with_its_name(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path):
             with pytest.raises(DataFolderBusy, match=str(tmp_path)):
@@ -77,7 +77,7 @@ def test_facts_survive(tmp_path: Path) -> None:
     run(main())
 
 
-def test_kafkas_own_files_are_there(tmp_path: Path) -> None:
+def test_kafkas_own_files_are_written(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             log = await one_log(folder)
@@ -103,7 +103,7 @@ def test_kafkas_own_files_are_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "x" * 250])
-def test_an_illegal_name_makes_no_folder(name: str, tmp_path: Path) -> None:
+def test_an_illegal_topic_name_creates_no_folder(name: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path / "data") as folder:
             with pytest.raises(InvalidTopic):
@@ -113,7 +113,7 @@ def test_an_illegal_name_makes_no_folder(name: str, tmp_path: Path) -> None:
     run(main())
 
 
-def test_what_cannot_be_made_or_grown_is_refused(tmp_path: Path) -> None:
+def test_invalid_topics_and_partition_counts_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             await one_log(folder)
@@ -132,7 +132,7 @@ def test_what_cannot_be_made_or_grown_is_refused(tmp_path: Path) -> None:
     run(main())
 
 
-def test_deletion_under_way_gives_clean_errors_and_the_name_is_free(tmp_path: Path) -> None:
+def test_calls_during_a_deletion_get_unknown_topic_and_the_name_is_free(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FaultyDisk()
         async with opened(tmp_path, disk=disk) as folder:
@@ -160,7 +160,7 @@ def test_deletion_under_way_gives_clean_errors_and_the_name_is_free(tmp_path: Pa
     run(main())
 
 
-def test_a_deletion_cut_short_leaves_no_records_to_a_new_topic(tmp_path: Path) -> None:
+def test_an_interrupted_deletion_leaves_no_records_to_a_new_topic(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             await append_durably(await one_log(folder), batch(b"old"))
@@ -177,7 +177,7 @@ def test_a_deletion_cut_short_leaves_no_records_to_a_new_topic(tmp_path: Path) -
     run(main())
 
 
-def test_a_damaged_catalog_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_damaged_catalog_is_refused_with_a_message(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path):
             pass
@@ -191,7 +191,7 @@ def test_a_damaged_catalog_is_said_in_a_sentence(tmp_path: Path) -> None:
     run(main())
 
 
-def test_retention_by_time_takes_whole_segments_and_in_the_end_all(tmp_path: Path) -> None:
+def test_retention_by_time_deletes_whole_segments_and_finally_all(tmp_path: Path) -> None:
     async def main() -> None:
         clock = StillClock()
         settings = LogSettings(segment_bytes=600, retention_ms=1000)
@@ -255,7 +255,7 @@ def test_deleted_records_stay_deleted_after_a_crash(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_topic_made_again_starts_at_its_own_beginning_after_a_crash(tmp_path: Path) -> None:
+def test_a_recreated_topic_starts_at_offset_0_after_a_crash(tmp_path: Path) -> None:
     async def main() -> None:
         folder = await open_folder(tmp_path, SMALL)
         log = await one_log(folder)
@@ -274,7 +274,7 @@ def test_a_topic_made_again_starts_at_its_own_beginning_after_a_crash(tmp_path: 
     run(main())
 
 
-def test_a_partition_that_could_not_be_opened_once_keeps_its_start(tmp_path: Path) -> None:
+def test_a_partition_that_could_not_be_opened_keeps_its_log_start(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             log = await one_log(folder)
@@ -291,7 +291,7 @@ def test_a_partition_that_could_not_be_opened_once_keeps_its_start(tmp_path: Pat
     run(main())
 
 
-def test_a_partition_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> None:
+def test_a_partition_that_cannot_be_opened_does_not_affect_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             await folder.create_topic("t", TOPIC_ID, 2, {})
@@ -308,7 +308,7 @@ def test_a_partition_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> 
     run(main())
 
 
-def test_after_the_end_calls_say_so(tmp_path: Path) -> None:
+def test_calls_after_close_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             log = await one_log(folder)

@@ -80,7 +80,7 @@ def test_synced_files_give_their_descriptors_back_and_unsynced_ones_do_not(tmp_p
     run(main())
 
 
-def test_with_none_left_in_the_system_files_share_what_they_have(tmp_path: Path) -> None:
+def test_without_free_descriptors_files_take_them_from_each_other(tmp_path: Path) -> None:
     async def main() -> None:
         disk = LocalDisk()
         files = await written(disk, tmp_path, 9)
@@ -100,7 +100,7 @@ def test_with_none_left_in_the_system_files_share_what_they_have(tmp_path: Path)
     run(main())
 
 
-def test_what_a_forced_sync_says_is_said_by_the_next_one(
+def test_an_error_of_a_forced_sync_is_raised_by_the_next_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_what_a_forced_sync_says_is_said_by_the_next_one(
     run(main())
 
 
-def test_another_file_in_its_place_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_another_file_with_the_same_path_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         disk = LocalDisk()
         (file,) = await written(disk, tmp_path, 1)
@@ -141,7 +141,7 @@ def test_another_file_in_its_place_is_not_taken_for_it(tmp_path: Path) -> None:
     run(main())
 
 
-def test_what_a_failed_append_left_is_cut_before_the_next(tmp_path: Path) -> None:
+def test_the_bytes_of_a_failed_append_are_truncated_before_the_next(tmp_path: Path) -> None:
     """Also when it could not be cut at once."""
     disk = LocalDisk()
     file = disk.open(f"{tmp_path}/a")
@@ -158,5 +158,5 @@ def test_what_a_failed_append_left_is_cut_before_the_next(tmp_path: Path) -> Non
     ("limit", "cached"),
     [(1, CACHED_MIN), (8 * CACHED_MIN, CACHED_MIN), (1024, 128), (1 << 20, CACHED_MAX)],
 )
-def test_how_many_are_kept_follows_the_limit(limit: int, cached: int) -> None:
+def test_the_number_of_kept_descriptors_follows_the_limit(limit: int, cached: int) -> None:
     assert cached_files(limit) == cached

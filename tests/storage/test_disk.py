@@ -16,7 +16,7 @@ def disk() -> LocalDisk:
     return LocalDisk()
 
 
-def test_appends_reads_and_cuts(disk: LocalDisk, tmp_path: Path) -> None:
+def test_appends_reads_and_truncates(disk: LocalDisk, tmp_path: Path) -> None:
     file = disk.open(str(tmp_path / "a"))
     file.append(b"one")
     file.append([b"two", memoryview(b"-three")[1:]])

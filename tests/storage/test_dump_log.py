@@ -66,7 +66,7 @@ def test_kafka_reads_every_file(folder_of_kafka_files: Path) -> None:
         assert "producerId: 7 producerEpoch: 1" in dump_log(path)
 
 
-def test_the_judge_would_complain(folder_of_kafka_files: Path) -> None:
+def test_dump_log_reports_a_damaged_file(folder_of_kafka_files: Path) -> None:
     for suffix, position in (("index", 3), ("timeindex", 7)):
         path = folder_of_kafka_files / f"{0:020d}.{suffix}"
         data = bytearray(path.read_bytes())

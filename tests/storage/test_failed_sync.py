@@ -93,7 +93,7 @@ def test_a_sync_that_fails_at_the_start_too_takes_one_partition_out_of_service()
     run(main())
 
 
-def test_where_no_marker_can_be_left_the_rest_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_marker_the_log_is_truncated(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         disk = ForgetfulDisk()
         folder = await open_folder(PATH, disk=disk)
@@ -104,7 +104,7 @@ def test_where_no_marker_can_be_left_the_rest_is_cut(caplog: pytest.LogCaptureFi
         with pytest.raises(KafkaStorageError):
             await log.wait_durable(2)
         await abandon(folder)
-        assert "no marker of a failed sync" in caplog.text
+        assert "cannot mark a failed sync" in caplog.text
         disk.sync_fails = disk.open_fails = ""
         folder = await open_folder(PATH, disk=disk)
         log = await one_log(folder)

@@ -23,7 +23,7 @@ from tests.storage.support import (
 )
 
 
-def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path: Path) -> None:
+def test_deleting_the_lock_file_does_not_release_the_lock(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path):
             (tmp_path / ".lock").unlink()
@@ -35,7 +35,7 @@ def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_link_to_the_folder_is_the_folder(tmp_path: Path) -> None:
+def test_a_link_to_the_folder_has_the_same_lock(tmp_path: Path) -> None:
     async def main() -> None:
         data = tmp_path / "data"
         async with opened(data):
@@ -47,7 +47,7 @@ def test_a_link_to_the_folder_is_the_folder(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_folder_that_is_renamed_stays_whose_it_is(tmp_path: Path) -> None:
+def test_a_renamed_folder_stays_locked(tmp_path: Path) -> None:
     async def main() -> None:
         data, aside = tmp_path / "data", tmp_path / "aside"
         async with opened(data) as folder:
@@ -74,7 +74,7 @@ def test_a_folder_that_is_renamed_stays_whose_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["data", "./data", "data/", "deep/er/data"])
-def test_the_folder_may_be_named_in_any_way(
+def test_every_path_of_the_folder_has_the_same_lock(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

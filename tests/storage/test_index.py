@@ -61,7 +61,7 @@ def test_time_index(times: list[int], ask: int) -> None:
         struct.pack(">ii", -5, 10),
     ],
 )
-def test_files_that_are_no_offset_index(data: bytes) -> None:
+def test_invalid_offset_indexes_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="offset index"):
         OffsetIndex.from_bytes(data, 1000)
 
@@ -70,6 +70,6 @@ def test_files_that_are_no_offset_index(data: bytes) -> None:
     "data",
     [b"", b"\0" * 11, struct.pack(">qiqi", 5, 0, 5, 1), struct.pack(">qi", 5, -1)],
 )
-def test_files_that_are_no_time_index(data: bytes) -> None:
+def test_invalid_time_indexes_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="time index"):
         TimeIndex.from_bytes(data, 1000)

@@ -52,7 +52,7 @@ SMALL = LogSettings(segment_bytes=600, index_interval_bytes=150)
         (errno.ENOENT, None),
     ],
 )
-def test_what_each_error_means(number: int, lack: Lack | None, tmp_path: Path) -> None:
+def test_errors_are_classified(number: int, lack: Lack | None, tmp_path: Path) -> None:
     assert lack_of(OSError(number, os.strerror(number))) is lack
 
     async def main() -> None:
@@ -108,7 +108,7 @@ def test_a_roll_without_descriptors_is_refused_and_done_later(tmp_path: Path) ->
     run(main())
 
 
-def test_without_descriptors_files_that_are_synced_lend_theirs(tmp_path: Path) -> None:
+def test_without_descriptors_synced_files_give_theirs_back(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             log = await one_log(folder)
@@ -128,7 +128,7 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-def test_a_sync_that_cannot_begin_loses_nothing_and_begins_later(tmp_path: Path) -> None:
+def test_a_sync_that_cannot_begin_is_retried_and_loses_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         disk = BusyDisk()
         async with opened(tmp_path, SMALL, disk=disk) as folder:
@@ -154,7 +154,7 @@ def test_a_sync_that_cannot_begin_loses_nothing_and_begins_later(tmp_path: Path)
     run(main())
 
 
-def test_a_topic_may_go_while_its_sync_cannot_begin(tmp_path: Path) -> None:
+def test_a_topic_can_be_deleted_while_its_sync_cannot_begin(tmp_path: Path) -> None:
     async def main() -> None:
         disk = BusyDisk()
         async with opened(tmp_path, disk=disk) as folder:
@@ -171,7 +171,7 @@ def test_a_topic_may_go_while_its_sync_cannot_begin(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_stop_while_a_sync_cannot_begin_is_no_clean_one(
+def test_a_shutdown_while_a_sync_cannot_begin_is_not_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sharegroup.storage.flush.PATIENCE_S", 0.3)
@@ -190,11 +190,11 @@ def test_a_stop_while_a_sync_cannot_begin_is_no_clean_one(
     run(main())
 
 
-def test_each_lack_is_said_once_per_episode(
+def test_each_lack_is_logged_once_per_episode(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def said() -> int:
-        return sum("want of room" in record.getMessage() for record in caplog.records)
+        return sum("lack of room" in record.getMessage() for record in caplog.records)
 
     async def main() -> None:
         disk, clock = FaultyDisk(), StillClock()
@@ -273,7 +273,7 @@ def test_a_full_disk_lets_topics_and_records_be_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["/u-1/", "/u-0/leader-epoch"])
-def test_a_topic_that_could_not_be_made_is_not_there(where: str, tmp_path: Path) -> None:
+def test_a_topic_that_could_not_be_created_does_not_exist(where: str, tmp_path: Path) -> None:
     async def main() -> None:
         disk = FullDisk()
         folder = await open_folder(tmp_path, disk=disk)
@@ -299,7 +299,7 @@ def test_a_topic_that_could_not_be_made_is_not_there(where: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("crash", [True, False])
-def test_what_is_taken_back_is_written_when_there_is_room(crash: bool, tmp_path: Path) -> None:
+def test_an_undone_creation_is_written_when_there_is_room(crash: bool, tmp_path: Path) -> None:
     async def main() -> None:
         disk = FullDisk()
         folder = await open_folder(tmp_path, disk=disk)
@@ -320,7 +320,7 @@ def test_what_is_taken_back_is_written_when_there_is_room(crash: bool, tmp_path:
     run(main())
 
 
-def test_partitions_that_could_not_be_made_are_not_there(tmp_path: Path) -> None:
+def test_partitions_that_could_not_be_created_do_not_exist(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FullDisk()
         folder = await open_folder(tmp_path, disk=disk)
@@ -344,7 +344,7 @@ def test_partitions_that_could_not_be_made_are_not_there(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("spare", range(6))
-def test_no_descriptors_for_a_topic_take_it_back_whole(spare: int, tmp_path: Path) -> None:
+def test_a_topic_without_descriptors_is_undone_as_a_whole(spare: int, tmp_path: Path) -> None:
     async def main() -> None:
         folder = await open_folder(tmp_path)
         await one_log(folder)
@@ -366,7 +366,7 @@ def test_no_descriptors_for_a_topic_take_it_back_whole(spare: int, tmp_path: Pat
     run(main())
 
 
-def test_a_deletion_without_descriptors_is_ended_later(tmp_path: Path) -> None:
+def test_a_deletion_without_descriptors_is_finished_later(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             await folder.create_topic("u", OTHER_ID, 4, {})

@@ -63,7 +63,7 @@ def test_records_come_back_with_dense_offsets(tmp_path: Path) -> None:
     run(main())
 
 
-def test_nothing_is_visible_before_the_sync_that_covers_it(tmp_path: Path) -> None:
+def test_records_are_visible_only_after_their_sync(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FaultyDisk()
         async with opened(tmp_path, disk=disk) as folder:
@@ -85,7 +85,7 @@ def test_nothing_is_visible_before_the_sync_that_covers_it(tmp_path: Path) -> No
     run(main())
 
 
-def test_one_round_pays_for_all_appends_before_it(tmp_path: Path) -> None:
+def test_one_round_syncs_all_appends_before_it(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FaultyDisk()
         async with opened(tmp_path, disk=disk) as folder:
@@ -118,7 +118,7 @@ def test_flush_left_to_the_system_is_visible_at_once(tmp_path: Path) -> None:
     run(main())
 
 
-def test_segments_roll_and_are_there_after_a_clean_restart(tmp_path: Path) -> None:
+def test_rolled_segments_survive_a_clean_restart(tmp_path: Path) -> None:
     async def main() -> None:
         values = [f"value {number}".encode() for number in range(60)]
         async with opened(tmp_path, SMALL) as folder:
@@ -142,7 +142,7 @@ def test_segments_roll_and_are_there_after_a_clean_restart(tmp_path: Path) -> No
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_every_read_is_what_a_list_of_batches_says(
+def test_reads_agree_with_a_list_of_batches(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     sizes = data.draw(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 200)), min_size=1))
@@ -293,7 +293,7 @@ def test_several_batches_in_one_append_are_stamped_one_after_the_other(tmp_path:
     run(main())
 
 
-def test_times_lead_to_the_record_itself(tmp_path: Path) -> None:
+def test_timestamps_find_the_exact_record(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             log = await one_log(folder)

@@ -25,11 +25,11 @@ ENTRIES = st.lists(
 
 
 @given(entries=ENTRIES)
-def test_it_comes_back(entries: list[ProducerEntry]) -> None:
+def test_it_round_trips(entries: list[ProducerEntry]) -> None:
     assert decode(encode(entries)) == entries
 
 
-def test_damage_is_seen() -> None:
+def test_damage_is_detected() -> None:
     data = encode([ProducerEntry(1, 2, 3, 4, 0, 5)])
     for position in range(len(data)):
         bad = bytearray(data)

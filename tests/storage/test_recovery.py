@@ -36,7 +36,7 @@ async def crashed_with(path: Path, *batches: bytes, settings: LogSettings | None
     await abandon(folder)
 
 
-def test_everything_durable_is_there_after_a_crash(tmp_path: Path) -> None:
+def test_everything_durable_survives_a_crash(tmp_path: Path) -> None:
     async def main() -> None:
         values = [f"value {number}".encode() for number in range(60)]
         await crashed_with(tmp_path, *(batch(value) for value in values), settings=SMALL)
@@ -51,7 +51,7 @@ def test_everything_durable_is_there_after_a_crash(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_torn_tail_is_cut_wherever_it_was_torn(
+def test_a_torn_tail_is_truncated_wherever_it_was_torn(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -75,7 +75,7 @@ def test_a_torn_tail_is_cut_wherever_it_was_torn(
     run(main())
 
 
-def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
+def test_a_tail_of_zeros_is_truncated(tmp_path: Path) -> None:
     async def main() -> None:
         await crashed_with(tmp_path, batch(b"a"))
         with (tmp_path / FIRST_LOG).open("ab") as file:
@@ -88,7 +88,7 @@ def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("byte", [0, 7, 8, 11, 16, 17, 22, 30, 57, 65])
-def test_a_flipped_bit_in_the_middle_is_kept_reported_and_read_around(
+def test_a_flipped_bit_in_the_middle_is_quarantined_and_skipped(
     byte: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -126,7 +126,7 @@ def flip(path: Path, position: int) -> bytes:
     return bytes(data)
 
 
-def test_a_damaged_end_of_an_older_segment_is_kept(tmp_path: Path) -> None:
+def test_a_damaged_end_of_an_older_segment_is_not_truncated(tmp_path: Path) -> None:
     async def main() -> None:
         await crashed_with(tmp_path, *(batch(b"v" * 50) for _ in range(20)), settings=SMALL)
         size = (tmp_path / FIRST_LOG).stat().st_size
@@ -159,7 +159,7 @@ def test_a_crash_between_roll_and_first_sync_leaves_one_torn_tail(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\1\2\3", bytes(80)])
-def test_lost_or_wrong_indexes_are_made_again(content: bytes | None, tmp_path: Path) -> None:
+def test_lost_or_wrong_indexes_are_rebuilt(content: bytes | None, tmp_path: Path) -> None:
     async def main() -> None:
         values = [f"value {number}".encode() for number in range(40)]
         async with opened(tmp_path, SMALL) as folder:
@@ -183,7 +183,7 @@ def test_lost_or_wrong_indexes_are_made_again(content: bytes | None, tmp_path: P
     run(main())
 
 
-def test_only_what_is_past_the_recovery_point_is_scanned(tmp_path: Path) -> None:
+def test_only_segments_past_the_recovery_point_are_scanned(tmp_path: Path) -> None:
     async def main() -> None:
         folder = await open_folder(tmp_path, SMALL)
         log = await one_log(folder)
@@ -199,7 +199,7 @@ def test_only_what_is_past_the_recovery_point_is_scanned(tmp_path: Path) -> None
     run(main())
 
 
-def test_what_was_durable_and_is_gone_is_reported(tmp_path: Path) -> None:
+def test_lost_durable_records_are_reported(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             await append_durably(await one_log(folder), batch(b"a"), batch(b"b"))
@@ -251,7 +251,7 @@ asyncio.run(main())
 
 
 @pytest.mark.process
-def test_what_a_killed_process_called_durable_is_there(tmp_path: Path) -> None:
+def test_records_that_a_killed_process_called_durable_survive(tmp_path: Path) -> None:
     data = tmp_path / "data"
     durable = 0
     for lines in (30, 200, 77):

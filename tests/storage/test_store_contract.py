@@ -87,7 +87,7 @@ async def append(log: PartitionLog, *values: bytes) -> int:
 # Topics --------------------------------------------------------------------------------------
 
 
-def test_a_created_topic_is_there_and_empty(stores: Folders) -> None:
+def test_a_created_topic_exists_and_is_empty(stores: Folders) -> None:
     async def main() -> None:
         async with stores.opened() as store:
             assert (dict(store.topics), list(store.logs), store.partition_count) == ({}, [], 0)
@@ -111,7 +111,7 @@ def test_a_created_topic_is_there_and_empty(stores: Folders) -> None:
     run(main())
 
 
-def test_what_cannot_be_made_is_refused_and_nothing_changes(stores: Folders) -> None:
+def test_an_invalid_creation_is_refused_and_changes_nothing(stores: Folders) -> None:
     async def main() -> None:
         async with stores.opened() as store:
             await store.create_topic("a", TOPIC_ID, 2, {})
@@ -134,7 +134,7 @@ def test_what_cannot_be_made_is_refused_and_nothing_changes(stores: Folders) -> 
     run(main())
 
 
-def test_unknown_topics_and_partitions_are_told(stores: Folders) -> None:
+def test_unknown_topics_and_partitions_are_refused(stores: Folders) -> None:
     async def main() -> None:
         async with stores.opened() as store:
             await store.create_topic("a", TOPIC_ID, 1, {})
@@ -200,7 +200,7 @@ def test_a_deleted_topic_ends_its_logs_and_frees_its_name(stores: Folders) -> No
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "crashed"])
-def test_every_answered_change_is_there_after_the_end(stores: Folders, clean: bool) -> None:
+def test_every_answered_change_survives_a_close(stores: Folders, clean: bool) -> None:
     async def main() -> None:
         store = await stores.open()
         await store.create_topic("a", TOPIC_ID, 1, {})
@@ -365,7 +365,7 @@ def test_corrupt_batches_are_refused_and_leave_nothing(stores: Folders) -> None:
     run(main())
 
 
-def test_an_internal_log_knows_its_offsets_at_once(stores: Folders) -> None:
+def test_an_internal_log_returns_offsets_at_once(stores: Folders) -> None:
     async def main() -> None:
         store = await stores.open()
         await store.create_topic("__own", TOPIC_ID, 1, {MESSAGE_BYTES_MAX: "100"})
@@ -384,7 +384,7 @@ def test_an_internal_log_knows_its_offsets_at_once(stores: Folders) -> None:
 # Housekeeping and the end --------------------------------------------------------------------
 
 
-def test_retention_removes_what_is_too_old_and_no_more(stores: Folders) -> None:
+def test_retention_deletes_only_expired_segments(stores: Folders) -> None:
     async def main() -> None:
         async with stores.opened() as store:
             await store.create_topic("a", TOPIC_ID, 1, {})
@@ -405,7 +405,7 @@ def test_retention_removes_what_is_too_old_and_no_more(stores: Folders) -> None:
     run(main())
 
 
-def test_a_closed_store_answers_no_more(stores: Folders) -> None:
+def test_a_closed_store_refuses_calls(stores: Folders) -> None:
     async def main() -> None:
         async with stores.opened() as store:
             await store.create_topic("a", TOPIC_ID, 1, {})

@@ -48,13 +48,13 @@ def check_whole(folder: DataFolder) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, SLICE, SLICE + 1])
-def test_slices_are_all_of_it_in_order(count: int) -> None:
+def test_slices_keep_all_items_in_order(count: int) -> None:
     parts = slices(range(count))
     assert [item for part in parts for item in part] == list(range(count))
     assert all(0 < len(part) <= SLICE for part in parts)
 
 
-def test_others_have_turns_while_a_topic_is_made_and_deleted(tmp_path: Path) -> None:
+def test_other_tasks_run_while_a_topic_is_created_and_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             for change in (
@@ -77,7 +77,7 @@ def test_others_have_turns_while_a_topic_is_made_and_deleted(tmp_path: Path) -> 
     run(main())
 
 
-def test_a_topic_is_there_when_all_of_it_is(tmp_path: Path) -> None:
+def test_a_topic_is_visible_when_all_partitions_are_open(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             changed: list[str] = []
@@ -154,7 +154,7 @@ def gone(error: BaseException) -> bool:
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5, 20, 80])
 @pytest.mark.parametrize("kind", ["create", "grow", "delete"])
-def test_a_stop_in_the_middle_is_finished_by_the_next_start(
+def test_a_change_interrupted_by_a_stop_is_finished_at_the_next_start(
     kind: str, turns: int, tmp_path: Path
 ) -> None:
     async def main() -> None:
@@ -211,7 +211,7 @@ class CountedDisk(VolatileDisk):
 
 
 @pytest.mark.parametrize("changes", range(1, 34))
-def test_power_lost_at_any_change_leaves_nothing_wrong(changes: int) -> None:
+def test_a_power_failure_during_any_change_leaves_a_sound_folder(changes: int) -> None:
     async def main() -> None:
         disk = CountedDisk(changes)
         folder = await open_folder(Path("data"), disk=disk)
@@ -257,7 +257,7 @@ asyncio.run(main())
 
 
 @pytest.mark.process
-def test_a_process_killed_in_the_middle_leaves_nothing_wrong(tmp_path: Path) -> None:
+def test_a_kill_during_a_change_leaves_a_sound_folder(tmp_path: Path) -> None:
     data = tmp_path / "data"
     order = random.Random(11)
     for lines in (0, 1, 2, 3, 4, 1, 2):

@@ -42,7 +42,7 @@ def test_looking_up(start: int, end: int, producers: list[int], complete: bool) 
     assert TransactionIndex(ENTRIES).find(start, end) == Found(found, complete)
 
 
-def test_the_file_is_kafkas() -> None:
+def test_the_file_has_kafkas_format() -> None:
     data = TransactionIndex(ENTRIES).to_bytes()
     assert len(data) == 34 * len(ENTRIES)
     assert data[:34].hex() == f"{0:04x}{1:016x}{0:016x}{10:016x}{5:016x}"
@@ -110,7 +110,7 @@ def check(log: LocalPartitionLog) -> None:
     log.check_invariants()
 
 
-def test_the_last_stable_offset_follows_markers_that_are_durable(tmp_path: Path) -> None:
+def test_the_last_stable_offset_follows_durable_markers(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             log = await one_log(folder)
@@ -136,7 +136,7 @@ def test_the_last_stable_offset_follows_markers_that_are_durable(tmp_path: Path)
     run(main())
 
 
-def test_a_moved_log_start_moves_what_is_stable(tmp_path: Path) -> None:
+def test_a_moved_log_start_moves_the_last_stable_offset(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path) as folder:
             log = await one_log(folder)
@@ -148,7 +148,7 @@ def test_a_moved_log_start_moves_what_is_stable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [LogSettings(), SMALL], ids=["one segment", "several"])
-def test_it_is_known_after_a_clean_end(tmp_path: Path, settings: LogSettings) -> None:
+def test_the_index_survives_a_clean_shutdown(tmp_path: Path, settings: LogSettings) -> None:
     async def main() -> None:
         async with opened(tmp_path, settings) as folder:
             log = await one_log(folder)
@@ -164,7 +164,7 @@ def test_it_is_known_after_a_clean_end(tmp_path: Path, settings: LogSettings) ->
 
 
 @pytest.mark.parametrize("settings", [LogSettings(), SMALL], ids=["one segment", "several"])
-def test_it_is_known_after_a_crash(tmp_path: Path, settings: LogSettings) -> None:
+def test_the_index_survives_a_crash(tmp_path: Path, settings: LogSettings) -> None:
     async def main() -> None:
         folder = await open_folder(tmp_path, settings)
         log = await one_log(folder)
@@ -185,7 +185,7 @@ def test_it_is_known_after_a_crash(tmp_path: Path, settings: LogSettings) -> Non
     run(main())
 
 
-def test_a_damaged_index_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_index_is_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             await some_transactions(await one_log(folder))
@@ -194,12 +194,12 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, caplog: pytest.LogCapture
         for _ in range(2):
             async with opened(tmp_path, SMALL) as folder:
                 check(await one_log(folder))
-        assert "is made again" in caplog.text
+        assert "is rebuilt" in caplog.text
 
     run(main())
 
 
-def test_retention_takes_it_with_its_segment(tmp_path: Path) -> None:
+def test_retention_deletes_it_with_its_segment(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(tmp_path, SMALL) as folder:
             log = await one_log(folder)

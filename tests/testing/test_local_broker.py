@@ -38,7 +38,7 @@ def worker(kafka: LocalBroker) -> ShareConsumer:
     )
 
 
-def test_it_starts_in_milliseconds_and_leaves_no_thread() -> None:
+def test_a_broker_starts_in_milliseconds_and_leaves_no_thread() -> None:
     with broker():  # the modules are loaded now
         before = set(threading.enumerate())
     fastest = 1.0
@@ -93,7 +93,7 @@ def test_a_session_ends_and_the_wall_clock_moves_with_it(kafka: LocalBroker) -> 
         assert 45_990 <= kafka.now_ms - before_ms < 60_000
 
 
-def test_retention_deletes_on_the_way() -> None:
+def test_retention_runs_while_time_advances() -> None:
     with broker() as kafka:
         kafka.create_topic("short", retention_ms=60_000, segment_ms=30_000)
         kafka.produce("short", ["old"])
@@ -127,7 +127,7 @@ def test_a_kill_releases_nothing_and_loses_nothing_that_was_answered(kafka: Loca
         assert kafka.values("jobs") == [b"a", b"b", b"c"]
 
 
-def test_in_memory_a_kill_takes_what_was_never_synced() -> None:
+def test_in_memory_a_kill_loses_unsynced_records() -> None:
     with broker(topics={"jobs": 1}, configs={"flush.policy": "system"}) as kafka:
         kafka.produce("jobs", ["written, not synced"])
         kafka.kill()
@@ -146,7 +146,7 @@ def test_several_lives_in_one_folder(tmp_path: Path) -> None:
         assert kafka.values("jobs") == [b"0", b"1", b"2"]
 
 
-def test_two_brokers_do_not_meet() -> None:
+def test_two_brokers_are_independent() -> None:
     with broker(topics={"jobs": 1}) as one, broker(topics={"jobs": 1}) as two:
         assert one.bootstrap != two.bootstrap
         one.produce("jobs", ["a"])
@@ -164,7 +164,7 @@ def test_async_with_from_a_running_loop() -> None:
     asyncio.run(scenario())
 
 
-def test_what_goes_wrong_says_what_to_do(tmp_path: Path) -> None:
+def test_errors_say_what_to_do(tmp_path: Path) -> None:
     kafka = broker()
     with pytest.raises(BrokerNotRunning, match="with broker"):
         _ = kafka.bootstrap
@@ -191,7 +191,7 @@ def test_a_port_that_is_taken() -> None:
         assert not taken.running
 
 
-def test_a_broker_that_is_killed_does_not_complain(
+def test_a_killed_broker_logs_no_errors(
     kafka: LocalBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka.produce("jobs", ["a"])

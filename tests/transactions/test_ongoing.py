@@ -12,7 +12,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 6)),
 
 
 @given(steps=STEPS)
-def test_against_the_whole_history(steps: list[tuple[int, bool, int]]) -> None:
+def test_agrees_with_the_whole_history(steps: list[tuple[int, bool, int]]) -> None:
     ongoing = OngoingTransactions()
     began: dict[int, int] = {}
     ended: list[tuple[int, int]] = []
@@ -39,7 +39,7 @@ def test_against_the_whole_history(steps: list[tuple[int, bool, int]]) -> None:
         ongoing.check_invariants()
 
 
-def test_a_snapshot_comes_back_in_order() -> None:
+def test_a_snapshot_round_trips_in_order() -> None:
     ongoing = OngoingTransactions()
     ongoing.load({7: 30, 8: 10})
     ongoing.check_invariants()

@@ -9,7 +9,7 @@ from sharegroup.transactions.producer_ids import BLOCK_SIZE, ProducerIdAllocator
 
 
 @given(runs=st.lists(st.integers(0, 2 * BLOCK_SIZE + 3), max_size=5))
-def test_no_id_is_given_out_twice_over_crashes(runs: list[int]) -> None:
+def test_no_id_is_used_twice_after_crashes(runs: list[int]) -> None:
     durable_end = 0
     given_out: set[int] = set()
     for takes in runs:

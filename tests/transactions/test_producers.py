@@ -53,7 +53,9 @@ def judge(
 
 
 @given(appends=APPENDS, start=st.sampled_from([0, 5, SEQUENCE_MAX - 7]))
-def test_against_the_whole_history(appends: list[tuple[int, int, int, int]], start: int) -> None:
+def test_agrees_with_the_whole_history(
+    appends: list[tuple[int, int, int, int]], start: int
+) -> None:
     table = ProducerTable()
     history: list[tuple[int, int, int, int, int]] = []
     end = 0
@@ -100,7 +102,7 @@ def test_a_snapshot_keeps_the_last_batch_of_each() -> None:
         again.check(4, 2, 15, 2)
 
 
-def test_producers_unheard_of_are_forgotten() -> None:
+def test_silent_producers_expire() -> None:
     table = ProducerTable()
     table.applied(1, 0, 0, 0, 0, now_ms=10)
     table.applied(2, 0, 0, 1, 1, now_ms=20)
@@ -109,7 +111,7 @@ def test_producers_unheard_of_are_forgotten() -> None:
     assert table.check(1, 0, 77, 0) is None  # unknown: any sequence may begin
 
 
-def test_a_replay_over_a_hole_forgets_what_was_before_it() -> None:
+def test_a_replay_over_a_gap_forgets_earlier_batches() -> None:
     table = ProducerTable()
     table.applied(1, 0, 0, 0, 4, now_ms=0)
     table.applied(1, 0, 10, 10, 14, now_ms=0)
@@ -119,7 +121,7 @@ def test_a_replay_over_a_hole_forgets_what_was_before_it() -> None:
         table.check(1, 0, 0, 4)
 
 
-def test_pairs_of_the_last_five_are_kept() -> None:
+def test_the_last_five_batches_are_kept() -> None:
     table = ProducerTable()
     for number in range(8):
         table.applied(1, 0, number, number, number, now_ms=0)

@@ -29,7 +29,7 @@ RECORDS = st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=100)
 
 
 @given(records=RECORDS, timestamp=st.integers(0, 2**41), base=st.integers(0, 2**40))
-def test_what_we_encode_a_foreign_decoder_reads(
+def test_a_foreign_decoder_reads_our_batches(
     records: list[tuple[bytes | None, bytes | None]], timestamp: int, base: int
 ) -> None:
     data = encode_batch(records, timestamp_ms=timestamp, base_offset=base, leader_epoch=3)
@@ -42,7 +42,7 @@ def test_what_we_encode_a_foreign_decoder_reads(
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_what_a_foreign_encoder_writes_we_read(codec: int) -> None:
+def test_our_decoder_reads_foreign_batches(codec: int) -> None:
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,

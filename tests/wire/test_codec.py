@@ -157,7 +157,7 @@ def test_a_huge_array_is_refused_before_it_is_built() -> None:
         decode(DeleteTopicsRequest, 1, b"\x7f\xff\xff\xff")
 
 
-def test_null_where_there_is_none_is_refused() -> None:
+def test_null_in_a_non_nullable_field_is_refused() -> None:
     from sharegroup.wire.messages.delete_topics import DeleteTopicsRequest
 
     with pytest.raises(MalformedMessage, match="null"):

@@ -37,7 +37,7 @@ def test_any_cut_of_the_stream_gives_the_same_frames(frames: list[bytes], cuts: 
 
 
 @pytest.mark.parametrize("length", [-1, 101])
-def test_a_length_that_cannot_be_is_refused(length: int) -> None:
+def test_an_invalid_frame_length_is_refused(length: int) -> None:
     with pytest.raises(MalformedMessage, match="the limit is 100"):
         list(FrameSplitter(100).feed(struct.pack(">i", length)))
 
@@ -69,7 +69,7 @@ def test_no_bytes_break_the_header(data: bytes) -> None:
         return
 
 
-def test_a_long_frame_is_looked_at_when_its_first_bytes_are_there() -> None:
+def test_a_long_frame_is_announced_by_its_first_bytes() -> None:
     seen: list[tuple[int, int, int]] = []
     splitter = FrameSplitter(1_000_000, lambda *kind: seen.append(kind))
     splitter.add(struct.pack(">ih", 100_000, 78))

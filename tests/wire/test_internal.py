@@ -86,7 +86,7 @@ def test_group_records_round_trip(record: groups.CoordinatorRecord) -> None:
     assert group_records.decode_record(*group_records.encode_record(record)) == record
 
 
-def test_records_of_other_kinds_are_passed_over() -> None:
+def test_records_of_other_kinds_are_skipped() -> None:
     offset_commit_key = b"\0\1" + b"\0\1g" + b"\0\1t" + b"\0\0\0\0"
     assert group_records.decode_record(offset_commit_key, b"\0\0") is None
     key, value = state_records.encode_record(STATE_RECORDS[0])
@@ -113,7 +113,7 @@ def test_state_batches_with_tagged_fields_of_a_later_version_are_read() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 4, 0x7F])
-def test_a_count_of_state_batches_that_cannot_be_is_malformed(count: int) -> None:
+def test_an_impossible_count_of_state_batches_is_malformed(count: int) -> None:
     key, value = state_records.encode_record(STATE_RECORDS[0])
     assert value is not None
     at = value.index(struct.pack(">qqbh", *BATCHES[0])) - 1

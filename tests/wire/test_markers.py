@@ -39,7 +39,7 @@ def end(producer_id: int, marker: MarkerType) -> bytes:
 
 
 @pytest.mark.parametrize("kind", MarkerType)
-def test_a_marker_comes_back(kind: MarkerType) -> None:
+def test_a_marker_round_trips(kind: MarkerType) -> None:
     batch = encode_marker(
         kind, producer_id=7, producer_epoch=3, timestamp_ms=11, coordinator_epoch=5
     )
@@ -61,7 +61,7 @@ def test_a_control_record_that_cannot_be_read(record: tuple[bytes | None, bytes 
         decode_marker(encode_batch([record], timestamp_ms=0, attributes=CONTROL))
 
 
-def test_what_an_aborted_transaction_leaves_is_found() -> None:
+def test_records_of_an_aborted_transaction_are_found() -> None:
     run = log(
         data(1, 2),  # 0-1 aborted
         data(2, 2),  # 2-3 committed

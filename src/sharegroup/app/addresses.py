@@ -57,7 +57,7 @@ def name_for_clients(config: BrokerConfig, opened: Sequence[Listener]) -> str:
     except OSError:
         raise ConfigError(
             f"clients cannot be told how to reach {first.host or '*'}:{first.port}: this machine's "
-            f"name, {name}, has no address. Say what they can reach: {line}"
+            f"name, {name}, has no address. Set an address that they can reach: {line}"
         ) from None
     if all(ip_address(each.partition("%")[0]).is_loopback for each in found):
         logger.warning(

@@ -43,9 +43,9 @@ def _hang_up(broker: Broker, stop: asyncio.Event, on_terminal: bool) -> None:
     try:
         acls = broker.read_acls()
     except ConfigError as error:
-        logger.error("SIGHUP: the ACLs stay as they were: %s", error)
+        logger.error("SIGHUP: the ACLs were not reloaded: %s", error)
         return
     if acls is None:
-        logger.info("SIGHUP: nothing to read anew, there is no authorizer.acl.file")
+        logger.info("SIGHUP: nothing to reload, authorizer.acl.file is not set")
     else:
         logger.info("SIGHUP: %d ACLs are in force", acls)

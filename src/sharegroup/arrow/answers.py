@@ -38,7 +38,8 @@ def answer_codes(answers: Any, rows: int) -> Bytes:
     column = _column(answers)
     if len(column) != rows:
         raise ValueError(
-            f"{len(column)} answers for {rows} records: give one for each, null for those that wait"
+            f"{len(column)} answers for {rows} records: give one for each, null for those that "
+            "stay pending"
         )
     return _codes(column)
 
@@ -105,4 +106,4 @@ def _code(word: Any) -> int:
 
 
 def _refusal(answer: object) -> ValueError:
-    return ValueError(f"{answer!r} is no answer: {_WRITE}")
+    return ValueError(f"{answer!r} is not an answer: {_WRITE}")

@@ -68,7 +68,7 @@ def _columns(table: Any) -> tuple[Any, Ints, Ints]:
             table = pa.table(table)
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"{type(table).__name__} holds no records: pass records, an Arrow batch or table, "
+                f"{type(table).__name__} has no records: pass records, an Arrow batch or table, "
                 "or a frame with the columns topic, partition and offset"
             ) from error
     missing = [name for name in COLUMNS if name not in table.schema.names]

@@ -105,7 +105,7 @@ def whole_batches(data: memoryview, *, check_crcs: bool = True) -> Iterator[Batc
         if check_crcs:
             check_crc(data[position:end])
         if not offset <= header.base_offset <= header.last_offset <= _OFFSET_MAX:
-            raise CorruptMessage(f"a batch at offset {header.base_offset} is out of its order")
+            raise CorruptMessage(f"a batch at offset {header.base_offset} is out of order")
         if not 0 <= header.record_count <= header.last_offset_delta + 1:
             raise CorruptMessage(f"a batch cannot have {header.record_count} records")
         yield Batch(header, position + HEADER_BYTES, end)
@@ -304,7 +304,7 @@ def _check(fields: Fields, batches: list[Batch]) -> None:
         return
     ends = np.cumsum([batch.header.record_count for batch in batches])
     if bool((fields.ends[ends - 1] != [batch.end for batch in batches]).any()):
-        raise CorruptMessage("the records of a batch do not end where it does")
+        raise CorruptMessage("the records of a batch do not end at its end")
     ascends = np.diff(fields.offsets) > 0
     ascends[ends[:-1] - 1] = True  # from one batch to the next: whole_batches has checked that
     if not bool(ascends.all()):
@@ -440,7 +440,7 @@ def header_places(fields: Fields) -> HeaderPlaces:
     for record in more.tolist():
         position[record] = _headers_of(fields, places, record, nth, int(position[record]))
     if bool((position != fields.ends).any()):
-        raise CorruptMessage("the headers of a record do not end where it does")
+        raise CorruptMessage("the headers of a record do not end at its end")
     return places
 
 

@@ -1,7 +1,7 @@
 """The command line, one file per command.
 
-A command's module is imported only when it is the one that is called: ``sharegroup serve`` must be
-ready at once and small, so it passes typer, rich and the client by. Exit codes are in
+Only the module of the called command is imported: ``sharegroup serve`` must start fast and stay
+small, so it loads neither typer nor rich nor the client. Exit codes are in
 :mod:`sharegroup.cli.outcome`.
 """
 
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The ``sharegroup`` command: runs it, then exits with its status."""
+    """The entry point of ``sharegroup``: runs the command, then exits with its status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if words[:1] == ["serve"]:
@@ -23,5 +23,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from sharegroup.cli.application import run
 
         run(words)
-    except KeyboardInterrupt:  # before the command could say what Ctrl-C means to it
+    except KeyboardInterrupt:  # before the command has installed its own handling of Ctrl-C
         sys.exit(130)

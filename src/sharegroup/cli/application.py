@@ -1,4 +1,4 @@
-"""The typer application: all commands in its help, only the one that is called imported."""
+"""The typer application. Its help lists all commands; only the called one is imported."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Exit status: 0 done, 1 refused by the broker, 2 wrong usage, 3 no broker reached
 # In the order of the help. Each module has `add_to(application)`.
 COMMANDS: Final = ("topics", "produce", "consume", "groups", "fsck", "spark-report")
 COMPLETING: Final = "_SHAREGROUP_COMPLETE"
-"""Set by the shell when it asks for completions. The line is in COMP_WORDS (bash), or in
+"""The shell sets it to ask for completions. The command line is in COMP_WORDS (bash) or in
 _TYPER_COMPLETE_ARGS (zsh, fish)."""
 
 
 def run(words: Sequence[str]) -> NoReturn:
-    """Run the command that ``words`` spell, then exit with its status."""
+    """Run the command line ``words``, then exit with its status."""
     application = build(_needed(_verb(words)))
     application(args=list(words), prog_name="sharegroup")
     raise AssertionError("typer exits by itself")
 
 
 def _verb(words: Sequence[str]) -> str:
-    """The first word that is neither --bootstrap-server nor its value; when the shell completes a
-    line, of that line.
+    """The command: the first word that is neither --bootstrap-server nor its value. If the shell
+    asks for completions, the words are those of the line to complete.
     """
     if COMPLETING in os.environ:
         line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -62,12 +62,12 @@ def _needed(verb: str) -> Sequence[str]:
 
 
 def build(commands: Sequence[str] = COMMANDS) -> typer.Typer:
-    """The application with these of COMMANDS."""
+    """The application with these commands."""
     application = typer.Typer(
-        help="Queues on Kafka logs: a broker with share groups, and what talks to one.",
+        help="Queues on Kafka logs: a broker with share groups, and commands to use one.",
         epilog=EPILOG,
         no_args_is_help=True,
-        rich_markup_mode=None,  # it breaks paragraphs where the source does
+        rich_markup_mode=None,  # rich would keep the line breaks of the docstrings
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -82,7 +82,7 @@ _RAW: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def _serve(context: typer.Context) -> None:
-    # Here for the help; `sharegroup.cli.main` starts the broker without typer.
+    # For the help only: `sharegroup.cli.main` starts the broker without typer.
     raise typer.Exit(serve(context.args))
 
 

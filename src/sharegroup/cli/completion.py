@@ -1,4 +1,4 @@
-"""Names of topics and groups for the shell's Tab key: quick, or none at all."""
+"""Names of topics and groups for the shell's Tab key; none if the broker is slow to answer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sharegroup.client.cluster import Cluster
 from sharegroup.model.errors import SharegroupError
 
 PATIENCE_S: Final = 1.0
-"""Whoever presses Tab waits for so long."""
+"""Longest time, in seconds, that a user waits after pressing Tab."""
 
 
 def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
-    """Topics that begin so."""
+    """The topics that begin with ``incomplete``."""
 
     async def names(admin: Admin) -> list[str]:
         return [topic.name for topic in await admin.list_topics()]
@@ -28,7 +28,7 @@ def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
-    """Share groups that begin so."""
+    """The share groups that begin with ``incomplete``."""
 
     async def names(admin: Admin) -> list[str]:
         return [group.group_id for group in await admin.list_groups("share")]
@@ -47,7 +47,7 @@ def _completed(
         finally:
             await cluster.close()
 
-    logging.disable()  # the line that is being typed must stay as it is
+    logging.disable()  # a log line would garble the line that the user is typing
     try:
         known = asyncio.run(asked())
     except (SharegroupError, OSError, TimeoutError):

@@ -1,4 +1,4 @@
-"""A question before something is deleted."""
+"""Asks before something is deleted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 
 def confirm(deed: str, *, yes: bool) -> None:
-    """Ask on stderr whether to do ``deed``, unless ``yes``; return when the answer is yes. To be
-    called outside of the event loop, where Ctrl-C ends the question.
+    """Ask on stderr whether to do ``deed``, and return if the answer is yes; with ``yes``, do not
+    ask. Must be called outside of the event loop, so that Ctrl-C ends the question.
 
     Raises:
-        typer.Exit: the answer is another one (1), or there is no terminal to ask on (2).
+        typer.Exit: the answer is not yes (1), or there is no terminal to ask on (2).
     """
     if yes:
         return
     if not os.isatty(0):
-        complain(f"{deed}? There is no terminal to ask on: --yes does it unasked")
+        complain(f"{deed}? There is no terminal to ask on: confirm with --yes")
         raise typer.Exit(ExitCode.USAGE)
     print(printable(f"{deed}? [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

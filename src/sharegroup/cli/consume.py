@@ -1,4 +1,4 @@
-"""``sharegroup consume``: a member of a share group that prints what it is given; or a look."""
+"""``sharegroup consume``: prints records, as a member of a share group or with ``--peek``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ sharegroup consume jobs --peek --from -5 --until latest
 sharegroup consume jobs --peek --from 2026-11-21T08:30 --format '%p/%o %k: %s\\n'
 sharegroup consume jobs --peek --until latest --format json > jobs.jsonl
 
-Exit status: as of all commands; 0 also when the reader of a pipe has left.
+Exit status: as for all commands; 0 also when the reader of the pipe has closed it.
 """
 
 
@@ -35,14 +35,18 @@ Group = Annotated[
     str | None,
     typer.Option("--group", "-g", help="The share group.", autocompletion=complete_groups),
 ]
-Peek = Annotated[bool, typer.Option("--peek", help="Only look: without a group, nothing is taken.")]
-Max = Annotated[int | None, typer.Option("--max", "-n", min=1, help="End after this many records.")]
+Peek = Annotated[
+    bool, typer.Option("--peek", help="Read without a group; nothing is acquired or acknowledged.")
+]
+Max = Annotated[
+    int | None, typer.Option("--max", "-n", min=1, help="Stop after this many records.")
+]
 AckOption = Annotated[
-    Ack | None, typer.Option(help="What to say of a printed record.  [default: accept]")
+    Ack | None, typer.Option(help="How to acknowledge a printed record.  [default: accept]")
 ]
 FromBeginning = Annotated[
     bool,
-    typer.Option("--from-beginning", help="A group that is new begins at the first record."),
+    typer.Option("--from-beginning", help="If the group is new, begin at the first record."),
 ]
 From = Annotated[
     str | None,
@@ -52,15 +56,15 @@ From = Annotated[
 ]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="PLACE", help="With --peek: where to end, not included."),
+    typer.Option(metavar="PLACE", help="With --peek: where to end (exclusive)."),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", "-p", min=0, help="With --peek: only this one; repeatable."),
+    typer.Option("--partition", "-p", min=0, help="With --peek: only this partition; repeatable."),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=0, help="End when no record came for this many seconds."),
+    typer.Option("--timeout", min=0, help="Stop when no record has come for this many seconds."),
 ]
 Template = Annotated[
     str | None,
@@ -89,21 +93,21 @@ def consume(
     as_json: Json = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Print the records that a share group gives this member, and acknowledge them; or look.
+    """Print records: as a member of a share group, which acknowledges them, or with --peek.
 
-    One record a line, the value alone, unless --format says otherwise. A value goes into a file or
-    a pipe byte for byte; on a terminal what does not print is escaped.
+    Prints one record per line, only its value, unless --format says otherwise. In a file or a pipe
+    the bytes of the value are unchanged; on a terminal control characters are escaped.
 
-    With --group, what was printed is acknowledged: in a pipe, what its reader has taken. When the
-    reader leaves (`| head -2`) and on Ctrl-C the rest is given back.
+    With --group, printed records are acknowledged; in a pipe, those that its reader has read. When
+    the reader closes the pipe (`| head -2`), and on Ctrl-C, the other records are released.
 
-    With --peek, records are read where they lie, and nothing is taken: no group changes. PLACE is
+    With --peek, records are read from the log: nothing is acquired, and no group changes. PLACE is
     earliest, latest, an offset, -5 (five before the end), a time such as 2026-11-21T08:30 (UTC),
-    or a duration such as PT15M (so long ago).
+    or a duration such as PT15M (15 minutes ago).
 
     TEMPLATE is text with fields: %t topic, %p partition, %o offset, %k key, %s value, %h headers,
     %T timestamp, %K and %S bytes of key and value (-1: null), %d delivery count, %%; and \\n, \\t,
-    \\r, \\0, \\xHH, \\\\. `json` prints all there is, as `produce --format json` reads it.
+    \\r, \\0, \\xHH, \\\\. `json` prints all fields, in the form that `produce --format json` reads.
     """
     if as_json and template not in (None, JSON):
         raise typer.BadParameter("--json and --format TEMPLATE exclude each other")
@@ -124,7 +128,7 @@ def consume(
             )
             return await peek(look)
         if group is None:
-            raise UsageError("name a share group by --group, or only look by --peek")
+            raise UsageError("name a share group with --group, or read without one with --peek")
         _refuse({"--from": start, "--until": until, "--partition": partitions}, "--group")
         wanted = Wanted(
             topics=topics,

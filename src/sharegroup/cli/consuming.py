@@ -1,4 +1,4 @@
-"""Printing what a share group gives, and acknowledging what its reader has taken."""
+"""Prints the records of a share group, and acknowledges those that the reader has read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ POLL_MS: Final = 1_000
 CLOSE_MS: Final = 5_000
 POLL_RECORDS: Final = 500
 COMMIT_S: Final = 1.0
-"""While a reader is slow, what it has taken is acknowledged this often."""
+"""While a reader is slow, the records that it has read are acknowledged at this interval, in
+seconds.
+"""
 
 
 class Ack(StrEnum):
-    """What is said of a record once it is printed."""
+    """How a printed record is acknowledged."""
 
     ACCEPT = "accept"
     RELEASE = "release"
@@ -34,7 +36,7 @@ class Ack(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the user asked for."""
+    """The user's options."""
 
     topics: list[str]
     group: str
@@ -47,10 +49,11 @@ class Wanted:
 
 
 async def consume_group(wanted: Wanted) -> int:
-    """Until a signal, --max, --timeout, or until nobody reads; the exit status.
+    """Print records until a signal, --max, --timeout or the end of the reader. Returns the exit
+    status.
 
     Raises:
-        SharegroupError: no broker, or the group refuses.
+        SharegroupError: no broker can be reached, or the broker refuses the group.
     """
     printing = Printing(wanted)
     await _prepare(wanted)
@@ -62,7 +65,7 @@ async def consume_group(wanted: Wanted) -> int:
             acknowledgement_mode="explicit",
             acquire_mode="record_limit" if wanted.records_max else "batch_optimized",
             max_poll_records=min(POLL_RECORDS, wanted.records_max or POLL_RECORDS),
-            renew_locks=True,  # a pager's user takes his time
+            renew_locks=True,  # the reader may be a pager, whose user reads slowly
         )
         try:
             await stopping.unless_stopped(consumer.start())
@@ -75,16 +78,16 @@ async def consume_group(wanted: Wanted) -> int:
 
 
 async def _prepare(wanted: Wanted) -> None:
-    """Begin the group where it is wanted. That a topic is missing is the consumer's to say."""
+    """Set where a new group begins. A missing topic is reported by the consumer."""
     if not wanted.from_beginning:
         return
     async with admin_of(wanted.bootstrap_server) as admin:
         if not await admin.begin_group_at(wanted.group, "earliest"):
-            complain(f"group {wanted.group} is not new: it goes on where it is (--from-beginning)")
+            complain(f"group {wanted.group} is not new: --from-beginning has no effect")
 
 
 class Printing:
-    """Polls, prints, and acknowledges what was read, until there is a reason to end."""
+    """Polls, prints and acknowledges records until there is a reason to stop."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -94,7 +97,7 @@ class Printing:
         self.exit_code = ExitCode.DONE
 
     async def run(self, consumer: ShareConsumer, stopping: Stopping, output: Output) -> None:
-        """Until a signal, --max, --timeout, or until nobody reads what is printed."""
+        """Run until a signal, --max, --timeout or the end of the reader."""
         loop = asyncio.get_running_loop()
         last_s = loop.time()
         while not (self._enough() or stopping.asked() or output.closed):
@@ -107,7 +110,7 @@ class Printing:
                 return
 
     def report(self) -> None:
-        """Say on stderr how many there were."""
+        """Print on stderr how many records were printed."""
         if self._wanted.template != JSON:
             done = f"{self._wanted.ack.removesuffix('e')}ed"
             print(f"{count(self._printed, 'record')} {done}", file=sys.stderr)
@@ -122,7 +125,7 @@ class Printing:
     async def _print(
         self, records: list[Record], consumer: ShareConsumer, stopping: Stopping, output: Output
     ) -> None:
-        """Print one record after the other; release those that nobody has read or asked for."""
+        """Print the records; release those that are beyond --max or were not read."""
         say = {
             Ack.ACCEPT: consumer.accept,
             Ack.RELEASE: consumer.release,
@@ -146,6 +149,6 @@ class Printing:
         for partition, error in (await consumer.commit()).items():
             if error is not None:
                 complain(error)
-                complain(f"the records of {partition} that were printed last may come again")
+                complain(f"the last printed records of {partition} may be delivered again")
                 self.exit_code = exit_code(error)
         self._committed_at = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Rows of CSV into records: which columns are the key, the value, the headers."""
+"""Turns rows of CSV into records: which columns are the key, the value and the headers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _QUOTE: Final = b'"'
 
 
 class CsvRows:
-    """Called for each line of the input, as every way to parse it is; a row between quotes may
-    have several lines. The first row names the columns. A blank line is passed over.
+    """Parses the input line by line; a quoted cell may span several lines. The first row has the
+    names of the columns. Blank lines are skipped.
 
     Args:
-        key: the column that is the key; None: no key.
-        value: the column that is the value; None: the other columns, as a JSON object of texts.
-        headers: the columns that become headers.
+        key: the column for the key; None: no key.
+        value: the column for the value; None: the other columns, as a JSON object of strings.
+        headers: the columns for the headers.
     """
 
     def __init__(self, key: str | None, value: str | None, headers: Sequence[str]) -> None:
@@ -28,16 +28,16 @@ class CsvRows:
         self._value = value
         self._headers = list(dict.fromkeys(headers))
         self._columns: list[str] | None = None
-        self._begun: list[bytes] = []  # the lines of a row whose quote is still open
+        self._begun: list[bytes] = []  # the lines so far of a row with an open quote
         self._begun_at = self._begun_bytes = 0
         self._open = False
         csv.field_size_limit(LINE_BYTES_MAX)
 
     def __call__(self, number: int, line: bytes) -> NewRecord | None:
-        """The record of the row that ends with this line, None where none does.
+        """The record of the row that ends with this line, or None if no row ends here.
 
         Raises:
-            UsageError: the row has not the columns of the first one, or is not UTF-8.
+            UsageError: the row has another number of columns than the first one, or is not UTF-8.
         """
         if not self._begun:
             self._begun_at = number
@@ -45,7 +45,7 @@ class CsvRows:
         self._begun_bytes += len(line)
         if self._begun_bytes > LINE_BYTES_MAX:
             raise UsageError(
-                f"the row from line {self._begun_at} on is longer than {LINE_BYTES_MAX} bytes"
+                f"the row that begins at line {self._begun_at} exceeds {LINE_BYTES_MAX} bytes"
             )
         self._open ^= line.count(_QUOTE) % 2 == 1
         if self._open:
@@ -64,10 +64,10 @@ class CsvRows:
         return self._record(dict(zip(self._columns, cells, strict=True)))
 
     def end(self) -> None:
-        """The input is over.
+        """Note the end of the input.
 
         Raises:
-            UsageError: in the middle of a row.
+            UsageError: a row is incomplete.
         """
         if self._begun:
             raise UsageError(f"the quote that line {self._begun_at} opens is not closed")
@@ -81,7 +81,7 @@ class CsvRows:
             raise UsageError(f"line {self._begun_at} is not CSV: {error}") from None
 
     def _named(self, cells: list[str]) -> list[str]:
-        cells[0] = cells[0].removeprefix("\ufeff")  # as spreadsheets begin a file
+        cells[0] = cells[0].removeprefix("\ufeff")  # the BOM that spreadsheets write
         for name in (self._key, self._value, *self._headers):
             if name is not None and name not in cells:
                 raise UsageError(f"there is no column {name!r}; there are {', '.join(cells)}")

@@ -1,4 +1,4 @@
-"""``sharegroup fsck``: check a data folder, and repair it."""
+"""``sharegroup fsck``: checks a data folder, and repairs it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.storage.checkup.findings import Finding, Severity
 
 EPILOG: Final = (
-    "Exit status: 0 nothing is wrong, or all of it is repaired; 1 something is wrong; 2 wrong "
-    "usage; 3 the folder cannot be checked: a broker has it open, or it is none."
+    "Exit status: 0 nothing is wrong, or everything is repaired; 1 something is wrong; 2 wrong "
+    "usage; 3 the folder cannot be checked: a broker has it open, or it is not a data folder."
 )
 
 
@@ -34,24 +34,22 @@ def check(
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="Make again what can be, and write down what is lost for good."
+            "--repair", help="Rebuild what can be rebuilt, and record what is lost for good."
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every batch, index, checkpoint and group record of a broker that is stopped.
+    """Check every batch, index, checkpoint and group record of a stopped broker.
 
-    A line for each thing that is wrong: how bad, where, which offsets, what it is to each share
-    group, and what heals it. Without --repair nothing is written.
+    Prints a line for each finding: how bad it is, where, which offsets, how it affects each share
+    group, and how to repair it. Without --repair nothing is written.
 
-    error: records or delivery state are lost. warning: wrong, and no record is lost. known: lost
-    for good and written down, so that reads pass over it: no error any more. info: left by a
-    crash, as it should be.
+    error: records or delivery state are lost. warning: wrong, but no record is lost. known: lost
+    for good and recorded, so that reads skip it; no longer an error. info: normal after a crash.
 
-    --repair makes again indexes, snapshots, checkpoints, meta.properties, partition.metadata and
-    catalog.json (without settings: they are lost), puts whole batches back to their offset, and
-    writes down what cannot be read. It deletes nothing: what it replaces is kept as
-    NAME.damaged.N.
+    --repair rebuilds indexes, snapshots, checkpoints, meta.properties, partition.metadata and
+    catalog.json (without settings: they are lost), corrects the base offsets of valid batches, and
+    records what cannot be read. It deletes nothing: replaced files are kept as NAME.damaged.N.
 
     --json prints one document: version, folder, repair, sound, topics, partitions,
     share_partitions, size_bytes, lost_records, open, repaired, and findings, each with severity,
@@ -78,7 +76,7 @@ def check(
 
 
 def line(finding: Finding) -> str:
-    """A finding for people."""
+    """A finding as a line of text."""
     text = f"{finding.severity:<7}  {finding.place}: {finding.message}"
     if finding.groups:
         text += f" [{'; '.join(str(each) for each in finding.groups)}]"
@@ -90,7 +88,7 @@ def line(finding: Finding) -> str:
 
 
 def summary(outcome: Outcome) -> str:
-    """The last line."""
+    """The last line of the output."""
     checked = (
         f"{count(outcome.topics, 'topic')}, {count(outcome.partitions, 'partition')}, "
         f"{count(outcome.share_partitions, 'share partition')}, {outcome.size_bytes} bytes"
@@ -110,7 +108,7 @@ def summary(outcome: Outcome) -> str:
 
 @contextmanager
 def _shown(visible: bool) -> Iterator[Progress]:
-    """A bar over the bytes on stderr, where a person is watching."""
+    """A progress bar over the bytes on stderr, if it is a terminal."""
     if not visible:
         yield Progress(begins=lambda _: None, read=lambda _: None)
         return

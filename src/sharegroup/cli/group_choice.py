@@ -1,4 +1,4 @@
-"""Which groups a command is about, and what to say of one that still has members."""
+"""Which groups a command applies to, and the message for a group that still has members."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Groups = Annotated[
         metavar="[GROUP]…", help="Names of share groups.", autocompletion=complete_groups
     ),
 ]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="All share groups there are.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="All share groups.")]
 
 MEMBERS_NAMED_MAX: Final = 5
 
 
 def check_choice(groups: Sequence[str] | None, *, every: bool) -> None:
-    """Either names, or all.
+    """Check that either names or ``every`` are given.
 
     Raises:
-        UsageError: both, or neither.
+        UsageError: both are given, or neither.
     """
     if every and groups:
         raise UsageError("name groups, or take --all-groups, not both")
@@ -38,14 +38,14 @@ def check_choice(groups: Sequence[str] | None, *, every: bool) -> None:
 
 
 async def chosen_groups(admin: Admin, groups: Sequence[str] | None, *, every: bool) -> list[str]:
-    """The groups named, each once, or with ``every`` all that there are."""
+    """The named groups, each once; with ``every``, all groups."""
     if every:
         return [group.group_id for group in await admin.list_groups("share")]
     return list(dict.fromkeys(groups or ()))
 
 
 async def described(admin: Admin, group: str) -> ShareGroupDescription | None:
-    """The group, None where there is none."""
+    """The description of the group; None if it does not exist."""
     try:
         return (await admin.describe_share_groups([group]))[group]
     except GroupIdNotFound:
@@ -53,7 +53,7 @@ async def described(admin: Admin, group: str) -> ShareGroupDescription | None:
 
 
 async def why_refused(admin: Admin, group: str, error: KafkaError) -> str:
-    """A sentence on a group that something was refused to; of one at work it names the members."""
+    """A sentence about a refused operation on a group; if the group has members, it names them."""
     if isinstance(error, NonEmptyGroup):
         found = await described(admin, group)
         if found is not None and found.members:
@@ -62,7 +62,7 @@ async def why_refused(admin: Admin, group: str, error: KafkaError) -> str:
 
 
 def members_to_stop(group: ShareGroupDescription) -> str:
-    """Who holds the group, and what to do about it."""
+    """The message that names a group's members and asks to stop them."""
     named = [
         f"{member.client_id} at {member.client_host} (member {member.member_id})"
         for member in group.members[:MEMBERS_NAMED_MAX]

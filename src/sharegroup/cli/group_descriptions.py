@@ -1,4 +1,4 @@
-"""``sharegroup groups describe``: state, members, offsets and settings of share groups."""
+"""``sharegroup groups describe``: the state, members, offsets and settings of share groups."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sharegroup.model.ids import TopicPartition
 
 
 class View(StrEnum):
-    """What is shown of a group."""
+    """Which part of a group is shown."""
 
     ALL = "all"
     STATE = "state"
@@ -51,7 +51,7 @@ VERBOSE_COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What the user wants to see."""
+    """The user's options."""
 
     groups: Sequence[str]
     every: bool
@@ -60,7 +60,7 @@ class Look:
     as_json: bool
 
     def show(self, outcomes: Sequence[dict[str, Any] | KafkaError]) -> ExitCode:
-        """Print what was found, and say what was not."""
+        """Print the descriptions, and on stderr the errors."""
         found = [one for one in outcomes if not isinstance(one, KafkaError)]
         refused = [one for one in outcomes if isinstance(one, KafkaError)]
         if self.as_json and (found or not refused):
@@ -74,7 +74,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One look at the cluster."""
+    """The requests of one description."""
 
     admin: Admin
     view: View
@@ -84,28 +84,28 @@ class Asking:
 def describe(
     groups: Groups = None,
     every: AllGroups = False,
-    state: Annotated[bool, typer.Option("--state", help="Only the state, one line each.")] = False,
+    state: Annotated[
+        bool, typer.Option("--state", help="Only the state, one line per group.")
+    ] = False,
     members: Annotated[bool, typer.Option("--members", help="Only the members.")] = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="Only the offsets.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="More columns: epochs, racks, assignor.")
     ] = False,
-    watching: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
-    ] = False,
+    watching: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     interval_s: Annotated[
-        float, typer.Option("--interval", min=0.1, help="With --watch: seconds between looks.")
+        float, typer.Option("--interval", min=0.1, help="With --watch: seconds between refreshes.")
     ] = 2.0,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Show share groups: members, settings, and how far each is in each partition.
+    """Show share groups: members, settings, and the progress in each partition.
 
-    Start offset: everything before it is done. In flight: records that members hold now (Apache
-    Kafka does not tell). Lag: records that are not done yet. Damaged, where there are any: records
-    that the log has lost on disk (`groups records` says which). With --json, one group is an
-    object, several are a list; with
-    --watch, one after the other. With --watch, Ctrl-C is how it ends: exit status 0.
+    Start offset: all records before it are finished. In flight: records that members hold now (not
+    available from Apache Kafka). Lag: records that are not finished. Damaged, if there are any:
+    records that the log has lost on disk (`groups records` lists them). With --json, one group is
+    an object, several are a list; with --watch, a sequence of documents. Ctrl-C ends --watch with
+    exit status 0.
     """
 
     async def command() -> ExitCode:
@@ -126,7 +126,7 @@ def describe(
 
 
 async def _asked(admin: Admin, look: Look) -> list[dict[str, Any] | KafkaError]:
-    """What is known of each group, or why nothing is."""
+    """The description of each group, or its error."""
     wanted = await chosen_groups(admin, look.groups, every=look.every)
     nodes = (await admin.describe_cluster()).nodes
     asking = Asking(admin, look.view, {node.node_id: str(node.address) for node in nodes})
@@ -216,7 +216,7 @@ def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
 
 
 def _columns(view: View, rows: list[dict[str, Any]], *, verbose: bool) -> tuple[str, ...]:
-    """Offsets lost to damage have a column where there are any."""
+    """The columns of a view. There is one for damaged offsets only if a row has any."""
     damaged = ("damaged",) if any(row.get("damaged") for row in rows) else ()
     return COLUMNS[view] + damaged + (VERBOSE_COLUMNS[view] if verbose else ())
 

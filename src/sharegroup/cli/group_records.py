@@ -1,4 +1,4 @@
-"""``sharegroup groups records``: the state of each record in flight, to see what is stuck."""
+"""``sharegroup groups records``: the state of each record in flight, to find stuck records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS: Final = (
     "reason",
 )
 DAMAGED: Final = "damaged"
-"""Not a state of the queue: the log has lost the record, so nobody gets it."""
+"""Not a state of share groups: the log has lost the record, so it cannot be delivered."""
 STATES: Final = (*(state.name.lower() for state in RecordState), DAMAGED)
 
 
@@ -43,13 +43,13 @@ def records(
             "--topic",
             "-t",
             metavar="TOPIC",
-            help="Only this one. Repeatable.",
+            help="Only this topic. Repeatable.",
             autocompletion=complete_topics,
         ),
     ] = None,
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE,…", help=f"Only {', '.join(STATES)} ones."),
+        typer.Option("--state", metavar="STATE,…", help=f"Only {', '.join(STATES)} records."),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, help="Show at most this many lines.")
@@ -57,19 +57,21 @@ def records(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Show the records of a share group that are not finished, and those finished behind them.
+    """Show the records of a share group from its start offset on, with their states.
 
-    A line is a run of records in one state: who holds them, and for how long yet (lock ms). Before
-    the first line of a partition all is finished; the last one ends with the log. Nothing is taken
-    from the queue. Damaged: the log has lost these records on disk, and the group passes over them;
-    those that it has passed show too. Apache Kafka does not tell which records are acquired: there
-    they show as available.
+    A line is a range of records in one state, with the member that holds them and the time left on
+    its lock (lock ms). All records before the first line of a partition are finished; the last line
+    ends at the end of the log. The command is read-only. Apache Kafka does not report acquired
+    records: there they show as available.
 
-    Archived: given up, nobody gets them any more. The reason is delivery-limit, rejected, damaged,
-    or deleted (by retention or DeleteRecords). The broker remembers the last 200 runs of each
-    partition with it, also behind what is finished. A restart forgets them: then archived ones show
-    without a reason, or not at all where all before them is finished. The metric
-    sharegroup_archived_records_total counts them all.
+    Damaged: the log has lost these records on disk, and the group skips them; those that it has
+    skipped already show too.
+
+    Archived: not delivered any more. The reason is delivery-limit, rejected, damaged, or deleted
+    (by retention or DeleteRecords). The broker remembers the last 200 ranges of each partition with
+    their reasons, also before the start offset. After a restart, archived records show without a
+    reason, and those before the start offset do not show. The metric
+    sharegroup_archived_records_total counts all of them.
     """
 
     async def command() -> ExitCode:
@@ -103,16 +105,16 @@ def parse_states(texts: Sequence[str]) -> frozenset[str]:
     """The states of ``["acquired,Archived", …]``.
 
     Raises:
-        UsageError: a record has no such state.
+        UsageError: there is no such state of a record.
     """
     states = {state.strip().lower() for text in texts for state in text.split(",")}
     for state in states - set(STATES):
-        raise UsageError(f"--state {state}: a record is {', '.join(STATES)}")
+        raise UsageError(f"--state {state}: the states of a record are {', '.join(STATES)}")
     return frozenset(states)
 
 
 def _to_end(records: PartitionRecords, log_end: int) -> list[RecordRange]:
-    """With what nobody was given yet as a last run, up to the end of the log."""
+    """The ranges, and a last one up to the end of the log for records that were never delivered."""
     ranges = [*records.given_up, *records.ranges]
     if records.end_offset is not None and records.end_offset < log_end:
         ranges.append(
@@ -138,7 +140,7 @@ def _rows(at: TopicPartition, records: PartitionRecords, log_end: int) -> list[d
 
 
 def _without(whole: tuple[int, int], damaged: Sequence[OffsetRange]) -> Iterator[tuple[int, int]]:
-    """The parts of a range that are not ``damaged``, which is ascending."""
+    """The parts of a range outside of ``damaged``, whose ranges ascend."""
     first, last = whole
     for hole in damaged:
         if hole.last >= first and hole.first <= last:
@@ -150,7 +152,7 @@ def _without(whole: tuple[int, int], damaged: Sequence[OffsetRange]) -> Iterator
 
 
 def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> dict[str, Any]:
-    """A line of the table; without a range the records are damaged."""
+    """A line of the table; the records are damaged if ``one`` is None."""
     return {
         "topic": at.topic,
         "partition": at.partition,

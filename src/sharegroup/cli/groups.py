@@ -26,7 +26,7 @@ from sharegroup.cli.settings import own_settings, parse_settings
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.model.errors import KafkaError
 
-groups = verbs("Look at share groups, move, set, delete them.")
+groups = verbs("Show, reset, configure and delete share groups.")
 
 EXAMPLES: Final = """\
 Examples:
@@ -58,7 +58,7 @@ def add_to(application: typer.Typer) -> None:
 def list_groups(
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE,…", help="Only Empty, or only Stable ones."),
+        typer.Option("--state", metavar="STATE,…", help="Only groups in state Empty or Stable."),
     ] = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -94,7 +94,9 @@ def delete_offsets(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Let a share group without members forget topics: it begins there as a new group does."""
+    """Delete the offsets of topics in a share group without members. It then begins in these
+    topics as a new group does.
+    """
 
     async def command() -> ExitCode:
         async with admin_of(bootstrap_server) as admin:
@@ -113,12 +115,12 @@ def set_settings(
     group: Group,
     pairs: Annotated[
         list[str],
-        typer.Argument(metavar="KEY=VALUE…", help="Settings; KEY= takes one back to its default."),
+        typer.Argument(metavar="KEY=VALUE…", help="Settings; KEY= resets one to its default."),
     ],
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Set settings of a share group, which need not exist yet.
+    """Change settings of a share group. The group need not exist yet.
 
     For example share.auto.offset.reset=earliest or share.record.lock.duration.ms=60000.
     """
@@ -144,8 +146,8 @@ def delete(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete share groups that have no members, with all that they know of their records. Asks
-    first, unless --yes is given.
+    """Delete share groups without members, and their delivery state. Asks first, unless --yes is
+    given.
     """
 
     async def command() -> ExitCode:
@@ -160,7 +162,7 @@ def delete(
             }
         return _report(outcome, "deleted", "deleted", as_json=as_json, said=said)
 
-    if every != bool(names):  # else it is refused
+    if every != bool(names):  # otherwise check_choice refuses it
         confirm(f"delete {'all share groups' if every else ', '.join(names or ())}", yes=yes)
     run(command())
 
@@ -169,12 +171,14 @@ def parse_states(texts: list[str]) -> list[str]:
     """The states of ``["empty,Stable", …]`` in Kafka's spelling.
 
     Raises:
-        UsageError: a share group has no such state.
+        UsageError: there is no such state of a share group.
     """
     states = [state.strip().capitalize() for text in texts for state in text.split(",")]
     for state in states:
         if state not in STATES:
-            raise UsageError(f"--state {state}: a share group is {', '.join(STATES)}")
+            raise UsageError(
+                f"--state {state}: the states of a share group are {', '.join(STATES)}"
+            )
     return states
 
 
@@ -186,7 +190,7 @@ def _report(
     as_json: bool,
     said: Mapping[str, str] | None = None,
 ) -> ExitCode:
-    """What became of each name; the status is that of the worst."""
+    """Print the outcome of each name; returns the exit status of the worst one."""
     done = [name for name, error in outcome.items() if error is None]
     refused = {name: error for name, error in outcome.items() if error is not None}
     if as_json:

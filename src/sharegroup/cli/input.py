@@ -1,4 +1,4 @@
-"""Reading a file, a pipe or a terminal without blocking the event loop."""
+"""Reads a file, a pipe or a terminal without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_input(path: str) -> BinaryIO:
 
 
 def size_of(file: BinaryIO) -> int | None:
-    """Bytes of a regular file that are still to be read, None for what has no known end."""
+    """The bytes that remain to be read of a regular file; None for a pipe or a terminal."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -38,7 +38,7 @@ def size_of(file: BinaryIO) -> int | None:
 
 
 async def chunks(file: BinaryIO) -> AsyncIterator[bytes]:
-    """The bytes of ``file`` as they come; cancelling it while it waits loses nothing."""
+    """The bytes of ``file`` as they come. Cancelling the iteration while it waits loses nothing."""
     descriptor = file.fileno()
     while True:
         await _wait_readable(descriptor)

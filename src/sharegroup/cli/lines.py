@@ -1,4 +1,4 @@
-"""Input cut into lines, and lines into records. No I/O."""
+"""Splits input into lines, and turns lines into records. No I/O."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024  # a file without line ends must not fi
 
 
 class NewRecord(NamedTuple):
-    """What a line of input becomes."""
+    """A record made of a line of input."""
 
     key: bytes | None
     value: bytes | None
     headers: Headers = []  # noqa: RUF012  nobody adds to it
     partition: int | None = None
-    """None: by the key, or any."""
+    """None: chosen by the key; any partition without a key."""
     timestamp_ms: int | None = None
     """None: now."""
 
 
 Parse = Callable[[int, bytes], NewRecord | None]
-"""A line's number (from 1) and its bytes to a record, None where the line is none by itself."""
+"""(line number from 1, its bytes) → a record, or None if no record ends with this line."""
 
 
 class LineSplitter:
-    """Chunks of bytes in, whole lines out, without their ends (``\\n`` or ``\\r\\n``)."""
+    """Splits chunks of bytes into lines, without their line ends (``\\n`` or ``\\r\\n``)."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -51,16 +51,16 @@ class LineSplitter:
         return [line.removesuffix(b"\r") for line in lines]
 
     def end(self) -> list[bytes]:
-        """The last line, where the input did not end with a line end."""
+        """The last line, if the input did not end with a line end."""
         rest, self._rest = bytes(self._rest), bytearray()
         return [rest] if rest else []
 
 
 def parser(key_field: str | None, key_separator: str | None) -> Parse:
-    """How to make a record of a line, from ``--key`` and ``--key-separator``.
+    """The function that makes a record of a line, for ``--key`` and ``--key-separator``.
 
-    The function it returns takes the line's number (from 1) and its bytes, gives None for a blank
-    line of JSON, and raises UsageError for a line that does not have what the options promise.
+    It returns None for a blank line of JSON, and raises UsageError for a line without the key field
+    or the separator.
     """
     if key_field and key_separator:
         raise UsageError("--key and --key-separator exclude each other")
@@ -73,10 +73,10 @@ def parser(key_field: str | None, key_separator: str | None) -> Parse:
 
 
 def parse_headers(pairs: Iterable[str]) -> Headers:
-    """``["name=value", …]`` of ``--header``; ``name`` alone has no value (null).
+    """Parse ``["name=value", …]`` of ``--header``; the value of ``name`` alone is null.
 
     Raises:
-        UsageError: one has no name.
+        UsageError: a header has no name.
     """
     found: Headers = []
     for pair in pairs:

@@ -1,6 +1,6 @@
-"""Where share groups are to be moved: plans, partitions and times as text. No I/O.
+"""Plans of offset resets: parses and prints plans, partitions and times. No I/O.
 
-A plan is a CSV file that a person can review and change between ``--export`` and ``--from-file``::
+A plan is a CSV file that a user can review and change between ``--export`` and ``--from-file``::
 
     group,topic,partition,new-offset
     billing,orders,0,1200
@@ -25,11 +25,11 @@ _SHORT_OFFSET: Final = re.compile(r"(?<=\d)([+-]\d\d)$")
 
 
 Plan = dict[str, dict[TopicPartition, int]]
-"""Group → partition → the offset at which the group begins again."""
+"""Group → partition → the new start offset."""
 
 
 def plan_csv(plan: Plan) -> str:
-    """The plan as text, with a line of column names."""
+    """The plan as CSV, with a line of column names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(PLAN_COLUMNS)
@@ -40,10 +40,10 @@ def plan_csv(plan: Plan) -> str:
 
 
 def parse_plan(text: str) -> Plan:
-    """The plan that is written so; blank lines are passed over.
+    """Parse a plan; blank lines are skipped.
 
     Raises:
-        UsageError: a line is not of a plan, or two lines are about the same partition of a group.
+        UsageError: a line is invalid, or two lines have the same partition of a group.
     """
     rows = csv.reader(io.StringIO(text))
     if tuple(cell.strip() for cell in next(rows, [])) != PLAN_COLUMNS:
@@ -56,10 +56,10 @@ def parse_plan(text: str) -> Plan:
         group, where, offset = _parse_row(line, [cell.strip() for cell in row])
         offsets = plan.setdefault(group, {})
         if where in offsets:
-            raise UsageError(f"line {line} of the plan moves {where} of group {group} again")
+            raise UsageError(f"line {line} of the plan repeats {where} of group {group}")
         offsets[where] = offset
     if not plan:
-        raise UsageError("the plan moves nothing")
+        raise UsageError("the plan is empty")
     return plan
 
 
@@ -74,10 +74,10 @@ def _parse_row(line: int, cells: list[str]) -> tuple[str, TopicPartition, int]:
 
 
 def parse_topics(texts: Iterable[str]) -> dict[str, list[int] | None]:
-    """``orders`` (all its partitions: None) and ``orders:0,1`` as partitions by topic.
+    """Parse ``orders`` (all partitions: None) and ``orders:0,1`` into topic → partitions.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: a text has neither form.
     """
     found: dict[str, list[int] | None] = {}
     for text in texts:
@@ -92,26 +92,26 @@ def parse_topics(texts: Iterable[str]) -> dict[str, list[int] | None]:
 
 
 def parse_datetime_ms(text: str) -> int:
-    """Milliseconds since 1970 of ``2026-11-21T08:30:00.000+01:00``; time, fraction and zone may be
-    left out (no zone: UTC, as Kafka's tools read it).
+    """Milliseconds since 1970 of ``2026-11-21T08:30:00.000+01:00``. Time, fraction and zone are
+    optional (without a zone: UTC, as in Kafka's tools).
 
     Raises:
-        UsageError: it is no date.
+        UsageError: the text is not a date.
     """
     try:
         return parse_moment_ms(text)
     except ValueError:
         raise UsageError(
-            f"--to-datetime {text}: write it as 2026-11-21T08:30:00.000, with Z or +01:00 after it "
-            "where it is not UTC"
+            f"--to-datetime {text}: write it as 2026-11-21T08:30:00.000, followed by a zone such "
+            "as +01:00 if it is not UTC"
         ) from None
 
 
 def parse_moment_ms(text: str) -> int:
-    """As :func:`parse_datetime_ms`.
+    """The same as :func:`parse_datetime_ms`, for other options.
 
     Raises:
-        ValueError: it is no date.
+        ValueError: the text is not a date.
     """
     moment = datetime.fromisoformat(_SHORT_OFFSET.sub(r"\1:00", text))
     if moment.tzinfo is None:

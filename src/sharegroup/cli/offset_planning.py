@@ -1,4 +1,4 @@
-"""From what the user asked for to a plan: which partitions of which groups, and where to."""
+"""Makes the plan of an offset reset: which partitions of which groups, and their new offsets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sharegroup.model.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where to: a place that ListOffsets knows (a time in ms, or an OffsetSpec), an offset, or a
-    plan that was read; where none of the three is given, where the group is now.
+    """The new offsets: a place for ListOffsets (a time in ms, or an OffsetSpec), an offset, or a
+    plan from a file. Without any of the three: the group's current offsets.
     """
 
     at: int | None = None
@@ -27,7 +27,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What to move: partitions (None: all) of ``topics``, or whatever a group has offsets of."""
+    """The partitions to reset: those of ``topics`` (None: all), or all that have offsets."""
 
     groups: Sequence[str]
     every_group: bool
@@ -36,11 +36,12 @@ class Scope:
 
 
 async def make_plan(admin: Admin, scope: Scope, target: Target) -> Plan:
-    """The plan. Offsets beyond a log's ends are drawn to the nearest, and stderr is told.
+    """Make the plan. An offset outside of its log is replaced by the nearest end of the log, with a
+    message on stderr.
 
     Raises:
-        UsageError: a group has no offsets to move.
-        UnknownTopicOrPartition: there is no such partition.
+        UsageError: a group has no offsets to reset.
+        UnknownTopicOrPartition: a partition does not exist.
     """
     if target.plan is not None:
         return {group: await _within_log(admin, offsets) for group, offsets in target.plan.items()}
@@ -57,7 +58,7 @@ async def make_plan(admin: Admin, scope: Scope, target: Target) -> Plan:
 
 
 async def start_offsets(admin: Admin, group: str) -> dict[TopicPartition, int | None]:
-    """Where the group is now; nothing for one that does not exist."""
+    """The current start offsets of the group; empty if it does not exist."""
     try:
         offsets = await admin.list_share_group_offsets(group)
     except GroupIdNotFound:
@@ -69,7 +70,7 @@ async def _partitions(admin: Admin, group: str, scope: Scope) -> list[TopicParti
     if scope.every_topic:
         partitions = list(await start_offsets(admin, group))
         if not partitions:
-            raise UsageError(f"group {group} has no offsets: name topics by --topic")
+            raise UsageError(f"group {group} has no offsets: name topics with --topic")
         return partitions
     topics = await admin.describe_topics(*scope.topics)
     return [
@@ -88,7 +89,7 @@ async def _offsets_at(
     offsets = {where: found[where].offset for where in partitions}
     too_old = [where for where, offset in offsets.items() if offset < 0]
     for where, end in (await _ends(admin, too_old)).items():
-        complain(f"{where} has no record since then: its end, {end}, is taken")
+        complain(f"{where} has no record since then: using its end offset, {end}")
         offsets[where] = end
     return offsets
 
@@ -99,7 +100,7 @@ async def _current(
     known = await start_offsets(admin, group)
     ends = await _ends(admin, [where for where in partitions if known.get(where) is None])
     for where, end in ends.items():
-        complain(f"group {group} has no offset of {where}: its end, {end}, is taken")
+        complain(f"group {group} has no offset for {where}: using its end offset, {end}")
     return await _within_log(admin, {where: known.get(where) or 0 for where in partitions} | ends)
 
 
@@ -120,5 +121,7 @@ async def _within_log(
         first, end = starts[where].offset, ends[where].offset
         within[where] = min(max(offset, first), end)
         if within[where] != offset:
-            complain(f"{where} has offsets {first} to {end}: {within[where]}, not {offset}")
+            complain(
+                f"{where} has offsets {first} to {end}: using {within[where]} instead of {offset}"
+            )
     return within

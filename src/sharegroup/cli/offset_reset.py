@@ -1,4 +1,4 @@
-"""``sharegroup groups reset-offsets``: a plan is made, shown, and on demand carried out."""
+"""``sharegroup groups reset-offsets``: makes a plan, shows it, and executes it if told to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Topics = Annotated[
 
 
 class Outcome(NamedTuple):
-    """What became, or would become, of one partition of a group."""
+    """The result of the reset of one partition, or what it would be."""
 
     group: str
     where: TopicPartition
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     error: KafkaError | None
 
     def row(self) -> dict[str, Any]:
-        """For a table or JSON."""
+        """The result as columns, for a table or JSON."""
         return {
             "group": self.group,
             "topic": self.where.topic,
@@ -64,27 +64,28 @@ def reset_offsets(
     every: AllGroups = False,
     topic: Topics = None,
     every_topic: Annotated[
-        bool, typer.Option("--all-topics", help="All that the group has offsets of.")
+        bool, typer.Option("--all-topics", help="All topics that the group has offsets for.")
     ] = False,
     to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="To the first record there is.")
+        bool, typer.Option("--to-earliest", help="To the first record.")
     ] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
     to_current: Annotated[
-        bool, typer.Option("--to-current", help="To where it is: what is in flight comes again.")
+        bool,
+        typer.Option("--to-current", help="To the start offset: redelivers records in flight."),
     ] = False,
     to_datetime: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="To the first record since 2026-11-21T08:30:00 (UTC)."),
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="The same, counted back from now: PT15M.")
+        str | None, typer.Option(metavar="DURATION", help="To the first record since PT15M ago.")
     ] = None,
     to_offset: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="To this offset, or the nearest.")
+        int | None, typer.Option(metavar="N", min=0, help="To this offset, or the nearest one.")
     ] = None,
     from_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="To what a plan says (- for stdin).")
+        str | None, typer.Option(metavar="FILE", help="To the offsets in a plan (- for stdin).")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show.")] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Do it.")] = False,
@@ -94,10 +95,11 @@ def reset_offsets(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Let share groups begin again somewhere else.
+    """Reset the offsets of share groups.
 
-    Every record from the new offset on is delivered again, whatever became of it before. The group
-    must have no members. One that does not exist is made. Give either --dry-run or --execute.
+    Every record from the new offset on is delivered again, even if it was finished before. The
+    group must have no members. A group that does not exist is created. Give either --dry-run or
+    --execute.
     """
 
     async def command() -> ExitCode:
@@ -158,12 +160,12 @@ def _target(
     if file is not None:
         targets.append(Target(plan=_read_plan(file)))
     if len(targets) != 1:
-        raise UsageError(f"say where to, by exactly one of {TARGETS}")
+        raise UsageError(f"choose the new offsets with exactly one of {TARGETS}")
     return targets[0]
 
 
 def _since(timestamp_ms: int) -> Target:
-    # No record is older than 1970, and below 0 ListOffsets has other meanings.
+    # No record is older than 1970, and negative timestamps have special meanings in ListOffsets.
     return Target(at=max(0, timestamp_ms))
 
 
@@ -189,11 +191,11 @@ def _check(scope: Scope, target: Target) -> None:
     chosen = bool(scope.topics) + scope.every_topic
     if target.plan is not None:
         if chosen or scope.groups or scope.every_group:
-            raise UsageError("with --from-file it is the plan that names groups and topics")
+            raise UsageError("with --from-file the plan names the groups and topics: omit them")
         return
     check_choice(scope.groups, every=scope.every_group)
     if chosen != 1:
-        raise UsageError("say which topics, by --topic (repeatable) or by --all-topics")
+        raise UsageError("choose topics with --topic (repeatable) or --all-topics")
 
 
 def _write_plan(path: Path, plan: Plan) -> None:
@@ -220,11 +222,11 @@ async def _carried_out(admin: Admin, plan: Plan, *, execute: bool) -> list[Outco
 
 
 async def _look_for_members(admin: Admin, plan: Plan, *, execute: bool) -> None:
-    """All groups are looked at before the first one is moved."""
+    """Check that no group has members, before the first one is reset."""
     for group in plan:
         found = await described(admin, group)
         if found is None and not execute:
-            complain(f"there is no group {group}: --execute makes it")
+            complain(f"there is no group {group}: --execute creates it")
         elif found is not None and found.members:
             if execute:
                 raise NonEmptyGroup(members_to_stop(found))
@@ -243,7 +245,7 @@ def _report(
         done = "moved" if execute else "would be moved by --execute"
         print(f"{count(len(moved), 'partition')} {done}")
         if export is not None:
-            print(f"plan written to {export}: --from-file carries it out")
+            print(f"plan written to {export}: execute it with --from-file")
     for one, error in refused:
         complain(f"{error.name}: {one.where} of group {one.group}: {error.message}")
     return max((exit_code(error) for _, error in refused), default=ExitCode.DONE)

@@ -12,16 +12,16 @@ _HELP: Final = "The broker; several with commas between them."
 
 
 def bootstrap_server_of(context: typer.Context) -> str:
-    """The broker of a command: as its own option says, or one before the verb, or the
+    """The broker of a command: from its own option, from the option before the verb, or from the
     environment.
     """
     return as_given(context, context.params.get(_NAME)) or DEFAULT_BOOTSTRAP_SERVER
 
 
 def as_given(context: typer.Context, value: str | None) -> str | None:
-    """What --bootstrap-server of this command says, or before the verb; else ``value``."""
+    """The --bootstrap-server of this command, or the one before the verb; else ``value``."""
     source = context.get_parameter_source(_NAME)
-    if source is not None and source.name == "COMMANDLINE":  # it wins over the environment
+    if source is not None and source.name == "COMMANDLINE":  # it overrides the environment
         return value
     before = context.parent
     while before is not None:
@@ -47,7 +47,7 @@ BootstrapServerBefore = Annotated[
     str | None,
     typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT", help=_HELP),
 ]
-"""The same before the verb, where it is kept for the command."""
+"""The same option before the verb; its value is kept for the command."""
 
 
 def _keep(bootstrap_server: BootstrapServerBefore = None) -> None:
@@ -55,8 +55,8 @@ def _keep(bootstrap_server: BootstrapServerBefore = None) -> None:
 
 
 def verbs(help_text: str) -> typer.Typer:
-    """An application of several verbs, such as ``topics``; --bootstrap-server may stand before
-    the verb.
+    """An application with several verbs, such as ``topics``; --bootstrap-server may come before the
+    verb.
     """
     application = typer.Typer(no_args_is_help=True, help=help_text, rich_markup_mode=None)
     application.callback()(_keep)

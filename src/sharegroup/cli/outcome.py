@@ -1,12 +1,12 @@
-"""How a command ends: exit codes, and one sentence on stderr for what went wrong.
+"""How a command ends: exit codes, and one sentence on stderr about an error.
 
 ====  =======================================================================
 0     done
 1     the broker refused, and the sentence begins with Kafka's name of the error;
       or the output could not be written, or the answer to a question was no
-2     wrong usage, or a setting that cannot be
+2     wrong usage, or an invalid setting
 3     no broker was reached, or it went away; ``fsck``: the folder cannot be checked
-130   Ctrl-C (143: SIGTERM); what was begun was finished first
+130   Ctrl-C (143: SIGTERM), after work in progress was finished
 ====  =======================================================================
 """
 
@@ -44,11 +44,11 @@ class ExitCode(IntEnum):
 
 
 class UsageError(SharegroupError):
-    """What the user wrote or fed in cannot be; the text says what is wrong with it."""
+    """The user's options or input are invalid; the message says why."""
 
 
 def run(command: Coroutine[None, None, int | None]) -> None:
-    """Run an asynchronous command to its end; what it returns is the exit status (None: 0)."""
+    """Run an asynchronous command to its end; its result is the exit status (None: 0)."""
     try:
         status = asyncio.run(command)
         sys.stdout.flush()
@@ -58,28 +58,28 @@ def run(command: Coroutine[None, None, int | None]) -> None:
         complain(error)
         raise typer.Exit(exit_code(error)) from None
     except BrokenPipeError:
-        raise  # whoever reads has read enough: click ends it in silence
+        raise  # the reader has closed the pipe: click exits silently
     except OSError as error:
         complain(f"the output cannot be written: {error.strerror or error}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is buffered
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for buffered output
         raise typer.Exit(ExitCode.REFUSED) from None
     raise typer.Exit(status or ExitCode.DONE)
 
 
 def complain(error: SharegroupError | str) -> None:
-    """Say on stderr what went wrong."""
+    """Print an error on stderr."""
     print(f"sharegroup: {printable(explain(error))}", file=sys.stderr)
 
 
 def explain(error: SharegroupError | str) -> str:
-    """One sentence; errors of the protocol begin with Kafka's name."""
+    """An error as one sentence; a protocol error begins with Kafka's name for it."""
     if isinstance(error, KafkaError):
         return f"{error.name}: {error.message}"
     return str(error)
 
 
 def exit_code(error: SharegroupError) -> ExitCode:
-    """The exit status that stands for ``error``."""
+    """The exit status for ``error``."""
     if isinstance(error, BootstrapError | NetworkException | RequestTimedOut):
         return ExitCode.UNREACHABLE
     if isinstance(error, ConfigError | UsageError):

@@ -1,9 +1,9 @@
-"""Our standard output, and what its reader has taken of it.
+"""Standard output, and how much of it the reader has read.
 
-A pipe takes 64 KiB that nobody may ever read, and ``head -2`` reads whole blocks. Whoever answers
-for what was read, as ``consume`` does, writes one record at a time into a pipe of one page, and
-waits until the reader has emptied it. Linux tells both: how much is unread (FIONREAD), and when a
-pipe of one page is empty (it can be written to).
+A pipe buffers 64 KiB that may never be read, and ``head -2`` reads whole blocks. ``consume`` must
+know which records were read, so it writes one record at a time into a pipe of one page, and waits
+until the reader has emptied it. Linux reports both: the number of unread bytes (FIONREAD), and when
+a pipe of one page is empty (it is writable).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PAGE_BYTES: Final = 4096
-"""The smallest pipe, and PIPE_BUF: a pipe that can be written to takes so much without blocking."""
+"""The smallest pipe, and PIPE_BUF: a writable pipe takes this many bytes without blocking."""
 _SET_PIPE_BYTES: Final[int | None] = getattr(fcntl, "F_SETPIPE_SZ", None)
 
 
@@ -30,8 +30,8 @@ class Output:
     """``with Output() as output:`` inside a task.
 
     Args:
-        until_read: :meth:`write` waits until the reader has taken all, where that can be known:
-            in a pipe on Linux. Elsewhere what is written counts as taken.
+        until_read: :meth:`write` waits until the reader has read everything. This needs a pipe on
+            Linux; elsewhere written bytes count as read.
     """
 
     def __init__(self, *, until_read: bool = False) -> None:
@@ -43,7 +43,7 @@ class Output:
 
     def __enter__(self) -> Output:
         sys.stdout.flush()
-        if self._is_pipe:  # the end that is written to becomes "readable" when its reader leaves
+        if self._is_pipe:  # its write end becomes "readable" when the reader closes the pipe
             asyncio.get_running_loop().add_reader(self._descriptor, self._reader_left)
         return self
 
@@ -55,22 +55,22 @@ class Output:
     ) -> None:
         if self._is_pipe:
             asyncio.get_running_loop().remove_reader(self._descriptor)
-        if self.closed:  # for what Python flushes at the exit
+        if self.closed:  # for the bytes that Python flushes at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
 
     @property
     def closed(self) -> bool:
-        """Nobody reads any more."""
+        """Whether the reader has closed the pipe."""
         return self._gone.is_set()
 
     @property
     def taken(self) -> bool:
-        """The reader has all that was to be written."""
+        """Whether the reader has read everything that was written."""
         return not self._unwritten and not (self._until_read and _unread(self._descriptor))
 
     async def write(self, data: bytes) -> bool:
-        """Write; False when the reader left before it had all. May be cancelled: :attr:`taken`
-        tells then whether the reader has all.
+        """Write ``data``. Returns False if the reader closed the pipe before it had read all of it.
+        After a cancellation, :attr:`taken` says whether the reader has read everything.
         """
         self._unwritten = len(data)
         try:
@@ -85,7 +85,9 @@ class Output:
         return self.taken
 
     async def unless_closed(self, work: Awaitable[T]) -> T | None:
-        """What ``work`` returns, or None when the reader left first and cancelled it."""
+        """The result of ``work``. If the reader closes the pipe first, ``work`` is cancelled and
+        the result is None.
+        """
         working = asyncio.ensure_future(work)
         leaving = asyncio.ensure_future(self._gone.wait())
         try:
@@ -107,8 +109,8 @@ class Output:
             await self._writable()
 
     async def _writable(self) -> bool:
-        """A page can be written, and with ``until_read`` all before it was read; False when the
-        reader has left.
+        """Wait until a page can be written and, with ``until_read``, everything before it was read.
+        Returns False if the reader has closed the pipe.
         """
         if self._until_read and not _unread(self._descriptor):
             return not self.closed
@@ -128,24 +130,24 @@ class Output:
 
 
 def _is_pipe(descriptor: int) -> bool:
-    """A pipe's end that can only be written to: the other kind would be readable by itself."""
+    """Whether it is the write end of a pipe. (A read-write end would always count as readable.)"""
     if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         return False
     return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
 
 
 def _made_small(descriptor: int) -> bool:
-    """Make the pipe one page large; False where that cannot be."""
+    """Shrink the pipe to one page; returns False if that is not possible."""
     if _SET_PIPE_BYTES is None:
         return False
     try:
         return fcntl.fcntl(descriptor, _SET_PIPE_BYTES, PAGE_BYTES) >= PAGE_BYTES
-    except OSError:  # it holds more by now, from somebody else
+    except OSError:  # it holds more than a page already, from another writer
         return False
 
 
 def _unread(descriptor: int) -> int:
-    """Bytes in the pipe that nobody has read."""
+    """Unread bytes in the pipe."""
     unread = array.array("i", [0])
     fcntl.ioctl(descriptor, termios.FIONREAD, unread)
     return unread[0]

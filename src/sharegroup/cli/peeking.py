@@ -1,4 +1,4 @@
-"""Printing records where they lie, without a group: ``consume --peek``."""
+"""Prints records from the log without a group: ``consume --peek``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sharegroup.model.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What the user asked for; ``until`` None: go on for ever; no partitions: all."""
+    """The user's options. ``until`` None: never end; no partitions: all of them."""
 
     topics: list[str]
     partitions: list[int]
@@ -35,10 +35,11 @@ class Look:
 
 
 async def peek(look: Look) -> int:
-    """Until a signal, --until, --max, --timeout, or until nobody reads; the exit status.
+    """Print records until a signal, --until, --max, --timeout or the end of the reader. Returns the
+    exit status.
 
     Raises:
-        SharegroupError: no broker, no such topic or partition, or it cannot be read.
+        SharegroupError: no broker can be reached, or a topic or partition cannot be read.
     """
     start = parse_place("--from", look.start)
     until = None if look.until is None else parse_place("--until", look.until)
@@ -89,14 +90,14 @@ async def _until_idle(
 async def _spans(
     cluster: Cluster, look: Look, start: Place, until: Place | None
 ) -> dict[TopicPartition, tuple[int, int | None]]:
-    """Where to begin and to end in each partition."""
+    """The first offset and the end offset to print in each partition."""
     admin = Admin(cluster=cluster)
     wanted: list[TopicPartition] = []
     for name, topic in (await admin.describe_topics(*look.topics)).items():
         there = [one.partition for one in topic.partitions]
         for number in look.partitions:
             if number not in there:
-                raise UsageError(f"{name} has {len(there)} partitions, and no {number}")
+                raise UsageError(f"{name} has {len(there)} partitions, but no partition {number}")
         wanted += [TopicPartition(name, number) for number in look.partitions or there]
     begins = await admin.list_offsets(wanted, OffsetSpec.EARLIEST)
     ends = await admin.list_offsets(wanted, OffsetSpec.LATEST)
@@ -105,5 +106,5 @@ async def _spans(
     last = None if until is None else await resolved(admin, until, bounds)
     for where, (begin, end) in bounds.items():
         if start.offset is not None and start.offset >= 0 and first[where] != start.offset:
-            complain(f"{where} has offsets {begin} to {end}: begun at {first[where]}")
+            complain(f"{where} has offsets {begin} to {end}: beginning at {first[where]}")
     return {where: (first[where], None if last is None else last[where]) for where in wanted}

@@ -19,20 +19,20 @@ _OFFSET: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class Place(NamedTuple):
-    """One of the three; none of them: the end."""
+    """A place given by one of the fields; without any: the end of the log."""
 
     earliest: bool = False
     offset: int | None = None
     """Negative: counted back from the end."""
     time_ms: int | None = None
-    """The first record that is not older."""
+    """The first record at or after this time."""
 
 
 def parse_place(option: str, text: str) -> Place:
-    """The place that ``text`` says.
+    """Parse a place.
 
     Raises:
-        UsageError: it says none; the message begins with ``option``.
+        UsageError: the text is not a place; the message begins with ``option``.
     """
     word = text.lower()
     if word in ("earliest", "latest"):
@@ -46,14 +46,14 @@ def parse_place(option: str, text: str) -> Place:
     except ValueError:
         raise UsageError(
             f"{option} {text}: write earliest, latest, an offset, -5 for five before the end, a "
-            "time such as 2026-11-21T08:30:00 (UTC), or a duration such as PT15M for so long ago"
+            "time such as 2026-11-21T08:30:00 (UTC), or a duration such as PT15M for 15 minutes ago"
         ) from None
 
 
 async def resolved(
     admin: Admin, place: Place, bounds: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, int]:
-    """The offset that ``place`` is in each partition, drawn into its bounds: first and end."""
+    """The offset of ``place`` in each partition, limited to its first and end offset."""
     if place.time_ms is not None:
         found = await admin.list_offsets(bounds, place.time_ms)
         return {

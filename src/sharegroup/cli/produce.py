@@ -1,4 +1,4 @@
-"""``sharegroup produce``: lines, rows of CSV, or records as JSON become records."""
+"""``sharegroup produce``: sends lines, rows of CSV or records as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sharegroup.model.printable import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-BLOCK_MS: Final = 15_000  # for a topic that is not there, or a broker that takes no more
+BLOCK_MS: Final = 15_000  # for a missing topic, or a broker that accepts no more records
 
 EPILOG: Final = """\
 Examples:
@@ -44,7 +44,7 @@ sharegroup consume jobs --peek --until latest --format json |
 
 
 class Form(StrEnum):
-    """What the input is."""
+    """The format of the input."""
 
     LINES = "lines"
     CSV = "csv"
@@ -56,7 +56,7 @@ OPTIONS: Final = {
     Form.CSV: {"--key", "--value", "--header-column"},
     Form.JSON: set[str](),
 }
-"""Which of the options about the input are for which."""
+"""Which options apply to which formats of the input."""
 
 
 def add_to(application: typer.Typer) -> None:
@@ -66,51 +66,59 @@ def add_to(application: typer.Typer) -> None:
 
 def produce(
     topic: Topic,
-    path: Annotated[str, typer.Argument(metavar="[FILE]", help="What to read; - is stdin.")] = "-",
-    form: Annotated[Form, typer.Option("--format", "-f", help="What the input is.")] = Form.LINES,
+    path: Annotated[str, typer.Argument(metavar="[FILE]", help="The input; - is stdin.")] = "-",
+    form: Annotated[
+        Form, typer.Option("--format", "-f", help="The format of the input.")
+    ] = Form.LINES,
     key: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="The column of CSV, or the field of JSON lines, that is the key."
+            metavar="FIELD", help="The CSV column, or the field of JSON lines, with the key."
         ),
     ] = None,
     key_separator: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="A line is a key, this text, and the value."),
+        typer.Option(metavar="TEXT", help="The text between key and value in a line."),
     ] = None,
     value: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="CSV: the value.  [default: the other columns, as JSON]"
+            metavar="COLUMN",
+            help="CSV: the column with the value.  [default: the other columns, as JSON]",
         ),
     ] = None,
     header_columns: Annotated[
         list[str] | None,
-        typer.Option("--header-column", metavar="COLUMN", help="CSV: a header; repeatable."),
+        typer.Option(
+            "--header-column", metavar="COLUMN", help="CSV: a column with a header; repeatable."
+        ),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME=VALUE", help="For each record; repeatable."),
+        typer.Option(
+            "--header", "-H", metavar="NAME=VALUE", help="A header for all records; repeatable."
+        ),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="All records go there.")
+        int | None,
+        typer.Option("--partition", "-p", min=0, help="Send all records to this partition."),
     ] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Send each line of a file, or of stdin, as a record; or each row of CSV, or records as JSON.
+    """Send each line of a file or of stdin as a record, or each row of CSV, or records as JSON.
 
-    Records with the same key go to the same partition. Ctrl-C sends what was read and says how
-    many the broker has.
+    Records with the same key go to the same partition. On Ctrl-C the lines read so far are sent,
+    and the number of records that the broker has accepted is printed.
 
-    --format lines: a line is the value, with --key-separator also the key. With --key FIELD the
-    line is a JSON object, and still the value.
+    --format lines: a line is the value; with --key-separator, key and value. With --key FIELD the
+    line is a JSON object; the whole line is the value.
 
-    --format csv: the first row names the columns.
+    --format csv: the first row has the names of the columns.
 
-    --format json: what `consume --format json` prints: value, key, headers, partition and
-    timestamp (ms) are kept; topic, offset and delivery_count are passed over.
+    --format json: the output of `consume --format json`. Value, key, headers, partition and
+    timestamp (ms) are kept; topic, offset and delivery_count are ignored.
     """
 
     async def command() -> int:
@@ -129,10 +137,10 @@ def produce(
 def _parse(
     form: Form, key: str | None, separator: str | None, value: str | None, headers: list[str]
 ) -> Parse:
-    """How to read the input.
+    """The parser of the input.
 
     Raises:
-        UsageError: an option that another format has.
+        UsageError: an option does not apply to this format.
     """
     given = {"--key": key, "--key-separator": separator, "--value": value}
     given["--header-column"] = headers[0] if headers else None
@@ -147,7 +155,7 @@ def _parse(
 
 
 class Sending:
-    """Lines on their way, and what became of them."""
+    """The records being sent, and the numbers of those accepted and refused."""
 
     def __init__(self, topic: str, parse: Parse, headers: Headers, partition: int | None) -> None:
         self.topic = topic
@@ -161,7 +169,7 @@ class Sending:
         self._on_their_way: deque[Delivery] = deque()
 
     async def send(self, producer: Producer, line: bytes) -> None:
-        """Queue one line; raises UsageError when it cannot be a record."""
+        """Queue the record of a line; raises UsageError if the line is invalid."""
         self.lines += 1
         parsed = self._parse(self.lines, line)
         if parsed is not None:
@@ -176,18 +184,18 @@ class Sending:
             self._on_their_way.append(sent)
 
     def end(self) -> None:
-        """The input is over; raises UsageError when it ends in the middle of a row."""
+        """Note the end of the input; raises UsageError if a row is incomplete."""
         if isinstance(self._parse, CsvRows):
             self._parse.end()
 
     async def settle(self) -> None:
-        """Count those that the broker has answered for, from the oldest on."""
+        """Count the records that the broker has answered, the oldest first."""
         while self._on_their_way and self._on_their_way[0].done():
             await self._count(self._on_their_way.popleft())
 
     async def settle_all(self, producer: Producer) -> None:
-        """Wait for all that are on their way, and count them."""
-        with suppress(SharegroupError):  # each record says it again
+        """Wait for the answers of all records, and count them."""
+        with suppress(SharegroupError):  # each record's future has the error too
             await producer.flush()
         while self._on_their_way:
             await self._count(self._on_their_way.popleft())
@@ -219,7 +227,7 @@ async def _produce(producer: Producer, sending: Sending, file: BinaryIO) -> int:
 async def _send_all(
     producer: Producer, sending: Sending, file: BinaryIO, stopping: Stopping
 ) -> None:
-    """Until the end of the input, a signal, or the first record that is refused."""
+    """Send records until the end of the input, a signal, or the first refused record."""
     splitter = LineSplitter()
     parts = chunks(file)
     with _progress(size_of(file)) as progress:
@@ -229,8 +237,8 @@ async def _send_all(
                 if stopping.asked():
                     return
                 send = sending.send(producer, line)
-                # The first one waits for the topic. Any later one, interrupted, might be in the
-                # buffer without being counted.
+                # Only the first send may be interrupted: it waits for the topic. If a later send
+                # were interrupted, its record might be in the buffer without being counted.
                 await (stopping.unless_stopped(send) if sending.lines == 0 else send)
             if not chunk:
                 if not stopping.asked():

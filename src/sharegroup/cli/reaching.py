@@ -1,4 +1,4 @@
-"""Whether a broker is there: said within two seconds, before a command begins."""
+"""Checks within two seconds, before a command begins, whether a broker can be reached."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from sharegroup.client.admin import Admin
 from sharegroup.client.errors import BootstrapError
 
 REACH_S: Final = 1.0
-"""A broker that is being started gets so long; one that listens may take longer to answer."""
+"""How long, in seconds, to wait for a broker that is starting. A broker that accepts the connection
+may take longer to answer.
+"""
 _PAUSE_S: Final = 0.05
 API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 0, -1)
-"""The request that every broker answers: ApiVersions 0, without a client id."""
+"""A request that every broker answers: ApiVersions 0, without a client id."""
 
 
 @asynccontextmanager
 async def admin_of(bootstrap_server: str) -> AsyncIterator[Admin]:
-    """An admin client of the broker that is there.
+    """An admin client of a broker that was reached.
 
     Raises:
         BootstrapError, ConfigError: as :func:`reach`.
@@ -35,11 +37,11 @@ async def admin_of(bootstrap_server: str) -> AsyncIterator[Admin]:
 
 
 async def reach(bootstrap_server: str) -> None:
-    """Return when one of the addresses answers, or at least takes a connection and is silent.
+    """Return when one of the addresses answers, or after REACH_S if one accepts a connection.
 
     Raises:
-        BootstrapError: none did within REACH_S; the text says why.
-        ConfigError: it is no ``host:port,…``.
+        BootstrapError: no address accepted a connection within REACH_S; the message says why.
+        ConfigError: the text is not ``host:port,…``.
     """
     addresses = parse_addresses(bootstrap_server)
     reasons: dict[Address, str | None] = dict.fromkeys(addresses, f"no answer in {REACH_S:.0f} s")
@@ -57,12 +59,12 @@ async def reach(bootstrap_server: str) -> None:
     if len(found) == len(addresses):
         why = "; ".join(dict.fromkeys(found))
         raise BootstrapError(f"no broker could be reached at {names} ({why})")
-    complain(f"{names}: connected, and no answer in {REACH_S:.0f} s; waiting")
+    complain(f"{names}: connected, but no answer in {REACH_S:.0f} s; waiting")
 
 
 async def _answered(address: Address, reasons: dict[Address, str | None]) -> None:
-    """Return when the address answers; until then keep the reason why not, None while it may be
-    busy. What forwards a port takes connections without a broker behind it, and closes them.
+    """Return when the address answers. Until then ``reasons`` has why it did not, or None while the
+    broker may be busy. A port forwarder without a broker accepts connections and closes them.
     """
     while True:
         try:
@@ -84,6 +86,6 @@ async def _answered(address: Address, reasons: dict[Address, str | None]) -> Non
 
 
 def _why(error: OSError) -> str:
-    """asyncio has texts of its own, which name the address again."""
+    """The reason in an error. The messages of asyncio are not used: they repeat the address."""
     number = re.search(r"Errno (\d+)", str(error))
     return os.strerror(int(number[1])) if number else error.strerror or str(error)

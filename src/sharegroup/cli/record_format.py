@@ -1,4 +1,4 @@
-"""How ``consume`` prints a record: its value as a line, JSON, or a template in the way of kcat."""
+"""How ``consume`` prints a record: its value as a line, JSON, or a template like those of kcat."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PARTS: Final = re.compile(r"%(.?)|\\x([0-9a-fA-F]{2})|\\(.?)|([^%\\]+)", re.DOT
 
 
 def renderer(template: str | None, *, terminal: bool) -> Render:
-    """How to print records: ``json``, a template, or where there is none the value and a line end.
+    """The function that prints records: as ``json``, by a template, or else value and line end.
 
     Args:
-        terminal: a terminal would act on control characters: they are escaped, but for tabs and
-            line ends. JSON is always escaped.
+        terminal: escape control characters except tabs and line ends, because a terminal would
+            interpret them. JSON is always escaped.
 
     Raises:
-        UsageError: the template names a field that there is not.
+        UsageError: the template has an unknown field.
     """
     if template == JSON:
         return _json_line
@@ -94,11 +94,11 @@ def _part(found: re.Match[str]) -> bytes | Render:
         return bytes([int(code, 16)])
     if escape is not None:
         if escape not in _ESCAPES:
-            raise UsageError(f"--format: \\{escape} is none of \\n \\t \\r \\0 \\xHH \\\\")
+            raise UsageError(f"--format: \\{escape} is not one of \\n \\t \\r \\0 \\xHH \\\\")
         return _ESCAPES[escape]
     if field == "%":
         return b"%"
     if field not in FIELDS:
         known = ", ".join(f"%{letter} {what}" for letter, (what, _) in FIELDS.items())
-        raise UsageError(f"--format: %{field} is no field of a record; there are {known}, and %%")
+        raise UsageError(f"--format: %{field} is not a field; the fields are {known}, and %%")
     return FIELDS[field][1]

@@ -5,7 +5,7 @@
     {"topic": "t", "partition": 0, "offset": 7, "timestamp": 1234, "delivery_count": 1,
      "key": "k", "value": {"base64": "/wA="}, "headers": [["name", "text"]]}
 
-Key, value and the values of headers are text, null, or {"base64": …} where they are not UTF-8.
+Key, value and the values of headers are text, null, or {"base64": …} if they are not UTF-8.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sharegroup.cli.outcome import UsageError
 from sharegroup.client.record import Headers
 
 KEPT: Final = ("key", "value", "headers", "partition", "timestamp")
-"""What a record that is produced has."""
+"""The fields that a produced record takes over."""
 PASSED_OVER: Final = ("topic", "offset", "delivery_count")
-"""What the broker gives to it."""
+"""The fields that the broker assigns; they are ignored."""
 BYTES: Final = 'text, null, or {"base64": "…"}'
 _TIMESTAMP_MAX: Final = 2**63 - 1
 _PARTITION_MAX: Final = 2**31 - 1
 
 
 class ShownRecord(Protocol):
-    """A record of a share group, or one that was only looked at: it has no delivery count."""
+    """A record of a share group, or one read with ``--peek``, which has no delivery count."""
 
     @property
     def topic(self) -> str: ...
@@ -63,11 +63,11 @@ def record_json(record: ShownRecord) -> dict[str, object]:
 
 
 def parse_record_json(number: int, line: bytes) -> NewRecord | None:
-    """The record that line ``number`` of the input says, None for a blank line. ``value`` must be
-    there; a timestamp of -1 is none.
+    """The record in line ``number`` of the input; None for a blank line. ``value`` is required; a
+    timestamp of -1 means none.
 
     Raises:
-        UsageError: it is no such JSON; the text names the line and the field.
+        UsageError: the JSON is invalid; the message names the line and the field.
     """
     if not line.strip():
         return None
@@ -76,7 +76,7 @@ def parse_record_json(number: int, line: bytes) -> NewRecord | None:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"line {number} is not JSON: {error}") from None
     if not isinstance(document, dict) or "value" not in document:
-        raise UsageError(f"line {number} is no record: it has no field 'value'")
+        raise UsageError(f"line {number} is not a record: it has no field 'value'")
     for name in document:
         if name not in KEPT and name not in PASSED_OVER:
             raise UsageError(f"line {number}: a record has no field {name!r}")
@@ -92,7 +92,7 @@ def parse_record_json(number: int, line: bytes) -> NewRecord | None:
 
 
 class _Line:
-    """Reads the fields of one line of input; what it raises names the line."""
+    """Reads the fields of one line of input; its errors name the line."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -105,22 +105,22 @@ class _Line:
                 return value.encode()
             if isinstance(value, dict) and set(value) == {"base64"}:
                 return base64.b64decode(value["base64"], validate=True)
-        except (ValueError, TypeError) as error:  # a lone surrogate; no base64
+        except (ValueError, TypeError) as error:  # a lone surrogate, or invalid base64
             raise UsageError(f"line {self._number}: {name} cannot be read: {error}") from None
-        raise UsageError(f"line {self._number}: {name} is {BYTES}")
+        raise UsageError(f"line {self._number}: {name} must be {BYTES}")
 
     def whole_number(self, name: str, value: object, least: int, most: int) -> int | None:
         if value is None:
             return None
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        raise UsageError(f"line {self._number}: {name} is a whole number from {least} on, or null")
+        raise UsageError(f"line {self._number}: {name} must be an integer from {least} on, or null")
 
     def headers_of(self, value: object) -> Headers:
         if value is None:
             return []
         if not isinstance(value, list) or not all(map(_is_header, value)):
-            raise UsageError(f'line {self._number}: headers are a list of ["name", value]')
+            raise UsageError(f'line {self._number}: headers must be a list of ["name", value]')
         for name, _ in value:
             self.bytes_of("a header's name", name)
         return [(name, self.bytes_of("a header", content)) for name, content in value]

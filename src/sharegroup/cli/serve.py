@@ -1,7 +1,7 @@
 """``sharegroup serve``: the broker.
 
-Parsed by argparse, not by typer as the other commands are: a broker starts without the time and the
-memory that typer takes.
+Its options are parsed by argparse, not by typer as those of the other commands: typer would cost a
+broker start time and memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ USAGE_ERROR: Final = 2
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Run the broker that ``arguments`` describe; its exit status, 2 where a setting cannot be."""
+    """Run the broker that ``arguments`` describe. Returns the exit status; 2: invalid setting."""
     options = _parser().parse_args(arguments)
     from sharegroup.app.serve import (
         ServeOptions,
@@ -46,15 +46,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sharegroup serve",
         description=SUMMARY,
-        epilog="SIGHUP reads authorizer.acl.file anew. "
-        "Exit status: 0 after a clean stop, 2 for a setting that cannot be.",
+        epilog="SIGHUP reads authorizer.acl.file again. "
+        "Exit status: 0 after a clean stop, 2 for an invalid setting.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
         help="where to accept connections (default: 127.0.0.1:9092). 0.0.0.0, or no host, is every "
-        "interface; clients are then told this machine's name, or what advertised.listeners says",
+        "interface; clients are then told the name of this machine, or advertised.listeners",
     )
     parser.add_argument(
         "--metrics",
@@ -65,12 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="folder of logs and state, made when missing (default: ./sharegroup-data)",
+        help="folder of logs and state, created if missing (default: ./sharegroup-data)",
     )
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="settings as key=value lines; a server.properties of Kafka works",
+        help="file of key=value lines; Kafka's server.properties works",
     )
     parser.add_argument(
         "-o",
@@ -79,18 +79,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a setting by Kafka's name, such as num.partitions=4; wins over the file; repeatable",
+        help="a setting by Kafka's name, such as num.partitions=4; overrides the file; repeatable",
     )
     parser.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
-        help="what is logged, on stderr: this and what is worse (default: info)",
+        help="log messages of this level and above, on stderr (default: info)",
     )
     parser.add_argument(
         "--log-format",
         choices=("text", "json"),
         default="text",
-        help="lines for people, or one JSON object a line (default: text)",
+        help="log lines as text, or as one JSON object per line (default: text)",
     )
     return parser

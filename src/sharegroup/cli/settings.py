@@ -1,4 +1,4 @@
-"""Settings of topics and groups: KEY=VALUE arguments in, what was set on a resource out."""
+"""Settings of topics and groups: parses KEY=VALUE arguments, and reads those of a resource."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OWN_SOURCES: Final = frozenset({1, 8})
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """``["key=value", …]`` as a dict.
+    """Parse ``["key=value", …]`` into a dict.
 
     Raises:
-        UsageError: one of them has no ``=``, or no key.
+        UsageError: a pair has no ``=`` or no key.
     """
     found: dict[str, str] = {}
     for pair in pairs:
@@ -30,17 +30,18 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def own_settings(configs: Mapping[str, ConfigSetting]) -> dict[str, str | None]:
-    """Those that somebody set on the resource itself."""
+    """The settings made on the resource itself, not inherited."""
     return {name: one.value for name, one in configs.items() if one.source in OWN_SOURCES}
 
 
 async def settings_if_shown(
     admin: Admin, kind: Resource, name: str
 ) -> dict[str, str | None] | None:
-    """The own settings of a topic or group; None, said on stderr, for who may not see them.
+    """The own settings of a topic or group. Without the right to see them: None, and a message on
+    stderr.
 
-    The right to see settings (DESCRIBE_CONFIGS) is one of its own in Kafka: who has only the
-    right to describe still gets the rest of a description.
+    Kafka has a separate right for settings (DESCRIBE_CONFIGS). A user who may only describe still
+    gets the rest of a description.
     """
     try:
         return own_settings(await admin.describe_configs(kind, name))

@@ -1,4 +1,4 @@
-"""``sharegroup spark-report``: a query's picture, from its checkpoint."""
+"""``sharegroup spark-report``: shows a Spark query from its checkpoint."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spark_report(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Draw the picture into this PNG too."),
+        typer.Option("--output", "-o", metavar="FILE", help="Also draw a picture into this PNG."),
     ] = None,
     bootstrap_server: Annotated[
         str | None,
@@ -48,16 +48,16 @@ def spark_report(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT",
-            help="Ask this broker what waits, and who holds it.",
+            help="Also show the queue on this broker: waiting records, and who holds records.",
             callback=as_given,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a Spark query over a share group: its batches, and what holds it up.
+    """Show a Spark query over a share group: its batches, and what slows it down.
 
-    Reads the checkpoint's files and nothing else, unless a broker is given; the query may run or
-    not. Times are those of the files, so a copy must keep them.
+    Reads only the files of the checkpoint, unless a broker is given. The query may be running.
+    Times are the modification times of the files; a copy must preserve them.
     """
 
     async def command() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one asks the command to end well, the second one ends it."""
+"""Ctrl-C and SIGTERM: the first signal ends the command gracefully, the second one at once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SIGNALS: Final = {
 
 
 class Stopping:
-    """``with Stopping() as stopping:`` inside a task: a signal no longer interrupts it anywhere.
+    """``with Stopping() as stopping:`` inside a task controls what a signal interrupts.
 
-    The first signal cancels only what runs through :meth:`unless_stopped`; acknowledging, flushing
-    and closing, which run outside of it, come to their end. The second signal cancels the task
+    The first signal cancels only work that runs through :meth:`unless_stopped`. Acknowledging,
+    flushing and closing run outside of it and are completed. The second signal cancels the task
     itself.
     """
 
@@ -52,11 +52,11 @@ class Stopping:
         return self.exit_code is not None
 
     async def unless_stopped(self, work: Awaitable[T]) -> T | None:
-        """What ``work`` returns, or None when a signal came first and cancelled it."""
+        """The result of ``work``, or None if a signal came first and cancelled it."""
         self._interruptible = True
         try:
             if self.asked():
-                self._cancel()  # takes effect where the work first waits
+                self._cancel()  # takes effect at the first await of the work
             return await work
         except asyncio.CancelledError:
             if self._forced or not self.asked() or self._task is None:

@@ -1,4 +1,4 @@
-"""What the commands show: JSON for scripts, or tables for people; only those load rich."""
+"""Output of the commands: JSON for scripts, or tables for users; only tables load rich."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from sharegroup.model.printable import printable, printable_json
 
 Cell = str | int | float | None
 _ENDLESS: Final = 1_000_000
-"""Columns; wider than any table."""
+"""A width in columns that no table reaches."""
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout, indented where a person is watching."""
+    """Print one JSON document on stdout, indented on a terminal."""
     indent = 2 if sys.stdout.isatty() else None
     print(printable_json(json.dumps(value, ensure_ascii=False, indent=indent)))
 
 
 def print_line(text: str) -> None:
-    """One line on stdout, whatever the names in it hold."""
+    """Print one line on stdout; control characters in names are escaped."""
     print(printable(text))
 
 
 def print_rows(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool = False
 ) -> None:
-    """These columns of the rows as a table; as JSON, the rows with all they have."""
+    """Print these columns of the rows as a table, or the whole rows as JSON."""
     if as_json:
         print_json(rows)
     else:
@@ -37,7 +37,7 @@ def print_rows(
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """A table on stdout: numbers to the right, None as a dash. It is never cut when piped."""
+    """Print a table on stdout: numbers right-aligned, None as a dash. It is never cut in a pipe."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -52,7 +52,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         table.add_row(*(Text("-" if cell is None else printable(str(cell))) for cell in line))
     console = Console()
     if not console.is_terminal:
-        # measured where there is room for all: a console's own width is the most it would measure
+        # measured with a very wide console: rich never measures more than the console's width
         console = Console(width=max(80, Console(width=_ENDLESS).measure(table).maximum))
     console.print(table)
 

@@ -44,7 +44,7 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="The broker's num.partitions by default."),
+        typer.Option("--partitions", "-p", min=1, help="By default num.partitions of the broker."),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -52,7 +52,7 @@ def create(
     ] = None,
     if_not_exists: Annotated[
         bool,
-        typer.Option("--if-not-exists", help="One that exists is left as it is: no error."),
+        typer.Option("--if-not-exists", help="No error if the topic exists; it is not changed."),
     ] = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -113,7 +113,7 @@ def describe(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Show a topic's partitions, their offsets, and the settings that are not defaults."""
+    """Show a topic's partitions, their offsets, and its settings that are not defaults."""
 
     async def command() -> None:
         async with admin_of(bootstrap_server) as admin:
@@ -128,7 +128,7 @@ def alter(
     name: Name,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="As many; there can only be more."),
+        typer.Option("--partitions", "-p", min=1, help="New number; it can only grow."),
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -136,21 +136,21 @@ def alter(
             "--config",
             "-c",
             metavar="KEY=VALUE",
-            help="A setting; KEY= takes it back to its default. Repeatable.",
+            help="A setting; KEY= resets it to its default. Repeatable.",
         ),
     ] = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Change a topic's settings, or give it more partitions.
+    """Change a topic's settings, or add partitions to it.
 
-    Records with a key that come later may go to another partition than those before.
+    After that, new records with a key may go to another partition than earlier ones.
     """
 
     async def command() -> None:
         wanted = {key: value or None for key, value in parse_settings(config or []).items()}
         if not wanted and partitions is None:
-            raise UsageError("say what to change, by --partitions or --config")
+            raise UsageError("choose what to change, with --partitions or --config")
         async with admin_of(bootstrap_server) as admin:
             if wanted:
                 await admin.alter_configs("topic", name, wanted)
@@ -166,13 +166,13 @@ def alter(
 def delete(
     names: Names,
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="One that does not exist is no error.")
+        bool, typer.Option("--if-exists", help="No error if a topic does not exist.")
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete topics with all their records. Asks first, unless --yes is given."""
+    """Delete topics and all their records. Asks first, unless --yes is given."""
     wanted = list(dict.fromkeys(names))
 
     async def command() -> ExitCode:

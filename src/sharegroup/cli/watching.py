@@ -1,4 +1,4 @@
-"""Looking again and again, until Ctrl-C: ``--watch``."""
+"""Refreshes a description until Ctrl-C: ``--watch``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sharegroup.model.errors import RetriableError
 T = TypeVar("T")
 
 ANSWER_S: Final = 5.0
-"""A look that takes longer is given up, and the next one tried."""
+"""Timeout of one refresh, in seconds; after it the next one is tried."""
 _CLEAR: Final = "\x1b[2J\x1b[H"
 
 
 async def watch(
     ask: Callable[[], Awaitable[T]], show: Callable[[T], object], every_s: float
 ) -> ExitCode:
-    """Ask and show every ``every_s`` seconds: on a terminal in the same place, elsewhere one look
-    after the other. An error that passes is said, and the next look tried. Ctrl-C is how it ends:
-    0; also when nobody reads any more.
+    """Call ``ask`` and ``show`` every ``every_s`` seconds: on a terminal in the same place,
+    elsewhere one output after the other. Transient errors are printed, and the next refresh is
+    tried. Ctrl-C, or the end of the reader, ends it with status 0.
 
     Raises:
-        SharegroupError: what ``ask`` raises, where it does not pass.
+        SharegroupError: an error of ``ask`` that is not transient.
     """
     with Stopping() as stopping, Output() as output:
         while not (stopping.asked() or output.closed):
@@ -47,5 +47,5 @@ async def watch(
 
 
 async def _boxed(ask: Callable[[], Awaitable[T]]) -> tuple[T]:
-    """An answer that is not None, whatever it is."""
+    """The answer in a tuple, so that it differs from None."""
     return (await ask(),)

@@ -28,7 +28,8 @@ def arrow() -> ModuleType:
         return import_module("sharegroup.client.arrow_batches")
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"Arrow batches need {error.name}, which is missing: pip install 'sharegroup[arrow]'"
+            f"Arrow batches need {error.name}, which is not installed: "
+            "pip install 'sharegroup[arrow]'"
         ) from error
 
 

@@ -148,7 +148,7 @@ def _reason(offset: int, hands: Sequence[Delivery]) -> str:
     for delivery in reversed(hands):
         if delivery.first <= offset <= delivery.last:
             return _CLOSED[delivery.types[offset - delivery.first]]
-    return "does not wait to be acknowledged"
+    return "is not waiting for an acknowledgement"
 
 
 def _name(places: Places) -> TopicPartition:

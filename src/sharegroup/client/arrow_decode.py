@@ -182,7 +182,7 @@ def _release_missing(types: Bytes, first: int, end: int, fetched: FetchedPartiti
     missing = types[max(end - first, 0) :]
     if len(missing):
         log.warning(
-            "acquired without their records, and released: from %s of %s-%s",
+            "records were acquired but not sent, and are released: from %s of %s-%s",
             max(end, first),
             fetched.topic,
             fetched.partition,

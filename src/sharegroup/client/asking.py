@@ -70,9 +70,9 @@ class Asking(ABC):
         if not self._started:
             await self.start()
         if not self._member.topics:
-            raise IllegalState("nothing is subscribed: name topics, or call subscribe()")
+            raise IllegalState("no topics are subscribed: name topics, or call subscribe()")
         if self._polling:
-            raise IllegalState("another poll is under way: a consumer is for one task at a time")
+            raise IllegalState("another poll is running: a consumer is for one task at a time")
         self._polling = True
         self._leaving.stop()
         self._member.metrics.poll_begins()

@@ -324,7 +324,7 @@ class Cluster:
         if response.error_code:
             raise error_from_code(response.error_code)
         if not response.brokers:
-            raise LeaderNotAvailable(f"{link.address} knows of no broker yet")
+            raise LeaderNotAvailable(f"{link.address} knows no broker yet")
         self._topic_errors = self.metadata.apply(response)
         for topic in response.topics:
             self._note_whether_it_exists(topic)

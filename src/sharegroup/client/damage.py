@@ -19,7 +19,9 @@ def note_damage(
 ) -> CorruptRecordBatch:
     """Log a damaged batch whose offsets are rejected. Returns the error for it."""
     text = str(reason) or repr(reason)
-    log.warning("damaged, and rejected: %d-%d of %s: %s", offsets.first, offsets.last, where, text)
+    log.warning(
+        "rejecting damaged records: %d-%d of %s: %s", offsets.first, offsets.last, where, text
+    )
     return CorruptRecordBatch(where, offsets.first, text)
 
 
@@ -29,10 +31,10 @@ def note_astray(
     """Log batches outside the expected offsets, and bytes after an invalid batch length."""
     for one in astray:
         log.warning(
-            "left out: a batch that says it is %d-%d of %s, out of its order",
+            "skipping a batch with offsets %d-%d of %s, which are out of order",
             one.first,
             one.last,
             where,
         )
     if cut is not None:
-        log.warning("what follows in this fetch of %s is left out: %s", where, cut)
+        log.warning("skipping the rest of this fetch of %s: %s", where, cut)

@@ -102,7 +102,7 @@ class DeadLetters:
             async with asyncio.timeout(_CLOSE_S):
                 await self._producer.close()
         except (KafkaError, TimeoutError) as error:
-            log.info("a dead letter was under way: %s", str(error) or "no answer")
+            log.info("a dead letter was not confirmed: %s", str(error) or "no answer")
         finally:
             await self._cluster.close()
 

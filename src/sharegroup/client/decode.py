@@ -230,6 +230,6 @@ def _release_missing(deliveries: list[Delivery], end: int) -> None:
     missing = [one for one in deliveries if one.last >= end]
     if missing:
         where = ", ".join(f"{one.first}-{one.last} of {one.partition}" for one in missing)
-        log.warning("acquired without their records, and released: %s", where)
+        log.warning("records were acquired but not sent, and are released: %s", where)
     for one in missing:
         one.mark(max(end, one.first), one.last, AckType.RELEASE)

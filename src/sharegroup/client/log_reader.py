@@ -93,7 +93,7 @@ class LogReader:
                 failing_since = failing_since or loop.time()
                 if loop.time() - failing_since > self._cluster.request_timeout_ms / 1000:
                     raise
-                log.info("reading is tried again: %s", error)
+                log.info("retrying the read: %s", error)
                 await asyncio.sleep(backoff.next_ms() / 1000)
                 await self._refresh()
                 continue
@@ -218,7 +218,7 @@ class LogReader:
 
 
 def _warn(where: TopicPartition, first: int, last: int, why: str) -> None:
-    log.warning("passed over: %d-%d of %s: %s", first, last, where, why)
+    log.warning("skipped: %d-%d of %s: %s", first, last, where, why)
 
 
 def _records(one: Bounds) -> list[Any] | None:

@@ -83,7 +83,7 @@ class NodeLink:
             if self._reached:
                 self._conditions.begins(
                     self.address,
-                    "the broker at %s is gone (%s): trying until it is back; see whether it runs "
+                    "the broker at %s is gone (%s): retrying until it is back; check that it runs "
                     "and can be reached from here",
                     self.address,
                     error,

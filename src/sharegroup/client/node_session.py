@@ -32,7 +32,7 @@ from sharegroup.wire.schema import Message
 log = logging.getLogger("sharegroup.client")
 
 WITHOUT_RECORDS_FEATURE: Final = "share.acquire.without.records"
-_NO_ANSWER: Final = InvalidRecordState("the broker's answer does not speak of these records")
+_NO_ANSWER: Final = InvalidRecordState("the broker's response has no result for these records")
 _NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_bytes=0)
 
 

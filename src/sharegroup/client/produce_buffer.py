@@ -312,7 +312,7 @@ class ProduceBuffer:
                     raise _no_topic(name) if unknown else error from None
                 if not warned:
                     warned = True
-                    log.warning("no partitions of %s yet, asking again: %s", name, error)
+                    log.warning("partitions of %s are not known yet, retrying: %s", name, error)
                 await asyncio.sleep(pause_s)
             except (InvalidTopic, TopicAuthorizationFailed) as error:
                 raise error_from_code(

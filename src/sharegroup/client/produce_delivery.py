@@ -135,7 +135,7 @@ class Failures:
             return
         self._logged = True
         log.error(
-            "a record for %s was not delivered, and nobody awaited it: %s "
+            "a record for %s was not delivered, and its result was not awaited: %s "
             "(flush() or close() raises this, and says how many)",
             batch.where,
             batch.outcome.exception(),

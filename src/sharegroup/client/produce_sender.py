@@ -265,7 +265,7 @@ class ProduceSender:
     def _pause(self, outbox: Outbox, error: KafkaError) -> None:
         """Pause the outbox after an error. The first of several pauses is logged."""
         if not self._backoffs:
-            log.warning("records for %s wait, and are sent again: %s", outbox.where, error)
+            log.warning("retrying to send records for %s: %s", outbox.where, error)
         if outbox not in self._backoffs:
             self._backoffs[outbox] = self._cluster.backoff()
         self._reasons[outbox] = error
@@ -276,7 +276,9 @@ class ProduceSender:
         if self._backoffs.pop(outbox, None) is not None:
             del self._reasons[outbox]
             if not self._backoffs:
-                log.warning("records for %s and all others go through again", outbox.where)
+                log.warning(
+                    "records for %s and all other partitions are accepted again", outbox.where
+                )
 
     async def _refresh(self) -> None:
         try:
@@ -314,7 +316,7 @@ class ProduceSender:
                 except RetriableError as error:
                     if not warned:
                         warned = True
-                        log.warning("no producer id yet, asking again: %s", error)
+                        log.warning("no producer id yet, retrying: %s", error)
                     await asyncio.sleep(backoff.next_ms() / 1000)
         except KafkaError as error:
             self._fail_unidentified(error)

@@ -132,7 +132,7 @@ class Running(ABC, Generic[K, V]):
             IllegalState: :meth:`run` is not running.
         """
         if self._worker is None:
-            raise IllegalState("there is nothing to stop: run() was not called")
+            raise IllegalState("run() was not called, so there is nothing to stop")
         self._worker.stop()
 
     def _new_worker(

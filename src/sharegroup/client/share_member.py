@@ -216,7 +216,9 @@ class ShareMember:
                 await self._end_sessions()
                 await self._leave(limit_ms)
         except TimeoutError:
-            log.warning("%s left %s without a word: time-out", self.member_id, self.group_id)
+            log.warning(
+                "%s could not tell %s that it leaves: timeout", self.member_id, self.group_id
+            )
         self._topics = ()
 
     async def _end_rounds(self) -> None:

@@ -285,7 +285,9 @@ class Worker:
             hurry = self._hurrying.is_set()
             await asyncio.wait(tasks, timeout=_CANCELLED_AT_ONCE_S if hurry else _CANCELLED_S)
             if not self._interruptible:
-                log.warning("still running, and released: %s", ", ".join(unfinished))
+                log.warning(
+                    "records of handlers that still run are released: %s", ", ".join(unfinished)
+                )
         if slots.running():
             log.warning(
                 "the handlers of these do not end though they are cancelled; their records are "
@@ -313,7 +315,11 @@ class Worker:
             async with asyncio.timeout(limit_s):
                 await self._answers.finish()
         except TimeoutError:
-            log.warning("the last answers were not taken in %.0f s: records come again", limit_s)
+            log.warning(
+                "the last acknowledgements were not confirmed in %.0f s: "
+                "the records are redelivered",
+                limit_s,
+            )
 
     def _note_late(self, count: int) -> None:
         self._metrics.lost += count

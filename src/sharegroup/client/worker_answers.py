@@ -74,7 +74,7 @@ class Answers:
             self._again.add(task)
             task.add_done_callback(self._again.discard)
         elif said:
-            log.info("%d answers came too late: %s", len(said), outcome.error)
+            log.info("%d acknowledgements came too late: %s", len(said), outcome.error)
             self._on_late(len(said))
 
     async def _say_again(self, outcome: Acknowledged, said: list[tuple[int, int]]) -> None:

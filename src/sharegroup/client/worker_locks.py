@@ -69,8 +69,8 @@ class LockKeeper:
         except UnsupportedVersion as error:
             self.renewing = False
             log.warning(
-                "locks are not renewed: %s; a handler that takes longer than the lock does its "
-                "work, and the record comes again",
+                "locks are not renewed: %s; if a handler takes longer than the lock, its record "
+                "is redelivered",
                 error,
             )
         except KafkaError as error:

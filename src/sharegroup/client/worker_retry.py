@@ -114,7 +114,7 @@ async def _group_settings(admin: Admin, group_id: str) -> tuple[int, bool]:
             limit = broker.get("group.share.delivery.count.limit")
     except KafkaError as error:
         log.warning(
-            "the delivery limit of %s is not known (%s): %d is taken for it",
+            "the delivery limit of %s is not known (%s): assuming %d",
             group_id,
             error,
             _LIMIT_DEFAULT,

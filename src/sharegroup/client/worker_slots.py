@@ -201,7 +201,7 @@ class Slots:
     async def _run(self, work: Work) -> None:
         if self._is_last(work):
             error = work.error or DeliveriesUsedUp(
-                f"{work.record.delivery_count - 1} deliveries ended without an answer"
+                f"{work.record.delivery_count - 1} deliveries ended without an acknowledgement"
             )
             await self._give_up(work, error)
             return
@@ -252,7 +252,7 @@ class Slots:
         what = f"{work.name} failed, delivery {count} of {attempts}"
         if isinstance(error, self._settings.given_up_at_once) or count >= attempts:
             letters = self._letters
-            end = "it is rejected" if letters is None else f"it goes to {letters.topic}"
+            end = "it is rejected" if letters is None else f"it is sent to {letters.topic}"
             self._failures.note(f"{what}: {end}", error)
             await self._give_up(work, error)
             return
@@ -349,7 +349,7 @@ class Slots:
             more = f" and {len(gone) - NAMES_MAX} more" if len(gone) > NAMES_MAX else ""
             self._failures.note(
                 f"the connection or session was lost, and the locks of {names}{more} with it: "
-                "these records come again"
+                "these records are redelivered"
             )
 
     def lose(self, partition: TopicIdPartition, offset: int) -> None:
@@ -357,7 +357,7 @@ class Slots:
         work = self._works.get((partition, offset))
         if work is not None:
             self._lose(work)
-            self._failures.note(f"the lock of {work.name} was lost: the record comes again")
+            self._failures.note(f"the lock of {work.name} was lost: the record is redelivered")
 
     def _lose(self, work: Work) -> None:
         """Cancel the handler: another member has the record, or will get it."""

@@ -7,7 +7,7 @@ The tree::
     │   ├── RetriableError          the same request may succeed later
     │   └── (all others)            it will not
     ├── MalformedMessage            bytes that are not what they claim to be: the connection closes
-    └── ConfigError                 a setting that cannot be, said in one sentence
+    └── ConfigError                 an invalid setting, explained in one sentence
 
 Each error says where it comes from: see :class:`ErrorSource`.
 

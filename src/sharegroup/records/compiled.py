@@ -47,10 +47,12 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
         library = ctypes.CDLL(str(path))
         version = library.sharegroup_walk_version()
     except (OSError, AttributeError) as error:
-        log.warning("the compiled walk does not load, Python's is used: %s", error)
+        log.warning("the compiled walk cannot be loaded, using the one in Python: %s", error)
         return None
     if version != pure.VERSION:
-        log.warning("the compiled walk is another version's, Python's is used: install anew")
+        log.warning(
+            "the compiled walk has another version, using the one in Python: reinstall sharegroup"
+        )
         return None
     library.sharegroup_walk.argtypes = _WALK_ARGUMENTS
     library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]

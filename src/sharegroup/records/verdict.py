@@ -35,9 +35,9 @@ _WORDS = {
     Verdict.NUMBER: "a number in it is longer than its type",
     Verdict.LENGTH: "a length or a count in it is impossible",
     Verdict.END: "it does not end where its length says",
-    Verdict.DELTA: "its offset is not the one that is its turn",
+    Verdict.DELTA: "its offset is not the next one",
     Verdict.FEWER: "the batch ends before it",
-    Verdict.MORE: "the batch goes on behind the last record",
+    Verdict.MORE: "the batch continues after the last record",
 }
 
 

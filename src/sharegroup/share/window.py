@@ -61,7 +61,7 @@ class Window:
             if batch.first < end or batch.last < batch.first:
                 raise ValueError(f"{batch} is out of order behind offset {end}")
             if batch.state not in _PERSISTED or batch.delivery_count < 0:
-                raise ValueError(f"{batch} is in no state that can be durable")
+                raise ValueError(f"{batch} has a state that is never durable")
             if batch.first > end:
                 spans.append(Span(end, batch.first - 1, RecordState.AVAILABLE, 0, None))
             state = RecordState(batch.state)

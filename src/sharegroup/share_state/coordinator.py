@@ -147,7 +147,7 @@ class ShareCoordinator:
             if first < 0 or last < first or count < 0 or delivery_state not in DURABLE_STATES:
                 raise InvalidRequest(
                     f"State batch {first}-{last} in state {delivery_state}, delivered {count} "
-                    "times, is no durable state."
+                    "times, is not a valid durable state."
                 )
         state.add(start_offset, delivery_complete_count, batches)
         state.merge_when_due()

@@ -45,7 +45,7 @@ class _TimeSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Let ``timeout`` seconds pass at once."""
         if timeout is None:
-            raise SimulationStalled("no task can go on and no timer is set")
+            raise SimulationStalled("no task can run and no timer is set")
         self.now_s += max(0.0, timeout)
         return []
 

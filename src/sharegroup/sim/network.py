@@ -174,7 +174,7 @@ class SimulatedNetwork:
         """
         accept = self._listeners.get(port)
         if accept is None:
-            raise ConnectionRefusedError(111, f"nobody listens on {host}:{port}")
+            raise ConnectionRefusedError(111, f"no server listens on {host}:{port}")
         self._next_port += 1
         client, server = factory(), accept()
         client_side = SimulatedTransport(self.loop, client, (host, port))

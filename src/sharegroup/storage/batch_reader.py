@@ -26,12 +26,12 @@ _EPOCH_HIGH: Final = b"\0\0"
 
 
 class Offsets:
-    """Which base offset may follow which.
+    """Decides which base offset may follow in a segment, and checks whole batches.
 
     Args:
         base_offset: the segment's.
         sparse_below: offsets below it may be missing, since compaction went so far (Kafka's
-            cleaner-offset-checkpoint). At or after it every offset stands in the log.
+            cleaner-offset-checkpoint). From it on every offset must be in the log.
     """
 
     def __init__(self, base_offset: int, sparse_below: int = 0) -> None:
@@ -39,7 +39,7 @@ class Offsets:
         self.sparse_below = sparse_below
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
-        """Whether a batch may stand where ``expected`` is the next offset."""
+        """Whether this batch may come where ``expected`` is the next offset."""
         base = header[0]
         if base + header[6] - self.base_offset > RELATIVE_OFFSET_MAX:  # base + last offset delta
             return False
@@ -56,7 +56,7 @@ class Offsets:
 
 
 class BatchReader:
-    """Chunks of one segment file up to ``size``, and what is valid in them."""
+    """Reads one segment file up to ``size``, in chunks, and checks its batches."""
 
     def __init__(self, file: DiskFile, size: int, offsets: Offsets) -> None:
         self._file = file
@@ -71,7 +71,7 @@ class BatchReader:
         ``records``: check the records in it too, not only its CRC.
 
         Raises:
-            BrokenBatch: there is none.
+            BrokenBatch: the batch is invalid, or has another offset.
         """
         header = self._whole(position, records=records)
         if not self._offsets.follows(header, expected):
@@ -83,7 +83,7 @@ class BatchReader:
         try:
             header = parse_header(self._bytes(position, HEADER_BYTES))
             if position + header.length > self.size:
-                raise CorruptMessage(f"{header.length} bytes are not there")
+                raise CorruptMessage(f"a batch of {header.length} bytes is incomplete")
             batch = self._bytes(position, header.length)
             if records:
                 self._offsets.check(header, batch)
@@ -97,8 +97,9 @@ class BatchReader:
         """(position, base offset) of the first valid batch after a broken one at ``position``,
         with offsets from ``expected`` + 1 on and below ``end_offset``.
 
-        The batch at ``position`` is it where only offsets are missing before it. Then the broken
-        batch's own length is tried: its records may hold what looks like a batch.
+        That is the batch at ``position`` itself if only offsets before it are missing. Otherwise
+        the broken batch's length is tried first, because its records may contain bytes that look
+        like a batch.
         """
         if self._after_hole(position, expected, end_offset):
             return position, self._whole(position, records=False).base_offset
@@ -110,8 +111,8 @@ class BatchReader:
         return None
 
     def _after_hole(self, position: int, expected: int, end_offset: int) -> bool:
-        """Whether the batch at ``position`` is whole and its offset right, judged by what follows:
-        no CRC covers the base offset.
+        """Whether the batch at ``position`` is valid and has the right offset. The batch after it
+        decides, because no CRC covers the base offset.
         """
         try:
             header = self._whole(position, records=True)

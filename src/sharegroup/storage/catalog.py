@@ -100,7 +100,7 @@ class Catalog:
         self._write(replace(self._not_deleted(topic.topic_id), topics=topics))
 
     def remove_topic(self, name: str) -> None:
-        """Forget a topic; its folders are to be removed."""
+        """Remove a topic and list it as deleted; the caller removes its folders."""
         self._write(self._without(name, 0))
 
     def take_back(self, name: str, partitions: int) -> None:
@@ -116,7 +116,7 @@ class Catalog:
             self._write(self.facts)
 
     def forget_deleted(self, topic_id: UUID) -> None:
-        """No folder is left of a deletion; written with the next change."""
+        """Note that all folders of a deletion are removed; written with the next change."""
         self.stale = True
         self.facts = self._not_deleted(topic_id)
 
@@ -135,7 +135,7 @@ class Catalog:
         return replace(self.facts, topics=topics, deleted=deleted)
 
     def put_group_configs(self, group_id: str, configs: Configs) -> None:
-        """Replace a group's configs; empty ones forget the group."""
+        """Replace a group's configs; empty configs remove its entry."""
         groups = {**self.facts.group_configs, group_id: dict(configs)}
         if not configs:
             del groups[group_id]
@@ -146,7 +146,7 @@ class Catalog:
         self._write(replace(self.facts, broker_configs=dict(configs)))
 
     def put_producer_ids_end(self, end: int) -> None:
-        """All producer ids below ``end`` may be in use."""
+        """Note that all producer ids below ``end`` may be in use."""
         self._write(replace(self.facts, producer_ids_end=end))
 
     def _write(self, facts: Facts) -> None:
@@ -199,7 +199,7 @@ def _parse(data: bytes, path: str) -> Facts:
             )
         unknown = content.keys() - _KEYS
         if unknown:
-            raise ValueError(f"nobody writes {', '.join(sorted(unknown))} there")
+            raise ValueError(f"unknown keys: {', '.join(sorted(unknown))}")
         return Facts(
             cluster_id=content["cluster_id"],
             topics={

@@ -13,7 +13,7 @@ FILE_END: Final = 2**63
 
 
 class Reach(NamedTuple):
-    """The end of a checked range, and the offset that comes next there."""
+    """The end of a checked range, and the next offset there."""
 
     end: int
     next_offset: int
@@ -37,12 +37,14 @@ class CheckedRanges:
         return self._reaches[at]
 
     def next_start(self, position: int) -> int:
-        """Where the next range begins behind ``position``; past any file where there is none."""
+        """Where the next range after ``position`` begins; past the end of any file if there is
+        none.
+        """
         at = bisect_right(self._starts, position)
         return self._starts[at] if at < len(self._starts) else FILE_END
 
     def add(self, start: int, end: int, next_offset: int) -> None:
-        """Bytes ``start`` … ``end`` (exclusive, batch boundaries) are checked."""
+        """Note that bytes ``start`` … ``end`` (exclusive, batch boundaries) are checked."""
         first = bisect_left(self._reaches, start, key=lambda reach: reach.end)
         last = bisect_right(self._starts, end)
         reach = Reach(end, next_offset)

@@ -17,11 +17,11 @@ from sharegroup.model.ids import TopicPartition, parse_topic_id, topic_id_text
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANED: Final = "cleaner-offset-checkpoint"
-"""How far compaction has gone in each partition: below it offsets may be missing."""
+"""How far compaction has gone in each partition; offsets below may be missing."""
 CHECKSUMS: Final = ".crc32c"
 CHECKSUM_CHARACTERS: Final = 8
 FLIPPED_BITS_MAX: Final = 8
-"""One damaged character of the 22 changes six at most, and may change its neighbour's two."""
+"""Bits of an id that one damaged character may change: its own six, and two of a neighbour's."""
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
 PARTITION_METADATA: Final = "partition.metadata"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
@@ -29,7 +29,7 @@ META_PROPERTIES: Final = "meta.properties"
 
 CLEAN_MARKER_CONTENT: Final = json.dumps({"version": 0, "brokerEpoch": -1}).encode()
 LEADER_EPOCHS_CONTENT: Final = b"0\n1\n0 0\n"
-"""Version 0, one entry: epoch 0 begins at offset 0. One embedded node leads for ever."""
+"""Version 0, one entry: epoch 0 begins at offset 0. A single node never changes its epoch."""
 
 
 class DamagedCheckpoint(ValueError):
@@ -88,8 +88,8 @@ def partition_metadata(topic_id: UUID) -> bytes:
 
 
 def is_same_id(found: UUID, topic_id: UUID) -> bool:
-    """Whether an id read from a file without checksum is ``topic_id``, a flipped byte at the most:
-    another topic's differs in half of its 122 random bits.
+    """Whether an id from a file without a checksum is ``topic_id``, possibly with one damaged byte.
+    The id of another topic differs in half of its 122 random bits.
     """
     return (found.int ^ topic_id.int).bit_count() <= FLIPPED_BITS_MAX
 

@@ -1,4 +1,4 @@
-"""A partition's log as recovery hands it over, and as it describes itself."""
+"""The contents of a partition's folder after recovery, and the statistics of a log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharegroup.transactions.producers import ProducerTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStatistics:
-    """A log at one moment."""
+    """The offsets and sizes of a log at one moment."""
 
     log_start_offset: int
     high_watermark: int
@@ -23,14 +23,14 @@ class LogStatistics:
 
 @dataclass(slots=True, kw_only=True)
 class LogContents:
-    """What lies in a partition's folder, as recovery has found (or made) it."""
+    """What recovery has found in a partition's folder, or created there."""
 
     folder: str
     segments: list[Segment]
     producers: ProducerTable = field(default_factory=ProducerTable)
     log_start_offset: int = 0
     recovery_point: int = 0
-    """Everything below is durable, once ``unsynced`` is synced."""
+    """All records below this offset are durable once ``unsynced`` is synced."""
     unsynced: list[DiskFile] = field(default_factory=list)
     side_files: list[DiskFile] = field(default_factory=list)
-    """Those of ``unsynced`` to close after the sync."""
+    """The files in ``unsynced`` that must be closed after the sync."""

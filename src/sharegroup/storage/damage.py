@@ -1,7 +1,7 @@
-"""Damaged ranges of a segment: bytes that are no valid batches, and the offsets they took away.
+"""Damaged ranges of a segment: bytes that are not valid batches, and the offsets lost with them.
 
-The bytes stay in the file. A side file ``….log.damaged`` (JSON) remembers the ranges, so that a
-start which scans nothing knows them too; it goes when retention removes the segment.
+The bytes stay in the file. A side file ``….log.damaged`` (JSON) lists the ranges, so that a start
+without a scan knows them too. Retention removes it together with the segment.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sharegroup.model.errors import CorruptMessage
 
 
 class Damage(NamedTuple):
-    """Bytes ``position`` … ``end_position`` (exclusive) that are no valid batches, and the offsets
-    they took away. No bytes: the offsets are missing from the log altogether.
+    """Bytes ``position`` … ``end_position`` (exclusive) that are not valid batches, and the offsets
+    lost with them. An empty byte range means that the offsets are missing from the log.
     """
 
     position: int
@@ -31,7 +31,7 @@ class Damage(NamedTuple):
     def __str__(self) -> str:
         offsets = f"offsets {self.first_offset} to {self.last_offset}"
         if self.position == self.end_position:
-            return f"has lost what stood at byte {self.position}: {offsets} are missing"
+            return f"has lost the data at byte {self.position}: {offsets} are missing"
         where = f"is damaged from byte {self.position} to {self.end_position}"
         if self.offsets <= 0:
             return f"{where}; the bytes are kept"
@@ -39,7 +39,7 @@ class Damage(NamedTuple):
 
 
 class BrokenBatch(CorruptMessage):
-    """There is no valid batch at byte ``position`` of a segment, or not with the next offset."""
+    """The batch at byte ``position`` of a segment is invalid, or does not have the next offset."""
 
     def __init__(self, position: int, reason: object) -> None:
         super().__init__(f"no valid batch at byte {position}: {reason}")
@@ -55,20 +55,20 @@ def from_json(data: bytes) -> list[Damage]:
     """Read a side file.
 
     Raises:
-        ValueError: it is damaged itself.
+        ValueError: the side file itself is damaged.
     """
     try:
         damages = [Damage(*map(int, entry)) for entry in json.loads(data)]
     except TypeError as error:
-        raise ValueError(f"no list of damaged ranges: {error}") from error
+        raise ValueError(f"not a list of damaged ranges: {error}") from error
     if any(d.position < 0 or d.end_position < d.position or d.first_offset < 0 for d in damages):
-        raise ValueError("damaged ranges that no segment has")
+        raise ValueError("a damaged range with a negative or descending position or offset")
     return sorted(damages)
 
 
 def merged(known: Iterable[Damage], found: Iterable[Damage]) -> list[Damage]:
-    """Both, ascending, adjoining ones joined. A known range that overlaps a found one is replaced
-    by it.
+    """Both lists as one, ascending, with adjoining ranges joined. A found range replaces the known
+    ranges that it overlaps.
     """
     new = list(found)
     kept = [

@@ -7,41 +7,39 @@ Layout, Kafka's own where Kafka has one::
     recovery-point-offset-checkpoint  log-start-offset-checkpoint
     TOPIC-PARTITION/   partition.metadata  leader-epoch-checkpoint
                        00000000000000000000.{log,index,timeindex,txnindex,snapshot}
-    ….ID-delete/       a deleted partition on its way out
-    ….ID-stray/        a partition that no topic in the catalog owns; kept, never read
-    .reserve           room for what makes room on a full disk
+    ….ID-delete/       a deleted partition that is being removed
+    ….ID-stray/        a partition that belongs to no topic in the catalog; kept, never read
+    .reserve           room for operations that free room on a full disk
 
-The catalog is written before folders are made and before they are removed: a crash in between
-leaves a folder too few (made again, empty) or too many (removed when the catalog says that its
-topic was deleted, else set aside as stray), never a topic with another topic's records.
+The catalog is written before folders are created and before they are removed. A crash in between
+leaves a missing folder, which is created again, or a superfluous one. That one is removed if the
+catalog lists its topic as deleted, else it is set aside as stray. No topic ever gets another
+topic's records.
 
-Folders are made and removed off the loop's thread, in slices. A topic is shown when all of its
-partitions are open, and no more as soon as its deletion is durable; changes of one topic wait for
-each other, those of several go on together.
+Folders are created and removed off the loop's thread, in slices. A topic is visible from the moment
+when all of its partitions are open until its deletion is durable. Changes of one topic run one
+after the other, those of different topics at the same time.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from sharegroup.model.environment import Disk, DiskFile, Environment
-from sharegroup.model.errors import (
-    ConfigError,
-    NotLeaderOrFollower,
-)
+from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
 from sharegroup.model.store import Configs, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
-from sharegroup.storage import checkpoints, skipping
+from sharegroup.storage import checkpoints, skipping, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
 from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.missing_catalog import check_catalog
+from sharegroup.storage.offset_checkpoints import OffsetCheckpoints
 from sharegroup.storage.partition_folders import PartitionFolders, slices
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.partitions import Partitions
@@ -53,7 +51,6 @@ from sharegroup.transactions.producer_ids import ProducerIdAllocator
 
 logger = logging.getLogger(__name__)
 
-_PARTITION_FOLDER: Final = re.compile(r"(.+)-(\d+)")
 _CHECKPOINT_LINE_BYTES: Final = 64
 
 
@@ -72,7 +69,7 @@ class DataFolderSettings:
     log_settings: Callable[[str, Configs], LogSettings] = _kafka_defaults
     """(topic, its configs) → the effective settings of its logs."""
     cluster_id: str = ""
-    """For a new folder; empty: a random one."""
+    """The cluster id of a new folder; empty: a random one."""
     node_id: int = 1
     check_partitions: Callable[[int], None] = lambda _count: None
     """Raises ConfigError when there are more partitions in the folder than can be opened."""
@@ -94,16 +91,18 @@ class DataFolder:
         self._partitions = Partitions(
             environment, catalog, self._folders, settings.log_settings, self._write_log_starts
         )
+        self._checkpoints = OffsetCheckpoints(
+            environment.disk, path, self._reserve, self._partitions.logs, self._partitions.offline
+        )
         self.failures = self._partitions.failures
         self.flusher = self._partitions.flusher
         self.recovered = self._partitions.recovered
         self._logs = self._partitions.logs
         self._offline = self._partitions.offline
         self._changes = TopicChanges(
-            catalog, self._partitions, self._reserve, environment.new_id, self._forget_offsets
+            catalog, self._partitions, self._reserve, environment.new_id, self._checkpoints.forget
         )
         self._producer_ids = ProducerIdAllocator(catalog.facts.producer_ids_end)
-        self._checkpointed: dict[str, dict[TopicPartition, int]] = {}
 
     @classmethod
     async def open(
@@ -123,7 +122,7 @@ class DataFolder:
         except BlockingIOError as error:
             raise DataFolderBusy(
                 f"data folder {path} is in use by another process: "
-                "stop that one, or choose another folder"
+                "stop that process, or choose another folder"
             ) from error
         try:
             check_catalog(disk, path)
@@ -145,12 +144,12 @@ class DataFolder:
 
     @property
     def topics(self) -> Mapping[str, TopicFacts]:
-        """All topics by name, those that are being made not yet."""
+        """All topics by name, without those that are still being created."""
         return self._changes.topics
 
     @property
     def on_topic_changed(self) -> Callable[[str], None]:
-        """Called with its name when a topic is there, has grown, or is gone, for everybody."""
+        """Called with the name of each topic that was created, grown or deleted, once visible."""
         return self._changes.on_change
 
     @on_topic_changed.setter
@@ -159,12 +158,12 @@ class DataFolder:
 
     @property
     def partition_count(self) -> int:
-        """All partitions, those that are being made as well."""
+        """All partitions, including those that are being created."""
         return self._catalog.partition_count
 
     @property
     def logs(self) -> Iterable[LocalPartitionLog]:
-        """The logs of all partitions that are there."""
+        """The logs of all open partitions."""
         return self._logs.values()
 
     @property
@@ -173,17 +172,17 @@ class DataFolder:
         return self.flusher.seconds
 
     def refusals(self) -> dict[str, int]:
-        """How often the disk could not do something for now, by what there was too little of."""
+        """How many operations the disk refused for now, by the resource that was lacking."""
         return {lack.value: self.failures.refused[lack] for lack in Lack}
 
     def out_of_service(self) -> list[TopicPartition]:
-        """Partitions that cannot be used until the next start: their disk failed, or they could not
-        be opened."""
+        """Partitions out of service until the next start: their disk failed, or they could not be
+        opened."""
         failed = [key for key, log in self._logs.items() if log.failure is not None]
         return sorted([*failed, *self._offline])
 
     def logs_of(self, topic: str) -> list[LocalPartitionLog]:
-        """The logs of the partitions of a topic that are there."""
+        """The logs of a topic's open partitions."""
         numbers = range(self.topics[topic].partitions)
         logs = [self._logs.get(TopicPartition(topic, number)) for number in numbers]
         return [log for log in logs if log is not None]
@@ -192,36 +191,36 @@ class DataFolder:
         """The log of one partition.
 
         Raises:
-            UnknownTopicOrPartition: there is none.
-            KafkaStorageError: it is there, but could not be opened.
+            UnknownTopicOrPartition: the partition does not exist.
+            KafkaStorageError: the partition exists, but could not be opened.
         """
         return self._partitions.find(TopicPartition(topic, partition))
 
     def internal_log(self, topic: str, partition: int) -> LocalPartitionLog:
-        """The same, of a topic that only this broker writes. See ``model.store``."""
+        """The log of a partition of a topic that only this broker writes. See ``model.store``."""
         return self.log(topic, partition)
 
     def find_log(self, key: TopicPartition) -> LocalPartitionLog | None:
-        """The log of one partition, if it is there and was opened."""
+        """The log of one partition if it exists and is open, else None."""
         return self._logs.get(key)
 
     def set_group_configs(self, group_id: str, configs: Configs) -> None:
-        """Replace a group's configs durably; empty ones forget the group. Raises
+        """Replace a group's configs durably; empty configs remove its entry. Raises
         KafkaStorageError.
         """
         with self.failures.answered("configs of a group"):
             self._catalog.put_group_configs(group_id, configs)
 
     def set_broker_configs(self, configs: Configs) -> None:
-        """Replace the broker's dynamic configs durably, and apply what they change in the logs'
-        settings. Raises KafkaStorageError.
+        """Replace the broker's dynamic configs durably, and apply them to the settings of all logs.
+        Raises KafkaStorageError.
         """
         with self.failures.answered("configs of the broker"):
             self._catalog.put_broker_configs(configs)
         self._partitions.configure()
 
     def next_producer_id(self) -> int:
-        """A producer id that was never given out before, crashes included. Raises
+        """A producer id that was never returned before, not even before a crash. Raises
         KafkaStorageError.
         """
         end = self._producer_ids.needs_block()
@@ -236,34 +235,34 @@ class DataFolder:
     async def create_topic(
         self, name: str, topic_id: UUID, partitions: int, configs: Configs
     ) -> None:
-        """Make a topic, durably.
+        """Create a topic, durably.
 
         Raises:
             InvalidTopic, InvalidPartitions, TopicAlreadyExists: as their names say.
-            KafkaStorageError: the disk failed; nothing is left of the topic.
+            KafkaStorageError: the disk failed; the topic was not created.
         """
         check_topic_name(name)
         await self._changes.create(name, topic_id, partitions, configs)
         self._fill_reserve()
 
     async def add_partitions(self, name: str, partitions: int) -> None:
-        """Let a topic have ``partitions`` in all, durably.
+        """Raise a topic's number of partitions to ``partitions``, durably.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
             InvalidPartitions: it has as many already.
-            KafkaStorageError: the disk failed; the topic is as it was.
+            KafkaStorageError: the disk failed; the topic is unchanged.
         """
         await self._changes.grow(name, partitions)
         self._fill_reserve()
 
     async def delete_topic(self, name: str) -> None:
-        """Remove a topic and all its records. Calls on its logs get UnknownTopicOrPartition from
-        now on. It needs no room on the disk.
+        """Delete a topic and all its records, also on a full disk. Later calls on its logs get
+        UnknownTopicOrPartition.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
-            KafkaStorageError: the disk failed; the topic is as it was.
+            KafkaStorageError: the disk failed; the topic is unchanged.
         """
         await self._changes.delete(name)
         self._fill_reserve()
@@ -290,64 +289,25 @@ class DataFolder:
         properties = checkpoints.meta_properties(self.facts.cluster_id, self._settings.node_id)
         path = f"{self.path}/{checkpoints.META_PROPERTIES}"
         self._reserve.spend(lambda: self._disk.write_file(path, properties))
-        self._clear_folder(names)
+        stray_folders.clear(
+            self._disk,
+            self.path,
+            names,
+            self.facts,
+            self._folders,
+            self.recovered,
+            self._environment.new_id,
+        )
         for topic_id in self.facts.deleted:
             self._catalog.forget_deleted(topic_id)
-        points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
-        starts = self._read_checkpoint(checkpoints.LOG_STARTS)
-        cleaned = self._read_checkpoint(checkpoints.CLEANED)
-        self._checkpointed = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
-        await self._open_partitions(
-            {
-                key: LastKnown(
-                    clean=clean,
-                    recovery_point=points.get(key, 0),
-                    log_start_offset=starts.get(key),
-                    cleaned_offset=cleaned.get(key, 0),
-                )
-                for topic, facts in self.topics.items()
-                for key in (TopicPartition(topic, number) for number in range(facts.partitions))
-            }
-        )
+        keys = [
+            TopicPartition(topic, number)
+            for topic, facts in self.topics.items()
+            for number in range(facts.partitions)
+        ]
+        await self._open_partitions(self._checkpoints.load(keys, self.recovered, clean=clean))
         self.checkpoint()
         self._fill_reserve()
-
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """None of the offsets of a damaged file: recovery then looks at everything."""
-        try:
-            return checkpoints.read_offsets(self._disk, f"{self.path}/{name}")
-        except checkpoints.DamagedCheckpoint as error:
-            self.recovered.report(logging.ERROR, f"{error}. It is not used; the logs are looked at")
-            return {}
-
-    def _clear_folder(self, names: list[str]) -> None:
-        """Remove what a deletion has left, and set aside what no topic owns."""
-        for name in names:
-            if name.endswith("-delete"):
-                self._disk.remove(f"{self.path}/{name}")
-            match = _PARTITION_FOLDER.fullmatch(name)
-            if match is None:
-                continue
-            key = TopicPartition(match[1], int(match[2]))
-            topic = self.topics.get(key.topic)
-            found = checkpoints.read_topic_id(self._disk, self._folders.path_of(key))
-            if (
-                topic is None
-                or key.partition >= topic.partitions
-                or (found is not None and not checkpoints.is_same_id(found, topic.topic_id))
-            ):
-                if found is not None and key.partition >= self._deleted_from(found):
-                    self._disk.remove(f"{self.path}/{name}")
-                    continue
-                old, aside = self._folders.aside(key, found or self._environment.new_id(), "stray")
-                self._disk.rename(old, aside)
-                self.recovered.report(
-                    logging.WARNING, f"{name} belongs to no topic and is set aside as {aside}"
-                )
-
-    def _deleted_from(self, topic_id: UUID) -> int:
-        """The first partition that was deleted of a topic."""
-        return self.facts.deleted.get(topic_id, 2**31)
 
     async def _open_partitions(self, partitions: Mapping[TopicPartition, LastKnown]) -> None:
         for some in slices(list(partitions)):
@@ -358,13 +318,13 @@ class DataFolder:
                 elif lack_of(error) in (None, Lack.ROOM):  # others can make room
                     self._offline[key] = f"{key}: {error}"
                     self.recovered.report(logging.ERROR, f"{key} is out of service: {error}")
-                else:  # when there is enough of it, nothing is wrong with the partition
+                else:  # the process lacks a resource: nothing is wrong with the partition
                     raise error
         self.recovered.partitions = len(self._logs)
 
     async def give_up_offsets(self, given: Mapping[TopicPartition, int]) -> None:
-        """See to it that no offset is given to a record twice: ``given`` says up to where offsets
-        of partitions are known to have named records. To be called before anybody appends.
+        """Never use again the offsets below ``given`` (by partition), which are known to have named
+        records. Must be called before the first append.
 
         Raises:
             OSError: the disk failed.
@@ -382,14 +342,15 @@ class DataFolder:
     # Housekeeping ----------------------------------------------------------------------------
 
     def enforce_retention(self, now_wall_ms: int) -> int:
-        """Delete what is past retention in all logs, write the checkpoints; how many segments went.
+        """Delete expired segments of all logs and write the checkpoints. Returns the number of
+        deleted segments.
 
-        To be called every ``log.retention.check.interval.ms``.
+        Must be called every ``log.retention.check.interval.ms``.
         """
         expired = [log for log in self._logs.values() if log.expire(now_wall_ms)]
         if expired:
-            try:  # first: a log whose first file is behind its start has lost one
-                self._reserve.spend(self._write_checkpoints)
+            try:  # before deleting: a first segment beyond the log start on disk counts as damage
+                self._reserve.spend(self._checkpoints.write)
             except OSError as error:
                 self._trouble("retention", error)
                 return 0
@@ -398,8 +359,8 @@ class DataFolder:
         return removed
 
     async def remove_leftovers(self) -> None:
-        """Remove what an earlier deletion could not, and write down what was taken back. To be
-        called as often as :meth:`enforce_retention`.
+        """Remove folders that earlier deletions could not remove, and write the catalog if a change
+        was undone only in memory. Must be called as often as :meth:`enforce_retention`.
         """
         await self._folders.remove_leftovers()
         try:
@@ -409,11 +370,11 @@ class DataFolder:
         self._fill_reserve()
 
     def checkpoint(self) -> bool:
-        """Write recovery points and log starts where they have moved: what the next start need not
-        scan. False: it could not be done, and the old ones stand, which are good as well.
+        """Write recovery points and log starts that have moved, so that the next start scans less.
+        Returns False if they could not be written; the old ones remain valid.
         """
         try:
-            self._write_checkpoints()
+            self._checkpoints.write()
         except OSError as error:
             self._trouble("a checkpoint", error)
             return False
@@ -426,33 +387,14 @@ class DataFolder:
     def _fill_reserve(self) -> None:
         self._reserve.fill(self._catalog.size + _CHECKPOINT_LINE_BYTES * len(self._logs))
 
-    def _forget_offsets(self, keys: Sequence[TopicPartition]) -> None:
-        if any(key in known for known in self._checkpointed.values() for key in keys):
-            self._write_checkpoints()
-
-    def _write_checkpoints(self) -> None:
-        points = {key: log.recovery_point for key, log in self._logs.items()}
-        self._write_checkpoint(checkpoints.RECOVERY_POINTS, points)
-        self._write_log_starts()
-
-    def _write_log_starts(self, _: LocalPartitionLog | None = None) -> None:
-        starts = {key: log.log_start_offset for key, log in self._logs.items()}
-        self._write_checkpoint(checkpoints.LOG_STARTS, starts)
-
-    def _write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Of partitions that could not be opened the file goes on saying what it said."""
-        old = self._checkpointed.get(name, {})
-        new = offsets | {key: old[key] for key in self._offline if key in old}
-        if new != old:
-            path = f"{self.path}/{name}"
-            self._reserve.spend(lambda: checkpoints.write_offsets(self._disk, path, new))
-            self._checkpointed[name] = new
+    def _write_log_starts(self, _log: LocalPartitionLog) -> None:
+        self._checkpoints.write_log_starts()
 
     async def close(self) -> None:
-        """Sync everything, write indexes, snapshots, checkpoints and the clean marker, give the
-        lock back.
+        """Sync everything, write indexes, snapshots, checkpoints and the clean marker, and release
+        the lock.
 
-        After a disk error the marker is left out, so that the next start scans.
+        After a disk error the marker is not written, so that the next start scans the logs.
         """
         await self._changes.close()
         for log in self._logs.values():
@@ -462,7 +404,7 @@ class DataFolder:
         try:
             await self._write_final_files()
         except OSError as error:
-            logger.error("%s: no clean end: %s", self.path, error)
+            logger.error("%s: the shutdown was not clean: %s", self.path, error)
         for log in self._logs.values():
             log.fail(NotLeaderOrFollower("the broker has shut down"))
             log.close()
@@ -475,7 +417,7 @@ class DataFolder:
             await self._disk.sync(files)
             for file in files:
                 file.close()
-        self._write_checkpoints()
+        self._checkpoints.write()
         self._catalog.write_if_stale()
         unsynced = [log for log in self._logs.values() if log.recovery_point < log.log_end_offset]
         if not unclean and not unsynced:

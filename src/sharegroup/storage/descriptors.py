@@ -1,4 +1,4 @@
-"""Which open files hold a descriptor: those with unsynced data, and the others used last.
+"""Which open files hold a descriptor: those with unsynced data, and the most recently used others.
 
 A partition keeps all its segments open as objects; a topic of a thousand segments must not keep a
 thousand descriptors. A file whose data is synced gives its descriptor back when others need one,
@@ -16,14 +16,14 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 CACHED_MAX: Final = 512
-"""Descriptors kept for files that could do without: reopening one takes ten microseconds."""
+"""Descriptors kept for files without unsynced data: opening one again takes ten microseconds."""
 CACHED_MIN: Final = 8
 LOOKS_MAX: Final = 16
-"""Files looked at for one that can give its descriptor back."""
+"""How many files are tried in the search for one that can give its descriptor back."""
 
 SPARED_MAX: Final = 2
-"""The most descriptors given back for one that is wanted. If these do not help, giving back all
-others would not help either.
+"""Most descriptors given back for one new one. If these do not help, giving back all the others
+would not help either.
 """
 
 _T = TypeVar("_T")
@@ -31,7 +31,7 @@ _NONE_LEFT: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def cached_files(limit: int) -> int:
-    """How many to keep in a process that may have ``limit`` descriptors."""
+    """How many descriptors to keep in a process that may have ``limit`` of them."""
     return max(CACHED_MIN, min(CACHED_MAX, limit // 8))
 
 
@@ -39,10 +39,12 @@ class Holder(Protocol):
     """A file with a descriptor."""
 
     used: bool
-    """It was read or written since it was last looked at."""
+    """It was read or written since it was last tried."""
 
     def give_back(self, *, by_force: bool) -> bool:
-        """Close the descriptor if that loses nothing; ``by_force`` after a sync. False: kept."""
+        """Close the descriptor if that loses nothing; with ``by_force``, sync first. Returns False
+        if it was kept.
+        """
         ...
 
 
@@ -73,28 +75,28 @@ class Descriptors:
         return work()
 
     def hold(self, file: Holder) -> None:
-        """``file`` has a descriptor now."""
+        """Note that ``file`` has a descriptor now."""
         with self._lock:
             self._held[file] = None
             if len(self._held) > self._files_max:
                 self._give_back(LOOKS_MAX, by_force=False)
 
     def drop(self, file: Holder) -> None:
-        """``file`` has none any more."""
+        """Note that ``file`` has no descriptor any more."""
         with self._lock:
             self._held.pop(file, None)
 
     def trim(self, synced: int) -> None:
-        """So many files have been synced: those over the number that is kept give theirs back."""
+        """After a sync of ``synced`` files, give back descriptors beyond the number to keep."""
         with self._lock:
             looks = 2 * max(LOOKS_MAX, synced)
             while len(self._held) > self._files_max and self._give_back(looks, by_force=False):
                 looks = 2 * LOOKS_MAX
 
     def spare(self) -> bool:
-        """Get one descriptor back, from whichever file can give it; False when none can."""
+        """Get one descriptor back from any file; returns False if none can give it."""
         with self._lock:
-            looks = 2 * len(self._held)  # twice: the first look at a file used of late passes by
+            looks = 2 * len(self._held)  # twice: a recently used file is skipped the first time
             return self._give_back(looks, by_force=False) or self._give_back(looks, by_force=True)
 
     def _give_back(self, looks: int, *, by_force: bool) -> bool:

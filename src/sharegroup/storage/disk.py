@@ -28,8 +28,8 @@ from sharegroup.storage.local_file import Home, LocalFile, SyncNotStarted, no_me
 __all__ = ["LocalDisk", "LocalFile", "SyncFailed", "SyncNotStarted"]
 
 SYNC_THREADS: Final = 4
-"""Files synced at the same time: disks gain from a few, and each thread costs 8 MB of address
-space.
+"""Files synced at the same time. Disks are faster with a few in parallel; each thread costs 8 MB of
+address space.
 """
 
 QUICK_SYNC_S: Final = 0.0005
@@ -68,14 +68,14 @@ class LocalDisk:
         return LocalFile(path, self.home)
 
     async def sync(self, files: Sequence[DiskFile]) -> None:
-        """Sync all ``files``, at most four at a time, in one thread hop per thread. Files that lie
-        next to each other should be of one folder.
+        """Sync all ``files``, at most four at a time, in one thread hop per thread. Callers should
+        keep the files of one folder next to each other.
 
-        A single file on a disk that has been quick of late is synced at once, on the loop's thread:
-        the way to a thread and back would take longer than the sync.
+        A single file on a disk whose recent syncs were quick is synced on the loop's thread: a
+        thread hop would take longer than the sync.
 
         Raises:
-            SyncFailed: with the path and error of each file that failed; the others are synced.
+            SyncFailed: has the path and error of each file that failed; the others are synced.
         """
         failures: dict[str, OSError] = {}
         if len(files) == 1 and self._usual_sync_s < QUICK_SYNC_S:
@@ -94,7 +94,7 @@ class LocalDisk:
             raise SyncFailed(failures)
 
     def _take_in(self, synced: Synced, failures: dict[str, OSError]) -> None:
-        """Note failures, and how long a sync usually takes: one slow one is felt for about 20."""
+        """Note failures, and the usual duration of a sync: a slow sync counts for about 20 more."""
         failures.update(synced.failures)
         self._usual_sync_s += (synced.seconds_per_file - self._usual_sync_s) * 0.1
 
@@ -127,7 +127,7 @@ class LocalDisk:
         self.home.sync_folder(os.path.dirname(path))
 
     def reserve(self, path: str, size: int) -> None:
-        """Let a file take up ``size`` bytes of the disk; nothing happens when it does already."""
+        """Grow a file to ``size`` bytes of disk space; does nothing if it is as large already."""
         fd = self.home.open(path, os.O_WRONLY | os.O_CREAT)
         try:
             missing = size - os.lseek(fd, 0, os.SEEK_END)
@@ -152,7 +152,7 @@ class LocalDisk:
             os.close(fd)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder, with its parents, durably; nothing happens when it is there."""
+        """Create a folder and its parents durably; does nothing if it exists."""
         if not self.exists(path):
             if self.home.at(path)[1] is None:
                 os.makedirs(path, exist_ok=True)
@@ -161,8 +161,8 @@ class LocalDisk:
                 self.make_folders([path])
 
     def make_folders(self, paths: Iterable[str]) -> None:
-        """Make folders whose parents are there, with one sync of each parent; those that are there
-        stay as they are.
+        """Create folders in existing parents, with one sync of each parent. Folders that exist stay
+        as they are.
         """
         parents = set()
         for path in paths:
@@ -178,7 +178,7 @@ class LocalDisk:
         self.rename_all([(old, new)])
 
     def rename_all(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Rename (old, new), with one sync of each folder for all."""
+        """Rename each (old, new), with one sync of each parent folder."""
         parents = set()
         for old, new in pairs:
             self._move(old, new)
@@ -187,7 +187,7 @@ class LocalDisk:
             self.home.sync_folder(parent)
 
     def remove(self, path: str) -> None:
-        """Remove a file or a whole folder; nothing happens when it is gone."""
+        """Remove a file or a whole folder; does nothing if it does not exist."""
         facts = self._facts(path)
         if facts is None:
             return
@@ -209,11 +209,11 @@ class LocalDisk:
         os.rename(name, new_name, src_dir_fd=root, dst_dir_fd=new_root)
 
     def lock(self, path: str) -> None:
-        """Hold ``path`` as a lock file, and the folder that it is in: who deletes the file lets
-        nobody in. From then on the folder is found by its descriptor.
+        """Lock ``path`` and the folder that holds it: the folder stays locked even if somebody
+        deletes the lock file. From then on paths in the folder are resolved from its descriptor.
 
         Raises:
-            BlockingIOError: it is held already, by another process or by this one.
+            BlockingIOError: another process, or this one, holds the lock already.
         """
         folder = os.path.dirname(path)
         held: list[int] = []
@@ -229,7 +229,7 @@ class LocalDisk:
         self.home.roots[folder] = held[1]
 
     def unlock(self, path: str) -> None:
-        """Give the lock back; nothing happens when it is not held."""
+        """Release the lock; does nothing if it is not held."""
         held = self._locks.pop(path, ())
         if held:
             del self.home.roots[os.path.dirname(path)]
@@ -248,12 +248,12 @@ def _flock(fd: int, *, folder: bool) -> None:
     except BlockingIOError:
         raise
     except OSError:
-        if not folder:  # some network file systems lock no folders; the file is locked there
+        if not folder:  # some network file systems cannot lock folders: there the file is enough
             raise
 
 
 def _hop(pool: ThreadPoolExecutor, work: Callable[[_A], _T], of: _A) -> asyncio.Future[_T]:
-    """Start ``work`` in a thread; a future with SyncNotStarted when there is none to be had."""
+    """Start ``work`` in a thread. The future has SyncNotStarted if no thread can be started."""
     loop = asyncio.get_running_loop()
     try:
         return loop.run_in_executor(pool, work, of)
@@ -264,7 +264,7 @@ def _hop(pool: ThreadPoolExecutor, work: Callable[[_A], _T], of: _A) -> asyncio.
 
 
 class Synced(NamedTuple):
-    """What one thread's syncs came to."""
+    """The result of one thread's syncs."""
 
     failures: dict[str, OSError]
     seconds_per_file: float

@@ -1,6 +1,6 @@
 """Classifies disk errors, and logs them.
 
-* **Full**: there is no room. The request is refused, and may be sent again: somebody makes room.
+* **Full**: there is no room. The request is refused, and can be retried when there is room again.
 * **Transient**: the process or the machine is short of something other than room (descriptors,
   memory, threads). The request is refused and may be sent again.
 * **Broken**: the disk or its contents cannot be trusted. The partition is out of service.
@@ -37,12 +37,12 @@ class Lack(StrEnum):
 _LACKS: Final = {
     errno.ENOSPC: Lack.ROOM,
     errno.EDQUOT: Lack.ROOM,
-    errno.EFBIG: Lack.ROOM,  # of the process: RLIMIT_FSIZE; segments end far below the disk's own
+    errno.EFBIG: Lack.ROOM,  # RLIMIT_FSIZE: segments are far smaller than the file system's limit
     errno.EMFILE: Lack.DESCRIPTORS,
     errno.ENFILE: Lack.DESCRIPTORS,
     errno.ENOMEM: Lack.MEMORY,
     errno.ENOBUFS: Lack.MEMORY,
-    errno.EAGAIN: Lack.MEMORY,  # also of a thread that cannot be started
+    errno.EAGAIN: Lack.MEMORY,  # also: a thread cannot be started
     errno.EINTR: Lack.MEMORY,
     errno.ENOLCK: Lack.MEMORY,
 }
@@ -57,18 +57,18 @@ def lack_of(error: OSError) -> Lack | None:
 
 
 class Failing(Protocol):
-    """A log, as far as it can fail."""
+    """A log that can be taken out of service."""
 
     topic_partition: TopicPartition
 
     def fail(self, error: KafkaError) -> None:
-        """End its service."""
+        """Take the log out of service."""
         ...
 
 
 def remove_half_made(disk: Disk, files: Sequence[DiskFile]) -> None:
-    """Close and remove files whose writing was refused; what cannot be removed either is written
-    over the next time.
+    """Close and remove files that could not be written completely. A file that cannot be removed
+    either is overwritten by the next attempt.
     """
     for file in files:
         file.close()
@@ -77,13 +77,13 @@ def remove_half_made(disk: Disk, files: Sequence[DiskFile]) -> None:
 
 
 class Failures:
-    """Counts and says what one data folder was refused."""
+    """Counts and logs the operations that the disk of one data folder refused."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_ms: dict[Lack, int] = {}
         self.refused: Counter[Lack] = Counter()
-        """Operations that failed for want of something, and may be tried again."""
+        """How many operations failed for lack of each resource; they can be retried."""
 
     def refusal(self, what: str, error: OSError) -> KafkaStorageError | None:
         """The error for the caller that asked for ``what``, if a retry may help; None if the disk
@@ -96,8 +96,8 @@ class Failures:
         return KafkaStorageError(f"{what}: {error.strerror}")
 
     def of_log(self, log: Failing, error: OSError) -> KafkaStorageError:
-        """The error for whoever asked a log for something. A lack refuses that call; anything else
-        ends the log's service.
+        """The error for the caller of a log. A lack refuses that call only; any other error takes
+        the log out of service.
         """
         what = str(log.topic_partition)
         refusal = self.refusal(what, error)
@@ -108,14 +108,14 @@ class Failures:
 
     @contextmanager
     def answered(self, what: str) -> Iterator[None]:
-        """Whatever the disk refuses within becomes a KafkaStorageError."""
+        """Turn every OSError in the block into a KafkaStorageError."""
         try:
             yield
         except OSError as error:
             raise self.refusal(what, error) or self.failed(what, error) from error
 
     def failed(self, what: str, error: OSError) -> KafkaStorageError:
-        """The same for an error that is no lack."""
+        """The error for the caller if the disk has failed; logs it."""
         logger.error("%s: %s", what, error)
         return KafkaStorageError(f"{what}: {error.strerror}")
 
@@ -126,7 +126,7 @@ class Failures:
         self._last_ms[lack] = now_ms
         if last_ms is None or now_ms - last_ms >= EPISODE_MS:
             logger.error(
-                "%s is refused for now, want of %s: %s (further ones are only counted)",
+                "%s is refused for lack of %s: %s (further refusals are only counted)",
                 what,
                 lack,
                 error.strerror,

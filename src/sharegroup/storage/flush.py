@@ -1,9 +1,9 @@
 """Group commit: one flusher for a whole data folder (design: every database's commit log).
 
 An append marks its log dirty. A *round* syncs the files of the logs that are dirty at its start, in
-parallel, and then moves their high watermarks. A log is in one round at a time, and the next one
-starts at once when something is dirty: what is appended while a round runs is covered by the next
-one, so under load one sync pays for many requests.
+parallel, and then advances their high watermarks. A log is in one round at a time. If a log is
+dirty when a round ends, the next round starts at once. It covers everything that was appended
+meanwhile, so under load one sync serves many requests.
 
 A failed sync is final (fsyncgate: the kernel forgets the pages it could not write): its log goes
 out of service. A sync that could not start, because no descriptor or thread was available, has lost
@@ -26,11 +26,11 @@ class Flushable(Protocol):
     """A log as the flusher sees it."""
 
     def begin_flush(self) -> Sequence[DiskFile]:
-        """The files to sync; the log remembers how far they reach."""
+        """The files to sync. The log notes the end offset that their sync makes durable."""
         ...
 
     def end_flush(self) -> None:
-        """All files of :meth:`begin_flush` are durable."""
+        """The files of :meth:`begin_flush` are synced."""
         ...
 
     def flush_failed(self, error: OSError) -> None:
@@ -43,8 +43,8 @@ class Flushable(Protocol):
 
 
 ROUNDS_MAX: Final = 2
-"""Rounds at a time: an acknowledgement's sync need not wait for a produce's, nor the reverse.
-More would only split what one round does for many.
+"""Rounds at the same time. Two let an acknowledgement's sync start while a produce's sync runs, and
+the reverse. More rounds would only share one sync among fewer requests.
 """
 
 
@@ -71,15 +71,15 @@ class Flusher:
         """How long each took."""
 
     def request(self, log: Flushable) -> None:
-        """Flush ``log`` in the next round, with all that this turn of the loop appends."""
+        """Flush ``log`` in the next round, which also covers later appends of this loop step."""
         if log in self._postponed:
             return
-        if log not in self._dirty:  # else whatever lets a round begin later looks again by itself
+        if log not in self._dirty:  # else a round is scheduled, or is when a running one ends
             self._dirty[log] = None
             self._schedule()
 
     def forget(self, log: Flushable) -> None:
-        """No further round for ``log``; one that runs may still end."""
+        """Start no further round for ``log``; a running one goes on to its end."""
         self._dirty.pop(log, None)
         timer = self._postponed.pop(log, None)
         if timer is not None:
@@ -133,7 +133,7 @@ class Flusher:
             await self._disk.sync([file for _, files in files_of for file in files])
         except SyncFailed as error:
             failures = error.failures
-        except OSError as error:  # a disk that does not say which: none of them can be trusted
+        except OSError as error:  # the files that failed are unknown: none can be trusted
             failures = {file.path: error for _, files in files_of for file in files}
         self.rounds += 1
         self.seconds.observe(now_s() - started)

@@ -26,7 +26,7 @@ TIME_ENTRY_BYTES: Final = _TIME_ENTRY.size
 
 
 class OffsetEntry(NamedTuple):
-    """The batch at ``position`` ends at ``relative_offset``. A hint: the log has the last word."""
+    """The batch at ``position`` ends at ``relative_offset``. A hint, to be verified by the log."""
 
     relative_offset: int
     position: int
@@ -52,12 +52,12 @@ class OffsetIndex:
         return len(self._offsets)
 
     def append(self, relative_offset: int, position: int) -> None:
-        """The batch at ``position`` ends at ``relative_offset``."""
+        """Add an entry: the batch at ``position`` ends at ``relative_offset``."""
         self._offsets.append(relative_offset)
         self._positions.append(position)
 
     def before(self, relative_offset: int) -> OffsetEntry | None:
-        """Where to begin walking for an offset: the last entry at or before its batch."""
+        """The last entry at or before the batch of an offset, where the search for it starts."""
         return self._entry(bisect_right(self._offsets, relative_offset) - 1)
 
     def boundary_before(self, position: int) -> OffsetEntry | None:
@@ -65,7 +65,7 @@ class OffsetIndex:
         return self._entry(bisect_right(self._positions, position) - 1)
 
     def drop(self, entry: OffsetEntry) -> None:
-        """Forget an entry that the log does not bear out."""
+        """Remove an entry that does not match the log."""
         at = bisect_left(self._offsets, entry.relative_offset)
         del self._offsets[at], self._positions[at]
 
@@ -90,13 +90,13 @@ class OffsetIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, log_bytes: int) -> OffsetIndex:
-        """Read a file of an index over ``log_bytes`` of log.
+        """Read the index file of a log of ``log_bytes`` bytes.
 
         Raises:
-            ValueError: it cannot be one: its length, or entries that do not ascend.
+            ValueError: the length is wrong, or the entries do not ascend.
         """
         if len(data) % OFFSET_ENTRY_BYTES:
-            raise ValueError(f"an offset index of {len(data)} bytes")
+            raise ValueError(f"an offset index of {len(data)} bytes ends inside an entry")
         entries = array("i", data)
         if sys.byteorder == "little":
             entries.byteswap()
@@ -110,7 +110,7 @@ class OffsetIndex:
             and _ascend(index._offsets)
             and _ascend(index._positions)
         ):
-            raise ValueError("an offset index whose entries do not ascend")
+            raise ValueError("the entries of an offset index do not ascend, or exceed the log")
         return index
 
 
@@ -122,7 +122,7 @@ class TimeIndex:
         self._offsets = array("i")
         self.max_timestamp = -1
         self.max_timestamp_offset = -1
-        """Last offset, relative, of the first batch that has ``max_timestamp``; -1 when there is
+        """Last offset, relative, of the first batch that has ``max_timestamp``; -1 if there is
         none.
         """
 
@@ -130,21 +130,21 @@ class TimeIndex:
         return len(self._timestamps)
 
     def saw(self, timestamp: int, relative_offset: int) -> None:
-        """A batch that ends at ``relative_offset`` has ``timestamp`` as its largest."""
+        """Note a batch that ends at ``relative_offset`` and has ``timestamp`` as its largest."""
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
             self.max_timestamp_offset = relative_offset
 
     def mark(self) -> None:
-        """Write down the largest timestamp so far, unless it is written already."""
+        """Add an entry for the largest timestamp so far, unless the last entry has it."""
         timestamp = self.max_timestamp
         if timestamp >= 0 and (not self._timestamps or timestamp > self._timestamps[-1]):
             self._timestamps.append(timestamp)
             self._offsets.append(self.max_timestamp_offset)
 
     def before(self, timestamp: int) -> TimeEntry | None:
-        """The last entry below ``timestamp``: no batch that ends before it has a record at or
-        after ``timestamp``.
+        """The last entry below ``timestamp``. All batches up to the entry's offset have only
+        records below ``timestamp``.
         """
         at = bisect_left(self._timestamps, timestamp) - 1
         return TimeEntry(self._timestamps[at], self._offsets[at]) if at >= 0 else None
@@ -162,24 +162,24 @@ class TimeIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, log_bytes: int) -> TimeIndex:
-        """Read a file of an index over ``log_bytes`` of log; only an empty log has an empty one.
+        """Read the index file of a log of ``log_bytes`` bytes; only an empty log has an empty one.
 
         Raises:
-            ValueError: it cannot be one: its length, or entries that do not ascend.
+            ValueError: the length is wrong, or the entries do not ascend.
         """
         if len(data) % TIME_ENTRY_BYTES:
-            raise ValueError(f"a time index of {len(data)} bytes")
+            raise ValueError(f"a time index of {len(data)} bytes ends inside an entry")
         index = cls()
         for timestamp, offset in _TIME_ENTRY.iter_unpack(data):
             index._timestamps.append(timestamp)
             index._offsets.append(offset)
         if bool(data) != bool(log_bytes):
-            raise ValueError("a time index without the last timestamp of its segment")
+            raise ValueError("a time index without entries, or with entries of an empty log")
         if data:
             if not _ascend(index._timestamps) or not _ascend(index._offsets):
-                raise ValueError("a time index whose entries do not ascend")
+                raise ValueError("the entries of a time index do not ascend")
             if index._offsets[0] < 0:
-                raise ValueError("a time index with an offset below its segment's")
+                raise ValueError("a time index has an offset below its segment's base offset")
             index.max_timestamp = index._timestamps[-1]
             index.max_timestamp_offset = index._offsets[-1]
         return index

@@ -1,6 +1,6 @@
-"""One open file of the real disk, and where it is found.
+"""One open file of the real disk, and how its path is resolved.
 
-An append is whole or not at all: what a failing write has left behind is cut off again.
+An append is atomic for this process: the bytes that a failed write has left are truncated.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _T = TypeVar("_T")
 
 
 class SyncNotStarted(OSError):
-    """There was no descriptor or thread to sync with. The kernel was asked for nothing, so that
-    nothing is lost: it may be tried again.
+    """There was no descriptor or thread for a sync. The kernel was not called, so nothing is lost
+    and the sync can be retried.
     """
 
 
 class Home:
-    """Where the files of one disk are found: from the descriptors of the folders it has locked, or
-    else by their paths.
+    """Resolves the paths of one disk: from the descriptor of a locked folder if the path lies in
+    one, else as they are.
     """
 
     def __init__(self, files_max: int) -> None:
@@ -37,7 +37,7 @@ class Home:
         self.roots: dict[str, int] = {}
 
     def at(self, path: str) -> tuple[str, int | None]:
-        """(path, descriptor of the folder that it begins in)."""
+        """(path, descriptor of the folder that it is relative to, or None)."""
         for root, fd in self.roots.items():
             if path.startswith(root) and path[len(root) : len(root) + 1] == "/":
                 return path[len(root) :].lstrip("/") or ".", fd
@@ -54,7 +54,7 @@ class Home:
         """Make the names in a folder durable.
 
         Raises:
-            SyncNotStarted: there was no descriptor to do it with.
+            SyncNotStarted: there was no descriptor for it.
             OSError: it failed.
         """
         root = self.roots.get(path)
@@ -69,7 +69,7 @@ class Home:
 
 
 def started(path: str, start: Callable[[], _T]) -> _T:
-    """What ``start`` returns; a lack of something becomes SyncNotStarted."""
+    """The result of ``start``. An error for lack of a resource becomes SyncNotStarted."""
     try:
         return start()
     except OSError as error:
@@ -79,11 +79,11 @@ def started(path: str, start: Callable[[], _T]) -> _T:
 
 
 class LocalFile:
-    """One open file, appended to by one process only.
+    """One open file. Only this process appends to it.
 
-    Its descriptor may be given back while nothing is unsynced (see ``descriptors``); the file that
-    is then opened again must be the same one. Appends and reads come from the loop's thread, syncs
-    from another.
+    Its descriptor may be given back while nothing is unsynced (see ``descriptors``). When the file
+    is opened again, it must be the same file. The loop's thread appends and reads, another thread
+    syncs.
     """
 
     def __init__(self, path: str, home: Home | None = None) -> None:
@@ -142,7 +142,7 @@ class LocalFile:
                 write_all(fd, buffers, total)
             except (OSError, MemoryError) as error:
                 self._torn = True
-                with suppress(OSError):  # then the next append does it first
+                with suppress(OSError):  # if this fails, the next append truncates first
                     self._mend(fd)
                 if isinstance(error, MemoryError):
                     raise no_memory(self.path) from error
@@ -163,12 +163,12 @@ class LocalFile:
     def sync(self, folders: dict[str, OSError | None] | None = None) -> None:
         """Block until data, size and (for a new file) name are on stable storage.
 
-        ``folders`` were synced since the file was made, by this sync of many files: (what came of
-        it).
+        ``folders`` has the folders that this sync of many files has synced already, each with the
+        error of its sync, or None.
 
         Raises:
-            SyncNotStarted: it may be tried again.
-            OSError: what was written since the last sync may be lost.
+            SyncNotStarted: the sync can be retried.
+            OSError: data written since the last sync may be lost.
         """
         if self.folder_dirty:
             self._sync_folder({} if folders is None else folders)
@@ -177,7 +177,7 @@ class LocalFile:
             if forced is not None:
                 raise forced
             if self._made and not self._written and not self._closed:
-                return  # empty: its name is all there is
+                return  # empty: only its name had to be synced
             written = self._written
             fd = started(self.path, self._descriptor)
             self._syncs += 1
@@ -231,7 +231,7 @@ class LocalFile:
             self._lock.release()
 
     def _descriptor(self) -> int:
-        """The descriptor, opened again when it was given back."""
+        """The descriptor; opens the file again if the descriptor was given back."""
         self.used = True
         if self._fd >= 0:
             return self._fd
@@ -247,13 +247,13 @@ class LocalFile:
         return fd
 
     def _mend(self, fd: int) -> None:
-        """Cut off what a failed append has left."""
+        """Truncate the bytes that a failed append has left."""
         os.ftruncate(fd, self._size)
         self._torn = False
 
 
 def write_all(fd: int, buffers: Sequence[bytes | memoryview], total: int) -> None:
-    """Write ``buffers``, which have ``total`` bytes; raises OSError when some is written."""
+    """Write ``buffers``, ``total`` bytes in all. Raises OSError; a part may be written then."""
     written = 0
     if len(buffers) <= _BUFFERS_MAX and (written := os.writev(fd, buffers)) == total:
         return
@@ -263,5 +263,5 @@ def write_all(fd: int, buffers: Sequence[bytes | memoryview], total: int) -> Non
 
 
 def no_memory(path: str) -> OSError:
-    """A MemoryError, as the error of a file."""
+    """The OSError that stands for a MemoryError while a file is read."""
     return OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), path)

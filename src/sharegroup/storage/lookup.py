@@ -48,8 +48,8 @@ def latest(segments: Sequence[Segment], start_offset: int, end_offset: int) -> F
 
 
 def _largest(segment: Segment, start_offset: int, end_offset: int) -> Found:
-    """(timestamp, last offset of its batch) within the bounds; from the index alone in all but the
-    edge segments.
+    """(timestamp, last offset of its batch) of the largest timestamp within the bounds. Only the
+    first and the last segment are read; the index is enough for the others.
     """
     offset = segment.indexes.max_timestamp_offset
     if offset < 0 or start_offset <= offset < end_offset:
@@ -80,7 +80,7 @@ def _first_in_batch(
 ) -> Found | None:
     try:
         batch = segment.read(header.base_offset, header.length, position + header.length, -1)
-    except CorruptMessage:  # it is in quarantine now: nobody can have a record of it
+    except CorruptMessage:  # the batch is in quarantine now: its records cannot be read
         return None
     if header.attributes & LOG_APPEND_TIME:
         return max(header.base_offset, start_offset), header.max_timestamp

@@ -1,5 +1,5 @@
-"""A data folder whose ``catalog.json`` is lost is no new one: opened as such, all its partitions
-would belong to no topic.
+"""Tells a data folder that has lost its ``catalog.json`` from a new one. If it were opened as a new
+one, its partitions would belong to no topic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]+)-(0|[1-9][0-9]{0,8})")
 
 
 def rebuild_command(folder: str) -> str:
-    """What makes a lost catalog again."""
+    """The command that rebuilds a lost catalog."""
     return f"`sharegroup fsck --data {folder} --repair`"
 
 
@@ -26,21 +26,21 @@ def check_catalog(disk: Disk, folder: str) -> None:
     """Refuse a folder that has partitions and no catalog.
 
     Raises:
-        ConfigError: with the command that makes it again.
+        ConfigError: the catalog is missing; the message has the command that rebuilds it.
     """
     if disk.exists(f"{folder}/{CATALOG}"):
         return
     found = partition_folders(disk, folder)
     if found:
         raise ConfigError(
-            f"{folder}/{CATALOG} is missing, and there are folders of partitions ({found[0]}, "
-            f"{len(found)} in all): restore it from a backup, or make it again from them with "
+            f"{folder}/{CATALOG} is missing, but there are folders of partitions ({found[0]}, "
+            f"{len(found)} in all): restore it from a backup, or rebuild it from the folders with "
             f"{rebuild_command(folder)}"
         )
 
 
 def partition_folders(disk: Disk, folder: str) -> list[TopicPartition]:
-    """The partitions that have a folder with a log or an id in it, sorted."""
+    """The partitions that have a folder with a log or a topic id, sorted."""
     found = []
     for name in disk.list(folder):
         key = partition_of(name)
@@ -50,7 +50,7 @@ def partition_folders(disk: Disk, folder: str) -> list[TopicPartition]:
 
 
 def partition_of(name: str) -> TopicPartition | None:
-    """The partition whose folder is called ``name``; None when none is."""
+    """The partition whose folder is called ``name``; None if it is not a partition's folder."""
     match = _PARTITION_FOLDER.fullmatch(name)
     if match is None or len(match[1]) > CLIENT_TEXT_LENGTH_MAX or match[1] in (".", ".."):
         return None

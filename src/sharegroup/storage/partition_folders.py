@@ -1,7 +1,7 @@
-"""Folders of many partitions: made, opened and removed off the loop's thread, a slice at a time.
+"""Creates, opens and removes folders of many partitions, off the loop's thread, in slices.
 
-Each slice costs one sync of the data folder, whatever the number of partitions in it, and other
-requests are answered between two of them.
+Each slice costs one sync of the data folder, whatever its number of partitions. Between two slices
+the loop answers other requests.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from sharegroup.storage.settings import LogSettings
 logger = logging.getLogger(__name__)
 
 _SET_ASIDE_NAME_LENGTH: Final = 200
-"""Characters of the old name in a folder on its way out: with id and suffix it stays under the file
-system's 255.
+"""Characters of the old name that a folder keeps when it is set aside. With id and suffix the new
+name stays below the file system's limit of 255.
 """
 SLICE: Final = 64
-"""Partitions opened or removed in one go: some ten milliseconds of a thread."""
+"""Partitions opened or removed in one slice: some ten milliseconds of a thread."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
 class Wanted(NamedTuple):
-    """A partition to open; its folder is made when it is missing."""
+    """A partition to open; a missing folder is created."""
 
     key: TopicPartition
     folder: str
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """What became of it: its contents, or why there are none."""
+    """The result for one partition: its contents, or the error."""
 
     wanted: Wanted
     contents: LogContents | None
@@ -61,7 +61,7 @@ def slices(items: Sequence[_Item], size: int = SLICE) -> list[list[_Item]]:
 
 
 class PartitionFolders:
-    """The folders of the partitions in one data folder, and the work on them that is under way."""
+    """The partition folders of one data folder, and the running work on them."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -74,13 +74,13 @@ class PartitionFolders:
         return f"{self._path}/{key}"
 
     def aside(self, key: TopicPartition, topic_id: UUID, suffix: str) -> tuple[str, str]:
-        """(the folder of a partition, what it is renamed to on its way out)."""
+        """(the folder of a partition, its new path when it is set aside)."""
         name = f"{key.topic[:_SET_ASIDE_NAME_LENGTH]}-{key.partition}.{topic_id.hex}-{suffix}"
         return self.path_of(key), f"{self._path}/{name}"
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
-        """What ``work`` returns, off the loop's thread. It is done to its end, also when whoever
-        waits for it is cancelled.
+        """Run ``work`` off the loop's thread and return its result. The work runs to its end even
+        if the caller is cancelled.
         """
         task = asyncio.ensure_future(self._disk.run(work))
         self._working.add(task)
@@ -88,12 +88,12 @@ class PartitionFolders:
         return await asyncio.shield(task)
 
     async def idle(self) -> None:
-        """Return when no work is under way."""
+        """Return when no work is running."""
         while self._working:
             await asyncio.wait(set(self._working))
 
     async def open(self, wanted: Sequence[Wanted], recovered: Recovered) -> list[Opened]:
-        """Open a slice of partitions; what was written for it is durable on return."""
+        """Open a slice of partitions; everything written for it is durable on return."""
         opened = await self.run(lambda: self._open_all(wanted, recovered))
         failures: dict[str, OSError] = {}
         unsynced = [file for one in opened if one.contents for file in one.contents.unsynced]
@@ -136,7 +136,7 @@ class PartitionFolders:
         return contents
 
     def _skip_lost(self, wanted: Wanted, contents: LogContents, recovered: Recovered) -> None:
-        """What was durable and is gone leaves its offsets behind."""
+        """If records that were durable are missing, never use their offsets again."""
         end, durable = contents.segments[-1].next_offset, wanted.known.recovery_point
         if end >= durable:
             return
@@ -164,31 +164,31 @@ class PartitionFolders:
         return Opened(wanted, None, failure)
 
     async def clear(self, keys: Sequence[TopicPartition], new_id: UUID) -> None:
-        """Set aside what stands where folders are to be made: a deletion that failed half-way has
-        left it.
-        """
+        """Set aside folders that a failed deletion has left under the names of new partitions."""
         await self._rename([self.aside(key, new_id, "stray") for key in keys])
 
     async def remove_partitions(self, keys: Sequence[TopicPartition], topic_id: UUID) -> bool:
-        """Remove the folders of partitions that no topic has any more. False: some are left, and
-        :meth:`remove_leftovers` tries again.
+        """Remove the folders of partitions that belong to no topic any more. Returns False if some
+        could not be removed; :meth:`remove_leftovers` tries again.
         """
         pairs = [self.aside(key, topic_id, "delete") for key in keys]
         paths = [new for _, new in pairs]
         try:
             await self._rename(pairs)
-        except OSError as error:  # no room for longer names: then under those they have
-            logger.warning("folders of %s keep their names: %s", keys[0].topic, error)
+        except OSError as error:  # no room for longer names: remove them under their old ones
+            logger.warning("folders of %s cannot be renamed: %s", keys[0].topic, error)
             paths += [old for old, _ in pairs]
         left = await self._remove(paths)
         if left:
             self._leftovers.update(dict.fromkeys(left))
             path, reason = next(iter(left.items()))
-            logger.warning("%d folders are removed later, %s: %s", len(left), path, reason)
+            logger.warning(
+                "%d folders will be removed later. The first is %s: %s", len(left), path, reason
+            )
         return not left
 
     async def remove_leftovers(self) -> None:
-        """Remove what could not be removed before."""
+        """Remove the folders that could not be removed before."""
         tried = list(self._leftovers)
         left = await self._remove(tried)
         for path in tried:
@@ -200,7 +200,7 @@ class PartitionFolders:
             await self.run(partial(self._rename_all, some))
 
     async def _remove(self, paths: Sequence[str]) -> dict[str, OSError]:
-        """Remove folders; those that are still there, at least in part, with the reason."""
+        """Remove folders. Returns the paths that remain, at least in part, each with its error."""
         left: dict[str, OSError] = {}
         for some in slices(paths):
             left |= await self.run(partial(self._remove_all, some))
@@ -220,6 +220,6 @@ class PartitionFolders:
 
 
 def close(contents: LogContents) -> None:
-    """Close the files of a partition that is not to be opened after all."""
+    """Close the files of a partition whose opening has failed."""
     for file in (*contents.side_files, *(segment.file for segment in contents.segments)):
         file.close()

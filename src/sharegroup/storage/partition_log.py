@@ -3,11 +3,11 @@
 Invariants (:meth:`LocalPartitionLog.check_invariants`):
 
 * log start ≤ high watermark ≤ log end, and none of them moves back;
-* segments join: each begins where the one before it ends; the last one takes appends;
-* under the durable policy the high watermark never passes what a sync has covered.
+* segments are contiguous: each begins where the one before it ends; appends go to the last one;
+* under the durable policy the high watermark never passes the end of the last sync.
 
-Everything happens on the event loop's thread; only the flusher's sync leaves it. A log that has
-failed, or whose topic is deleted, answers every call with the same error from then on.
+Everything runs on the event loop's thread, except for the flusher's syncs. After a failure, or the
+deletion of its topic, a log answers every call with the same error.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ from sharegroup.storage import (
     producers,
     retention,
     rewrite,
+    rolling,
     segments,
     skipping,
 )
-from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.contents import LogContents, LogStatistics
-from sharegroup.storage.failures import Failures, remove_half_made
+from sharegroup.storage.failures import Failures
 from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
 from sharegroup.storage.settings import FlushPolicy, LogSettings, TimestampType
 from sharegroup.storage.stamping import stamped
+from sharegroup.storage.unsynced_files import UnsyncedFiles
 from sharegroup.storage.validation import check_batches
 from sharegroup.storage.waiters import Waiters
 from sharegroup.wire.batch import BatchHeader, parse_headers
@@ -75,7 +76,7 @@ class LocalPartitionLog:
         self.on_advance: Callable[[PartitionLog], None] | None = None
         """Called on the loop's thread when the high watermark has moved."""
         self.on_start_moved: Callable[[LocalPartitionLog], None] | None = None
-        """Makes durable that :meth:`delete_records` has moved the log start; raises OSError."""
+        """Called by :meth:`delete_records` to make the new log start durable; raises OSError."""
         self._environment = environment
         self._flusher = flusher
         self._segments = contents.segments
@@ -85,8 +86,7 @@ class LocalPartitionLog:
         self._end = self._segments[-1].next_offset
         self._visible = self._end_mark()
         self._flushing = self._visible
-        self._unsynced: list[DiskFile] = []
-        self._closing: list[DiskFile] = []
+        self._unsynced = UnsyncedFiles()
         self._waiters = Waiters()
         self._visible_by_system = 0
         self._failures = failures
@@ -118,12 +118,12 @@ class LocalPartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        """The end of the records that are certainly durable."""
+        """The end of the records that are known to be durable."""
         return self._recovery_point
 
     @property
     def failure(self) -> KafkaError | None:
-        """Why the log is out of service; None when it is not."""
+        """Why the log is out of service; None while it is in service."""
         return self._failure
 
     def configure(self, settings: LogSettings) -> None:
@@ -139,21 +139,13 @@ class LocalPartitionLog:
         self._check_in_service()
         now_ms = self._environment.clock.wall_ms()
         headers = check_batches(batches, self.settings, now_ms)
-        first = headers[0]
-        if first.producer_id >= 0:
-            duplicate = self._producers.check(
-                first.producer_id,
-                first.producer_epoch,
-                first.base_sequence,
-                first.last_offset_delta,
-            )
-            if duplicate is not None:
-                base_offset, last_offset = duplicate
-                return Appended(base_offset=base_offset, last_offset=last_offset, duplicate=True)
+        duplicate = producers.duplicate_of(self._producers, headers[0])
+        if duplicate is not None:
+            return duplicate
         return self._append(batches, headers, now_ms)
 
     def append_trusted(self, batches: bytes) -> Appended:
-        """Append batches that we have made ourselves, unchecked. See ``TrustedLog``."""
+        """Append batches of the broker itself without checks. See ``TrustedLog``."""
         self._check_in_service()
         return self._append(batches, parse_headers(batches), self._environment.clock.wall_ms())
 
@@ -189,43 +181,33 @@ class LocalPartitionLog:
     def _note_producer(
         self, segment: Segment, header: BatchHeader, batches: bytes, now_ms: int
     ) -> None:
-        """Take a batch of a producer with an id into account; such a batch stands alone."""
+        """Update the producer's state for its batch, which is the only one of its append."""
         aborted = producers.note(self._producers, header, self._end, lambda: batches, now_ms)
         if aborted is not None:
             segment.transactions.append(aborted)
 
     def _segment_for(self, size: int, headers: Sequence[BatchHeader]) -> Segment:
         segment = self._segments[-1]
-        if not segment.size:
-            return segment
-        records = sum(header.last_offset_delta + 1 for header in headers)
-        if (
-            segment.size + size > self.settings.segment_bytes
-            or self._end + records - segment.base_offset > RELATIVE_OFFSET_MAX
-            or headers[0].max_timestamp - segment.first_timestamp > self.settings.segment_ms
-        ):
+        if rolling.is_full(segment, size, headers, self._end, self.settings):
             return self._roll()
         return segment
 
     def _roll(self) -> Segment:
         """Seal the active segment and begin the next one; both are durable after the next round."""
-        disk = self._environment.disk
         sealed = self._segments[-1]
-        snapshot = producer_snapshot.encode(self._producers.snapshot())
-        files: list[DiskFile] = []
-        try:
-            sealed.write_indexes(files)
-            path = f"{self.folder}/{self._end:020d}.snapshot"
-            write_unsynced(disk, path, snapshot, files)
-            segment = Segment(disk, self.folder, self._end, self.settings.index_interval_bytes)
-        except OSError:
-            remove_half_made(disk, files)
-            raise
-        segment.durable = False
+        side_files: list[DiskFile] = []
+        segment = rolling.roll(
+            self._environment.disk,
+            self.folder,
+            sealed,
+            self._end,
+            self._producers,
+            self.settings.index_interval_bytes,
+            side_files,
+        )
         if self._recovery_point < self._end:
-            self._unsynced.append(sealed.file)
-        self._unsynced += files
-        self._closing += files
+            self._unsynced.add_sealed(sealed.file)
+        self._unsynced.add_side_files(side_files)
         self._segments.append(segment)
         self._flusher.request(self)
         return segment
@@ -233,31 +215,24 @@ class LocalPartitionLog:
     # Durability (the flusher's side) ---------------------------------------------------------
 
     async def wait_durable(self, end_offset: int) -> None:
-        """Return once all below ``end_offset`` is durable. See ``PartitionLog``."""
+        """Return once all records below ``end_offset`` are durable. See ``PartitionLog``."""
         if end_offset <= self._visible.offset:
             return
         self._check_in_service()
         await self._waiters.add(end_offset)
 
     def begin_flush(self) -> Sequence[DiskFile]:
-        """The files to sync for all that is appended up to now."""
+        """The files to sync so that all records appended so far become durable."""
         if self._failure is not None or (self._recovery_point == self._end and not self._unsynced):
             return ()
         self._flushing = self._end_mark()
-        files = [*self._unsynced, self._flushing.segment.file]
-        self._unsynced = []
-        return files
+        return [*self._unsynced.take(), self._flushing.segment.file]
 
     def end_flush(self) -> None:
-        """What :meth:`begin_flush` covered is durable."""
+        """The records that :meth:`begin_flush` covered are durable."""
         if self._failure is not None:
             return
-        closing, self._closing = self._closing, []
-        for file in closing:
-            if file in self._unsynced:
-                self._closing.append(file)
-            else:
-                file.close()
+        self._unsynced.close_synced()
         self._recovery_point = max(self._recovery_point, self._flushing.offset)
         for segment in reversed(self._segments):
             if segment.durable:
@@ -267,16 +242,16 @@ class LocalPartitionLog:
             self._advance(self._flushing)
 
     def flush_failed(self, error: OSError, durable_offset: int = OFFSET_MAX) -> None:
-        """A sync has failed: the log is out of service until the next start, which writes anew what
-        was not durable. ``durable_offset``: where that begins, when it is not the recovery point.
+        """A sync has failed: take the log out of service until the next start. That start rewrites
+        the records from ``durable_offset`` on, or from the recovery point if that is lower.
         """
         durable = min(self._recovery_point, durable_offset)
         rewrite.mark(self._environment.disk, self.folder, self._segments, durable)
         self.fail(KafkaStorageError(f"{self.topic_partition}: sync failed: {error}"))
 
     def flush_postponed(self, files: Sequence[DiskFile]) -> None:
-        """The sync has not begun: the next round has these files again."""
-        self._unsynced = [*files[:-1], *self._unsynced]
+        """The sync has not begun: the next round syncs these files again."""
+        self._unsynced.put_back(files[:-1])
 
     def _end_mark(self) -> Mark:
         segment = self._segments[-1]
@@ -289,8 +264,8 @@ class LocalPartitionLog:
             return
         try:
             self.on_advance(self)
-        except Exception:  # a reader's mistake must not end the flush of other logs
-            logger.exception("%s: telling of the new high watermark", self.topic_partition)
+        except Exception:  # a bug in the callback must not stop the flush of other logs
+            logger.exception("%s: the high watermark callback failed", self.topic_partition)
 
     # Reading ---------------------------------------------------------------------------------
 
@@ -301,7 +276,7 @@ class LocalPartitionLog:
 
         Raises:
             OffsetOutOfRange: below the log start or past the log end.
-            CorruptMessage: damaged on disk; before and after, reads go on: :meth:`after_damage`.
+            CorruptMessage: ``offset`` is damaged on disk; continue at :meth:`after_damage`.
             KafkaStorageError: the disk failed.
         """
         self._check_in_service()
@@ -325,11 +300,11 @@ class LocalPartitionLog:
         )
 
     def after_damage(self, offset: int) -> int:
-        """``offset``, or the first one after the damaged range that it lies in."""
+        """``offset``, or the first offset after the damaged range that contains it."""
         return self._segments[segments.index_of(self._segments, offset)].after_damage(offset)
 
     def damages(self) -> list[DamagedOffsets]:
-        """What is known to be damaged. See ``PartitionLog``."""
+        """The known damaged ranges. See ``PartitionLog``."""
         return segments.damaged(self._segments, self._log_start)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
@@ -359,8 +334,8 @@ class LocalPartitionLog:
     # Removing --------------------------------------------------------------------------------
 
     async def delete_records(self, before_offset: int) -> int:
-        """Move the log start up to ``before_offset`` (-1: the high watermark), durably; the new log
-        start.
+        """Move the log start up to ``before_offset`` (-1: the high watermark), durably. Returns the
+        new log start.
 
         Raises:
             OffsetOutOfRange: past the high watermark.
@@ -387,11 +362,12 @@ class LocalPartitionLog:
             raise
 
     def expire(self, now_ms: int) -> bool:
-        """Move the log start past what ``retention.ms`` and ``retention.bytes`` take; whether there
-        is something for :meth:`remove_expired`. ``now_ms``: wall clock.
+        """Move the log start past the segments that ``retention.ms`` and ``retention.bytes``
+        expire. Returns whether :meth:`remove_expired` has segments to delete. ``now_ms``: wall
+        clock.
 
-        When all segments are to go, an empty one is begun first, and the last one goes at the next
-        call.
+        If all segments have expired, the log rolls to an empty one first, and the last expired
+        segment is deleted by the next call.
         """
         if self._failure is not None:
             return False
@@ -429,11 +405,11 @@ class LocalPartitionLog:
 
     def skip_to(self, next_offset: int) -> list[DiskFile]:
         """Give up the offsets up to ``next_offset`` (:mod:`sharegroup.storage.skipping`). The
-        caller must sync what is returned before anything is appended.
+        caller must sync the returned files before the next append.
         """
         sides: list[DiskFile] = []
         file = skipping.skip(self._environment.disk, self._segments, next_offset, sides)
-        self._closing += sides
+        self._unsynced.close_after_sync(sides)
         self._end = self._recovery_point = next_offset
         self._visible = self._flushing = self._end_mark()
         return [*sides, file]
@@ -451,8 +427,8 @@ class LocalPartitionLog:
             logger.error("out of service until the next start: %s", error)
 
     def write_final_files(self) -> list[DiskFile]:
-        """Indexes and producer snapshot for a clean end; the caller syncs and closes what is
-        returned.
+        """Write indexes and producer snapshot for a clean shutdown. The caller syncs and closes the
+        returned files.
         """
         if self._failure is not None:
             return []
@@ -464,12 +440,13 @@ class LocalPartitionLog:
         return files
 
     def close(self) -> None:
-        """Close all files. No round of the flusher may be running for this log."""
-        for file in (*self._closing, *(segment.file for segment in self._segments)):
-            file.close()
+        """Close all files. The flusher must not have a running round with this log."""
+        self._unsynced.close()
+        for segment in self._segments:
+            segment.file.close()
 
     def statistics(self) -> LogStatistics:
-        """The log at this moment."""
+        """The current offsets and sizes."""
         return LogStatistics(
             log_start_offset=self._log_start,
             high_watermark=self._visible.offset,

@@ -22,13 +22,13 @@ SettingsOf = Callable[[str, Configs], LogSettings]
 
 
 class StartMoved(Protocol):
-    """Makes durable that the log start of one partition has moved; raises OSError."""
+    """Makes the moved log start of one partition durable; raises OSError."""
 
     def __call__(self, log: LocalPartitionLog, /) -> None: ...
 
 
 class Partitions:
-    """Opens logs. Whoever opens one adds it to :attr:`logs` when it is to be found."""
+    """Opens logs. The caller adds an opened log to :attr:`logs` to make it visible."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Partitions:
     ) -> None:
         self.logs: dict[TopicPartition, LocalPartitionLog] = {}
         self.offline: dict[TopicPartition, str] = {}
-        """Why each of them could not be opened."""
+        """The partitions whose log could not be opened, each with the reason."""
         self.failures = Failures(environment.clock)
         self.flusher = Flusher(environment.disk, self.failures)
         self.recovered = Recovered()
@@ -60,11 +60,11 @@ class Partitions:
         return log
 
     def settings(self, topic: str) -> LogSettings:
-        """What applies to the logs of a topic in the catalog."""
+        """The effective settings of the logs of a topic in the catalog."""
         return self._settings_of(topic, self._catalog.facts.topics[topic].configs)
 
     def configure(self, topic: str | None = None) -> None:
-        """Apply what applies now to the logs of one topic, or of all."""
+        """Apply the current settings to the logs of one topic, or of all topics."""
         settings: dict[str, LogSettings] = {}
         for key, log in self.logs.items():
             if topic is None or key.topic == topic:
@@ -75,7 +75,7 @@ class Partitions:
     async def open(
         self, keys: Sequence[TopicPartition], known: Mapping[TopicPartition, LastKnown]
     ) -> list[Opened]:
-        """Open a slice of partitions that the catalog has; see ``PartitionFolders.open``."""
+        """Open a slice of the catalog's partitions; see ``PartitionFolders.open``."""
         settings = {topic: self.settings(topic) for topic in {key.topic for key in keys}}
         return await self.folders.open(
             [
@@ -92,7 +92,7 @@ class Partitions:
         )
 
     def log_of(self, opened: Opened) -> LocalPartitionLog:
-        """The log over what was opened."""
+        """The log of an opened partition."""
         wanted = opened.wanted
         assert opened.contents is not None, "it could not be opened"
         log = LocalPartitionLog(
@@ -108,7 +108,7 @@ class Partitions:
         return log
 
     async def open_new(self, keys: Sequence[TopicPartition]) -> list[LocalPartitionLog]:
-        """The logs of a slice of new partitions, all of them.
+        """Open a slice of new partitions, all of them or none.
 
         Raises:
             OSError: one cannot be opened.

@@ -1,4 +1,4 @@
-"""What is damaged in one segment: found, said, written down, and asked for by offset."""
+"""The damaged ranges of one segment: finds, logs and saves them, and looks them up by offset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DAMAGED: Final = ".log.damaged"
 
 
 class Quarantine:
-    """The damages of one segment, ascending. ``path``: the segment's files without their ending."""
+    """The damages of one segment, ascending. ``path``: the segment's files without their suffix."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -25,7 +25,7 @@ class Quarantine:
         self.damages: list[Damage] = []
 
     def at(self, offset: int) -> Damage | None:
-        """The damage that took ``offset`` away."""
+        """The damage that contains ``offset``, or None."""
         found = bisect_right(self.damages, offset, key=lambda damage: damage.first_offset) - 1
         if found >= 0 and offset <= self.damages[found].last_offset:
             return self.damages[found]
@@ -34,10 +34,10 @@ class Quarantine:
     def search(
         self, reader: BatchReader, start: int, expected: int, broken: BrokenBatch, end_offset: int
     ) -> list[Damage]:
-        """Check every batch from the boundary ``start``, where ``expected`` is the next offset, to
-        where a walk or a read has found it ``broken``; the damages that are new, ascending.
+        """Check every batch from the boundary ``start``, where ``expected`` is the next offset, up
+        to the batch that a walk or a read found ``broken``. Returns the new damages, ascending.
 
-        ``end_offset``: the segment has no batch at or after it.
+        ``end_offset``: all offsets of the segment are below it.
         """
         known = {damage.position: damage for damage in self.damages}
         found: list[Damage] = []
@@ -59,27 +59,27 @@ class Quarantine:
         return found
 
     def add(self, found: list[Damage]) -> None:
-        """Say new damages, and write them down."""
+        """Log new damages and save them."""
         for damage in found:
             logger.error("%s.log %s", self._path, damage)
         self.damages = damaged.merged(self.damages, found)
         try:
             self.save()
-        except OSError as error:  # it is found, and said, again after the next start
+        except OSError as error:  # the next process finds and logs the damage again
             logger.warning("%s cannot be written: %s", self._path + DAMAGED, error)
 
     def load(self) -> None:
-        """Read what was found before.
+        """Read the damages found earlier.
 
         Raises:
-            ValueError: the side file is damaged itself.
+            ValueError: the side file itself is damaged.
         """
         path = self._path + DAMAGED
         if self._disk.exists(path):
             self.damages = damaged.from_json(self._disk.read_file(path))
 
     def save(self) -> None:
-        """Remember the damages durably; without any there is no file. Raises OSError."""
+        """Save the damages durably; without damages, remove the file. Raises OSError."""
         if self.damages:
             self._disk.write_file(self._path + DAMAGED, damaged.to_json(self.damages))
         else:

@@ -1,20 +1,20 @@
 """Recovers a partition's folder after a clean end, a crash or damage (Kafka class LogLoader).
 
-* **Clean end**: nothing is scanned; each segment is checked from its last index entry on.
+* **Clean shutdown**: nothing is scanned; each segment is checked from its last index entry on.
 * **Crash**: segments from the recovery point on are scanned, every CRC is checked, and their
-  indexes are made again.
-* **Torn tail**: bytes at the very end that are no valid batch, with no valid batch after them, and
-  that were not durable before, are cut, and logged.
-* **Damage**: valid batches follow, or the bytes were durable. Nothing is cut: the range is written
-  down beside the segment, counted and logged, reads of it raise CorruptMessage, and reads before
-  and after it go on (see ``segment``).
+  indexes are rebuilt.
+* **Torn tail**: bytes at the very end that are not a valid batch, have no valid batch after them,
+  and were not durable. They are truncated, and this is logged.
+* **Damage**: valid batches follow, or the bytes were durable. Nothing is truncated. The range is
+  saved beside the segment, counted and logged. Reads of it raise CorruptMessage; reads before and
+  after it succeed (see ``segment``).
 * **Missing files**: each sealed segment must reach to the next one, and the first one to the log
-  start. What is missing is damage without bytes.
-* **A sync that failed** before the end: what it left in the system's cache is written again (see
-  ``rewrite``).
+  start. A gap is damage without bytes.
+* **A sync that failed** before the shutdown: the data that it left in the system's cache is written
+  again (see ``rewrite``).
 
-Producers: the newest readable ``.snapshot`` before whatever was scanned, then a replay of the
-headers after it, which also makes the transaction indexes of scanned segments again.
+Producers: load the newest readable ``.snapshot`` before the scanned segments, then replay the
+headers after it. The replay also rebuilds the transaction indexes of scanned segments.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _LOG: Final = ".log"
 
 @dataclass(slots=True)
 class Recovered:
-    """What opening a data folder has found, over all partitions."""
+    """What was found when a data folder was opened, over all partitions."""
 
     clean: bool = True
-    """The last end was a clean one."""
+    """The last shutdown was clean."""
     partitions: int = 0
     truncated_bytes: int = 0
     damaged_batches: int = 0
-    """Damaged ranges found; a range that swallowed several headers counts once."""
+    """Damaged ranges found; a range with several broken headers counts once."""
     problems: list[str] = field(default_factory=list)
     """One sentence each, as logged."""
 
     def found(self, segment: Segment, known: list[Damage]) -> None:
-        """Count the damages of a segment that were not ``known`` before; they are logged."""
+        """Count the damages of a segment that were not ``known``; they have been logged."""
         for damage in segment.quarantine.damages:
             if damage not in known:
                 self.damaged_batches += 1
@@ -73,13 +73,13 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastKnown:
-    """What the checkpoint files say of a partition; all defaults for a new or unknown one."""
+    """What the checkpoint files say about a partition; the defaults for a new or unknown one."""
 
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int | None = None
     cleaned_offset: int = 0
-    """Compaction may have taken offsets below it (Kafka's cleaner-offset-checkpoint)."""
+    """Offsets below it may be missing after compaction (Kafka's cleaner-offset-checkpoint)."""
 
 
 def open_partition(
@@ -153,23 +153,24 @@ def _load_damages(segment: Segment, recovered: Recovered) -> list[Damage]:
     except ValueError as error:
         recovered.report(
             logging.ERROR,
-            f"the list of damages of {segment.file.path} is damaged itself and not used: {error}",
+            f"the damage list of {segment.file.path} is itself damaged and is not used: {error}",
         )
     return segment.quarantine.damages
 
 
 def _log_start(segments: list[Segment], known: LastKnown, recovered: Recovered) -> int:
-    """Where the log starts. What is missing before the first segment is damage.
+    """The log start. Offsets missing before the first segment are damage.
 
-    A start is durable before a segment below it is deleted: the first one begins at or below it.
+    The log start is made durable before segments below it are deleted, so the first segment begins
+    at or below it.
     """
     first, start = segments[0], known.log_start_offset
     end = segments[-1].next_offset
     if start is not None and start > max(end, known.recovery_point):
         recovered.report(
             logging.ERROR,
-            f"{first.file.path}: its log ends at offset {end} and cannot begin at {start}, as the "
-            "checkpoint says: it begins with its first record",
+            f"{first.file.path}: the checkpoint says that the log begins at offset {start}, but it "
+            f"ends at {end}. The checkpoint is not used: the log begins with its first record",
         )
         start = None
     if start is not None and start < first.base_offset:
@@ -178,8 +179,8 @@ def _log_start(segments: list[Segment], known: LastKnown, recovered: Recovered) 
 
 
 def _resume(segment: Segment) -> bool:
-    """Find the end of the last segment after a clean end, from its index; False: it must be
-    scanned.
+    """Find the end of the last segment from its index, after a clean shutdown. Returns False if the
+    segment must be scanned.
     """
     try:
         segment.next_offset = _walked_end(
@@ -194,8 +195,8 @@ def _resume(segment: Segment) -> bool:
 
 
 def _reaches_its_end(segment: Segment) -> bool:
-    """Whether a sealed segment reaches to the next one. It may have been truncated or emptied, or
-    the segment after it deleted. Costs one look at its last index entry.
+    """Whether a sealed segment reaches to the next one. It does not if it was truncated, or if the
+    segment after it was deleted. Only the batches after its last index entry are read.
     """
     try:
         return _walked_end(segment, segment.indexes.last_boundary(), None) == segment.next_offset
@@ -204,11 +205,11 @@ def _reaches_its_end(segment: Segment) -> bool:
 
 
 def _walked_end(segment: Segment, position: int, note: Callable[[BatchHeader], None] | None) -> int:
-    """Check the batches from the boundary ``position`` on, up to the end of the file; the next
+    """Check the batches from the boundary ``position`` to the end of the file. Returns the next
     offset there.
 
     Raises:
-        CorruptMessage: what follows is not whole, and not known as damage.
+        CorruptMessage: a batch is invalid and is not a known damage.
     """
     reader = segment.reader()
     offset = segment.base_offset
@@ -228,7 +229,9 @@ def _walked_end(segment: Segment, position: int, note: Callable[[BatchHeader], N
 
 
 def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered) -> list[Segment]:
-    """Scan from the recovery point on, drop what is not to remain; the scanned ones."""
+    """Scan the segments from the recovery point on, truncate a torn tail and remove segments
+    without a batch after it. Returns the scanned segments.
+    """
     first = max(
         (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point),
         default=0,
@@ -239,8 +242,9 @@ def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered)
     for segment in segments[first:]:
         end_offset = OFFSET_MAX if segment is segments[-1] else segment.next_offset
         scans.append(scan_segment(segment, end_offset))
-    # A crash may leave the next segment's file without the end of the one before: the tail is then
-    # in that one. Where offsets were given up, the next segment stays: its name says so.
+    # After a crash the newest segment may exist although the end of the one before it was not
+    # written. The torn tail is then in the earlier one. A segment that begins after given-up
+    # offsets stays: its name is what keeps them from being used again.
     while len(scans) > 1 and not scans[-1].batches and segments[-1].base_offset > durable:
         _cut_tail(segments[-1], scans.pop(), recovered)
         segments.pop().remove()
@@ -251,7 +255,7 @@ def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered)
         segment.next_offset = (
             max(durable, scan.next_offset) if scan.tail_bytes else scan.next_offset
         )
-        if scan.next_offset < segment.next_offset:  # it was durable: no tail that a crash has torn
+        if scan.next_offset < segment.next_offset:  # it was durable: damage, not a torn tail
             _take_in(segment, scan)
         else:
             _cut_tail(segment, scan, recovered)
@@ -265,15 +269,15 @@ def _cut_tail(segment: Segment, scan: Scan, recovered: Recovered) -> None:
     recovered.truncated_bytes += scan.tail_bytes
     recovered.report(
         logging.WARNING,
-        f"cut a torn tail of {scan.tail_bytes} bytes from {segment.file.path} at byte "
+        f"truncated a torn tail of {scan.tail_bytes} bytes of {segment.file.path} at byte "
         f"{scan.valid_bytes}; the log ends at offset {scan.next_offset}",
     )
     segment.truncate(scan.valid_bytes)
 
 
 def _take_in(segment: Segment, scan: Scan) -> None:
-    """Take in the scan of a segment that ends at a known offset: what is behind its last valid
-    batch is damage.
+    """Apply the scan of a segment whose end offset is known: bytes after its last valid batch are
+    damage.
     """
     if scan.tail_bytes or scan.next_offset < segment.next_offset:
         end = segment.next_offset - 1
@@ -282,7 +286,7 @@ def _take_in(segment: Segment, scan: Scan) -> None:
 
 
 def _note_damages(segment: Segment, found: list[Damage]) -> None:
-    """Add what a scan has found; of what was known only that remains which lies in the file."""
+    """Add the damages that a scan found; known damages past the end of the file are dropped."""
     quarantine = segment.quarantine
     quarantine.damages = [d for d in quarantine.damages if d.end_position <= segment.size]
     new = [damage for damage in merged([], found) if damage not in quarantine.damages]
@@ -293,7 +297,9 @@ def _note_damages(segment: Segment, found: list[Damage]) -> None:
 def _load_transactions(
     segments: list[Segment], scanned: list[Segment], names: list[str]
 ) -> list[Segment]:
-    """Read the transaction indexes of what was not scanned; the segments where they are bad."""
+    """Load the transaction indexes of segments that were not scanned. Returns the segments whose
+    index is bad.
+    """
     bad = []
     present = {name for name in names if name.endswith(TRANSACTION_INDEX)}
     for segment in segments:
@@ -306,18 +312,18 @@ def _load_transactions(
             segment.load_transactions()
             _check_markers(segment)
         except (CorruptMessage, ValueError) as error:
-            logger.warning("%s is made again: %s", segment.path + TRANSACTION_INDEX, error)
+            logger.warning("%s is rebuilt: %s", segment.path + TRANSACTION_INDEX, error)
             segment.forget_transactions()
             bad.append(segment)
     return bad
 
 
 def _check_markers(segment: Segment) -> None:
-    """Hold a transaction index against the log: the marker of each entry, and its first batch where
-    that is in the segment.
+    """Verify a transaction index against the log: the marker of each entry, and the transaction's
+    first batch if it lies in the segment.
 
     Raises:
-        ValueError, CorruptMessage: the log does not bear an entry out.
+        ValueError, CorruptMessage: an entry does not match the log.
     """
     before = segment.base_offset - 1
     for entry in segment.transactions.entries:
@@ -342,8 +348,8 @@ def _header_at(segment: Segment, offset: int) -> BatchHeader:
 def _load_producers(
     disk: Disk, contents: LogContents, names: list[str], stale: list[Segment]
 ) -> None:
-    """``stale`` segments get their transaction indexes from the same replay: it begins at or before
-    the first of them."""
+    """Load the newest usable snapshot and replay the log after it. The replay also rebuilds the
+    transaction indexes of ``stale`` segments: it begins at or before the first of them."""
     end = contents.segments[-1].next_offset
     latest = min((segment.base_offset for segment in stale), default=end)
     start = _load_snapshot(disk, contents, names, latest)
@@ -353,8 +359,8 @@ def _load_producers(
 
 
 def _load_snapshot(disk: Disk, contents: LogContents, names: list[str], latest: int) -> int:
-    """Load the newest good snapshot that reaches no further than ``latest``, remove those that
-    belong to no segment; the offset it reaches, or 0.
+    """Load the newest readable snapshot at or before ``latest``, and remove those that belong to no
+    segment. Returns the offset of the loaded one, or 0.
     """
     bases = {segment.base_offset for segment in contents.segments}
     loaded = -1
@@ -384,5 +390,5 @@ def _replay(producers: ProducerTable, segment: Segment, start: int, *, indexed: 
             aborted = note(producers, header, header.base_offset, batch, header.max_timestamp)
             if aborted is not None and not indexed:
                 segment.transactions.append(aborted)
-    except CorruptMessage as error:  # below the recovery point nothing was scanned
+    except CorruptMessage as error:  # segments below the recovery point were not scanned
         logger.error("producers of %s are incomplete: %s", segment.file.path, error)

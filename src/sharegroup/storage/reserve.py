@@ -1,7 +1,7 @@
-"""A little room on the disk, kept for what makes room.
+"""A file that reserves a little room on the disk for operations that free room.
 
-A topic is deleted by writing the catalog anew, records by writing a checkpoint anew: each needs
-room before it frees any. On a full disk this file is given up for that.
+To delete a topic the catalog is rewritten, to delete records a checkpoint is: both need room before
+they free any. On a full disk this file is removed to provide it.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ BYTES_MIN: Final = 64 * 1024
 
 
 class Reserve:
-    """The file of one data folder."""
+    """The reserve file of one data folder."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._path = f"{folder}/{FILE_NAME}"
 
     def fill(self, content_bytes: int) -> None:
-        """Let it hold room for files of so many bytes, each written beside its old self; without
-        room there is none to be kept.
+        """Reserve room for replacing files of ``content_bytes`` in all; old and new exist together
+        for a moment. If the disk has no room, nothing is reserved.
         """
         try:
             self._disk.reserve(self._path, BYTES_MIN + 2 * content_bytes)
         except OSError as error:
-            logger.debug("no room is kept in %s: %s", self._path, error)
+            logger.debug("%s cannot reserve room: %s", self._path, error)
 
     def spend(self, write: Callable[[], None]) -> None:
-        """Do ``write``, and once more with the room kept here when there is no other.
+        """Do ``write``. If the disk is full, remove the reserve and do it again.
 
         Raises:
             OSError: as ``write``.

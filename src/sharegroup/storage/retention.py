@@ -1,5 +1,5 @@
-"""Which segments retention takes (Kafka class UnifiedLog, deleteOldSegments): whole ones, from the
-oldest on.
+"""Which segments retention deletes: whole ones, the oldest first (Kafka class UnifiedLog,
+deleteOldSegments).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> 
     """How many of the oldest segments are past ``retention.ms`` or ``retention.bytes``; ``now_ms``
     is wall clock.
 
-    An empty segment never expires: it is the active one, and something must take the next batch.
+    An empty segment never expires: it is the active one, which takes the next batch.
     """
     spare_bytes = sum(segment.size for segment in segments) - settings.retention_bytes
     count = 0
@@ -32,15 +32,15 @@ def expired(segments: Sequence[Segment], settings: LogSettings, now_ms: int) -> 
 
 
 def below(segments: Sequence[Segment], log_start_offset: int) -> int:
-    """How many of the oldest segments lie wholly below the log start; never the last one."""
+    """How many of the oldest segments lie completely below the log start; never the last one."""
     return sum(segment.base_offset <= log_start_offset for segment in segments[1:])
 
 
 def removable(segments: Sequence[Segment], count: int, durable: int) -> int:
     """How many of the oldest ``count`` segments may be removed now.
 
-    Those that are durable as a whole, since a sync may hold the file, and where the next segment's
-    file is: its name is what tells the next start that offsets do not begin at 0 again.
+    A segment must be durable as a whole, because a running sync may use its file. The next
+    segment's file must be durable too: its name tells the next start where the offsets begin.
     """
     found = 0
     for segment, following in pairwise(segments):

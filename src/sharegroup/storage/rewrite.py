@@ -1,12 +1,12 @@
-"""Write again what a failed sync has left behind.
+"""Rewrites the data of a log whose sync has failed.
 
-After a failed fsync the system forgets which pages it could not write: they stay in its cache as
-clean ones, a later fsync calls them durable, and the next loss of power takes them (fsyncgate). A
-log whose sync fails therefore leaves a marker with the offset up to which it is durable. The next
-start writes everything behind that offset anew before anybody is answered from it.
+After a failed fsync the system forgets which pages it could not write. They stay in its cache as
+clean pages, a later fsync reports them durable, and a power failure loses them (fsyncgate). So a
+log whose sync fails leaves a marker with the offset up to which it is durable. The next start
+rewrites everything from that offset on before it serves any of it.
 
-The marker is not synced, on purpose: it lives in the same cache as the pages. A loss of power that
-takes it takes them too, and what recovery then finds is what the disk has.
+The marker is not synced on purpose: it is in the same cache as the pages. A power failure that
+loses the marker loses the pages too, and recovery then finds what is on the disk.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _CHUNK_BYTES: Final = 4 << 20
 
 
 def mark(disk: Disk, folder: str, segments: Sequence[Segment], durable_offset: int) -> None:
-    """A sync has failed: only what lies below ``durable_offset`` is durable.
+    """Note that a sync has failed: only records below ``durable_offset`` are durable.
 
-    Where no marker can be left the rest is cut off at once: nobody was told that it is durable.
+    If the marker cannot be written, the other records are truncated at once: no client was told
+    that they are durable.
     """
     try:
         file = disk.open(f"{folder}/{MARKER}")
@@ -38,7 +39,9 @@ def mark(disk: Disk, folder: str, segments: Sequence[Segment], durable_offset: i
         finally:
             file.close()
     except OSError as error:
-        logger.error("%s: no marker of a failed sync (%s), cutting its files", folder, error)
+        logger.error(
+            "%s: cannot mark a failed sync (%s): truncating the log instead", folder, error
+        )
         _cut(segments, durable_offset)
 
 
@@ -48,11 +51,11 @@ def _cut(segments: Sequence[Segment], durable_offset: int) -> None:
             try:
                 segment.truncate(segment.limit_of(max(durable_offset, segment.base_offset)))
             except OSError as error:
-                logger.error("%s cannot be cut: %s", segment.file.path, error)
+                logger.error("%s cannot be truncated: %s", segment.file.path, error)
 
 
 def pending(disk: Disk, folder: str) -> int | None:
-    """From which offset on a failed sync has left the log untrusted; None: nothing has failed."""
+    """The offset from which the log must be rewritten after a failed sync; None if none failed."""
     if not disk.exists(f"{folder}/{MARKER}"):
         return None
     try:
@@ -62,15 +65,15 @@ def pending(disk: Disk, folder: str) -> int | None:
 
 
 def done(disk: Disk, folder: str) -> None:
-    """All that was written again is durable."""
+    """Remove the marker: the rewritten data is durable."""
     disk.remove(f"{folder}/{MARKER}")
 
 
 def rewrite(disk: Disk, segments: Sequence[Segment], durable_offset: int) -> None:
-    """Write everything from ``durable_offset`` on anew, through a copy, so that memory stays
-    small. The caller must sync the segments' files, and then call :func:`done`.
+    """Rewrite everything from ``durable_offset`` on, through a copy on disk to save memory. The
+    caller must sync the segments' files, and then call :func:`done`.
 
-    A crash in between may lose what was never durable, and nothing else. Raises OSError.
+    A crash in between loses at most data that was never durable. Raises OSError.
     """
     for segment in segments:
         if segment.next_offset <= durable_offset or not segment.size:

@@ -1,4 +1,4 @@
-"""Walk a segment batch by batch, CRCs checked, and make its indexes again."""
+"""Walks a segment batch by batch, checks CRCs and rebuilds the indexes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharegroup.storage.segment import Segment
 
 @dataclass(slots=True)
 class Scan:
-    """What a segment's bytes are."""
+    """What a scan found in a segment."""
 
     valid_bytes: int = 0
     """The end of the last valid batch."""
@@ -22,10 +22,11 @@ class Scan:
 
 
 def scan_segment(segment: Segment, end_offset: int) -> Scan:
-    """Check all of a segment and make its indexes again; changes no file.
+    """Check a whole segment and rebuild its indexes in memory; changes no file.
 
-    ``end_offset``: no batch reaches it. An offset that does not follow the one before is as wrong
-    as a CRC, except where compaction went. The records of a batch are left to its first read.
+    ``end_offset``: all offsets must be below it. A gap in the offsets counts as damage, as a wrong
+    CRC does, except where compaction has removed offsets. The records inside a batch are not
+    checked here, but when it is first read.
     """
     segment.indexes.begin()
     segment.first_timestamp = -1

@@ -2,14 +2,14 @@
 
 Invariants:
 
-* batches lie back to back from byte 0 to ``size``, but for the ranges in ``quarantine``;
-* their offsets ascend without holes, but for damages and what compaction took, from
-  ``base_offset`` on, and stay below ``next_offset``;
-* an index may know less than the log, never something else.
+* batches lie back to back from byte 0 to ``size``, except for the ranges in ``quarantine``;
+* their offsets ascend from ``base_offset`` and stay below ``next_offset``, without gaps except for
+  damages and offsets removed by compaction;
+* an index may lack entries of the log, but never contradicts it.
 
-Nothing on disk is trusted because it is old. A batch is checked when it is read for the first time
-in this process; an index entry is a hint, and the header that it leads to must bear it out. What
-fails is quarantined: the bytes stay, the range is written down, and reads go on behind it.
+Old data on disk is not trusted. A batch is checked when this process reads it for the first time.
+An index entry is a hint that is verified by the batch header it points to. Data that fails is
+quarantined: the bytes stay, the range is saved, and reads continue after it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from sharegroup.wire.batch import HEADER_BYTES, BatchHeader, parse_header
 logger = logging.getLogger(__name__)
 
 HINTS_MAX: Final = 64
-"""Sequential readers remembered per segment; an older one pays one index look-up."""
+"""Read positions remembered per segment; a reader whose position was dropped pays one index lookup.
+"""
 WALK_BYTES: Final = 16 * 1024
-"""Bytes read at once when walking headers: four index intervals."""
+"""Bytes per read when walking headers: four index intervals."""
 TRANSACTION_INDEX: Final = ".txnindex"
 _SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
@@ -66,22 +67,22 @@ class Segment:
         self.next_offset = base_offset
         self.first_timestamp = -1
         self.durable = True
-        """The file's name is on stable storage (its content is the log's business)."""
+        """Whether the file's name is on stable storage; the log tracks that of its content."""
         self.quarantine = Quarantine(disk, self.path)
         self.transactions = TransactionIndex()
-        """Those aborted by a marker in this segment."""
+        """The transactions aborted by a marker in this segment."""
         self.indexes = SegmentIndexes(disk, self, index_interval_bytes)
         self._hints: dict[int, int] = {}
         self._checked = CheckedRanges()
         self.end_known = True
-        """Whether ``next_offset`` is: without it nothing can be put into quarantine."""
+        """Whether ``next_offset`` is known; otherwise nothing can be quarantined."""
         self._written_from = self.size
-        """What lies behind was written, and checked, by this process."""
+        """Bytes from here on were written, and so checked, by this process."""
         if self.size == 0:
             self.indexes.begin()
 
     def following(self, disk: Disk, base_offset: int) -> Segment:
-        """The next segment of the log, with the same settings; its file is made."""
+        """Create the next segment of the log, with the same settings."""
         folder = self.path.rpartition("/")[0]
         interval = self.indexes.interval_bytes
         return Segment(disk, folder, base_offset, interval, self.offsets.sparse_below)
@@ -91,7 +92,7 @@ class Segment:
     def note(
         self, header: BatchHeader, base_offset: int, position: int, max_timestamp: int
     ) -> None:
-        """Take in a batch that stands at ``position``; batches come in order."""
+        """Update the indexes for the batch at ``position``; batches must come in order."""
         last_offset = base_offset + header.last_offset_delta
         self.indexes.note(header, last_offset, position, max_timestamp)
         if self.first_timestamp < 0:
@@ -100,7 +101,7 @@ class Segment:
     # Looking up ------------------------------------------------------------------------------
 
     def position_of(self, offset: int) -> int:
-        """Where the batch begins that holds ``offset``, or the next one when none does.
+        """The position of the batch that holds ``offset``, or of the next one if there is none.
 
         Raises:
             CorruptMessage: ``offset`` lies in a damaged range.
@@ -108,7 +109,7 @@ class Segment:
         return self._find(offset).position
 
     def limit_of(self, offset: int) -> int:
-        """The batch boundary before which everything is below ``offset``."""
+        """The batch boundary at ``offset``: all batches before it are below ``offset``."""
         try:
             return self.position_of(offset)
         except CorruptMessage:
@@ -117,13 +118,13 @@ class Segment:
             return damage.position
 
     def after_damage(self, offset: int) -> int:
-        """``offset``, or the first one after the damaged range that it lies in."""
+        """``offset``, or the first offset after the damaged range that contains it."""
         damage = self.quarantine.at(offset)
         return offset if damage is None else damage.last_offset + 1
 
     def remember(self, offset: int, position: int) -> None:
-        """The batch that begins with ``offset`` is (or will be) at ``position``: a reader goes on
-        there.
+        """Remember for a sequential reader that the batch with base offset ``offset`` is, or will
+        be, at ``position``.
         """
         hints = self._hints
         hints[offset] = position
@@ -132,7 +133,7 @@ class Segment:
 
     def headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of each batch from the boundary ``position`` to ``end``. Damages are
-        jumped over, also those found on the way.
+        skipped, also those found on the way.
 
         Raises:
             CorruptMessage: there is damage, and the end of the segment is not known yet.
@@ -162,7 +163,7 @@ class Segment:
             expected = header.last_offset + 1
 
     def _offset_at(self, position: int) -> int | None:
-        """The next offset at a batch boundary; None when its batch does not say."""
+        """The next offset at a batch boundary; None if the batch there is damaged."""
         if position == 0:
             return self.base_offset
         reach = self._checked.reach(position)
@@ -187,7 +188,7 @@ class Segment:
         damage = self.quarantine.at(offset)
         if damage is None:
             place = self._remembered(offset) or self._walk(offset)
-            damage = self.quarantine.at(offset)  # the walk may have come upon it
+            damage = self.quarantine.at(offset)  # the walk may have found it
             if damage is None:
                 return place
         raise CorruptMessage(
@@ -195,7 +196,7 @@ class Segment:
         )
 
     def _remembered(self, offset: int) -> _Place | None:
-        """Where an earlier read has ended, if what lies before it is checked."""
+        """Where an earlier read ended, if the batches before that place are checked."""
         position = self._hints.get(offset)
         if position is None:
             return None
@@ -214,12 +215,12 @@ class Segment:
     # Healing ---------------------------------------------------------------------------------
 
     def reader(self) -> BatchReader:
-        """Reads the file batch by batch, each one checked."""
+        """A reader that checks each batch of the file."""
         return BatchReader(self.file, self.size, self.offsets)
 
     def _search(self, start: int, broken: BrokenBatch) -> list[Damage]:
-        """Quarantine what is damaged from the boundary ``start`` to where a walk has failed; from
-        the segment's start when the offset of that boundary is not known.
+        """Quarantine the damages between the boundary ``start`` and the place where a walk failed.
+        If the offset at ``start`` is not known, search from the segment's start.
         """
         expected = self._offset_at(start)
         if expected is None:
@@ -230,11 +231,10 @@ class Segment:
     # Reading ---------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, limit: int, limit_offset: int) -> bytes:
-        """Whole batches from the one that holds ``offset``, about ``max_bytes`` but at least one,
-        before ``limit``; every one of them is checked.
+        """Read whole checked batches from the one that holds ``offset`` up to ``limit``: about
+        ``max_bytes``, but at least one batch.
 
-        ``limit`` is the batch boundary where ``limit_offset`` begins. A damaged range ends the read
-        early.
+        ``limit`` is the batch boundary of ``limit_offset``. A damaged range ends the read early.
 
         Raises:
             CorruptMessage: ``offset`` lies in a damaged range.
@@ -249,7 +249,7 @@ class Segment:
             end = limit
             if limit - place.position > max_bytes:
                 end = self._end_of_read(place.position, max_bytes, limit)
-            if self.quarantine.damages is not known:  # found on the way to the end
+            if self.quarantine.damages is not known:  # new damage was found on the way
                 continue
             data = self.file.pread(end - place.position, place.position)
             try:
@@ -262,7 +262,7 @@ class Segment:
             return data
 
     def _end_of_read(self, position: int, max_bytes: int, limit: int) -> int:
-        # An index entry is a batch boundary that costs no walk; only short reads find none.
+        # An index entry is a batch boundary found without a walk. Only short reads contain none.
         boundary = self.indexes.boundary_before(position + max_bytes)
         if boundary > position:
             return boundary
@@ -274,7 +274,7 @@ class Segment:
         return end
 
     def _remember_end(self, end: int, limit: int, limit_offset: int) -> None:
-        """The next read goes on at ``end``: where its offset is known for certain."""
+        """Remember ``end`` for the next read, if the offset there is known for certain."""
         if end == limit:
             self.remember(limit_offset, limit)
         elif end >= self._written_from or self._checked.reach(end) is not None:
@@ -283,10 +283,10 @@ class Segment:
                 self.remember(next_offset, end)
 
     def _check(self, data: bytes, place: _Place) -> None:
-        """Check the batches of ``data``, which lies at ``place``, that were not checked yet.
+        """Check those batches of ``data``, read at ``place``, that were not checked before.
 
         Raises:
-            BrokenBatch: one is not valid; those before it are checked.
+            BrokenBatch: a batch is invalid; those before it count as checked.
         """
         position, expected = place
         view, start = memoryview(data), position
@@ -302,7 +302,7 @@ class Segment:
             position = self._check_run(view, start, _Place(position, expected), limit)
 
     def _check_run(self, view: memoryview, start: int, place: _Place, limit: int) -> int:
-        """Check batches, none of which is checked, up to ``limit`` or past it; where they end."""
+        """Check unchecked batches until one ends at or past ``limit``; returns where it ends."""
         first, expected = place
         position, end_offset = first, self.next_offset
         check, follows = self.offsets.check, self.offsets.follows
@@ -312,7 +312,7 @@ class Segment:
                 header = parse_header(view, at)
                 batch = view[at : at + header.length]
                 if len(batch) < header.length:
-                    raise CorruptMessage(f"{header.length} bytes are not there")
+                    raise CorruptMessage(f"a batch of {header.length} bytes is incomplete")
                 if not follows(header, expected) or header.last_offset >= end_offset:
                     raise CorruptMessage(f"it begins at {header.base_offset}, not at {expected}")
                 check(header, batch)
@@ -328,8 +328,8 @@ class Segment:
     # Files -----------------------------------------------------------------------------------
 
     def write_indexes(self, files: list[DiskFile]) -> None:
-        """Write the index files, not yet synced, and add them to ``files``: the caller syncs and
-        closes those.
+        """Write the index files without a sync and add them to ``files``. The caller syncs and
+        closes them.
         """
         if self.transactions.entries:
             data = self.transactions.to_bytes()
@@ -337,7 +337,7 @@ class Segment:
         self.indexes.write(files)
 
     def load_transactions(self) -> None:
-        """Read the transaction index, which is there.
+        """Read the transaction index, whose file must exist.
 
         Raises:
             ValueError: it is damaged.
@@ -346,12 +346,12 @@ class Segment:
         self.transactions = TransactionIndex.from_bytes(data)
 
     def forget_transactions(self) -> None:
-        """Remove the transaction index: it is made again from the batches."""
+        """Remove the transaction index; a replay of the batches rebuilds it."""
         self.transactions = TransactionIndex()
         self._disk.remove(self.path + TRANSACTION_INDEX)
 
     def truncate(self, size: int) -> None:
-        """Cut the log file; the caller has the indexes right already."""
+        """Truncate the log file. The caller has adjusted the indexes already."""
         self.file.truncate(size)
         self.size = size
         self._hints.clear()
@@ -366,7 +366,7 @@ class Segment:
         """Close and delete all files of the segment.
 
         Raises:
-            OSError: the log file cannot be removed; then nothing has changed.
+            OSError: the log file cannot be removed; nothing has changed then.
         """
         self._disk.remove(self.path + ".log")
         self.close()
@@ -374,4 +374,4 @@ class Segment:
             try:
                 self._disk.remove(self.path + suffix)
             except OSError as error:
-                logger.warning("%s stays: %s", self.path + suffix, error)
+                logger.warning("%s cannot be removed: %s", self.path + suffix, error)

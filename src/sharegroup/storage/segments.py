@@ -1,4 +1,4 @@
-"""The segments of one log: found by offset, read across their borders."""
+"""The segments of one log: finds them by offset, and reads across their borders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sharegroup.storage.segment import Segment
 
 
 class Mark(NamedTuple):
-    """A place in the log: an offset, and where it begins."""
+    """A place in the log: an offset, its segment, and the byte position there."""
 
     offset: int
     segment: Segment
@@ -19,7 +19,7 @@ class Mark(NamedTuple):
 
 
 def index_of(segments: Sequence[Segment], offset: int) -> int:
-    """Which segment holds ``offset``."""
+    """The index of the segment that holds ``offset``."""
     if offset >= segments[-1].base_offset:
         return len(segments) - 1
     return max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)
@@ -28,8 +28,8 @@ def index_of(segments: Sequence[Segment], offset: int) -> int:
 def read(
     segments: Sequence[Segment], offset: int, max_bytes: int, end_offset: int, visible: Mark
 ) -> bytes:
-    """Whole batches from the one that holds ``offset``, before ``end_offset`` and ``visible``; of
-    one segment, about ``max_bytes`` but at least one.
+    """Read whole batches of one segment, from the one that holds ``offset`` up to ``end_offset``
+    and ``visible``: about ``max_bytes``, but at least one batch.
 
     Raises:
         CorruptMessage: ``offset`` is damaged.
@@ -61,8 +61,8 @@ def aborted(
 
 
 def damaged(segments: Sequence[Segment], log_start: int) -> list[DamagedOffsets]:
-    """The offsets that cannot be read, ascending: at or after ``log_start``, or lost with files
-    right before it.
+    """The offsets that cannot be read, ascending. Those before ``log_start`` are left out, unless
+    they were lost together with the files before the first segment.
     """
     return [
         DamagedOffsets(damage.first_offset, damage.last_offset)

@@ -17,9 +17,9 @@ class FlushPolicy(StrEnum):
     """When readers may see a record, and when ``acks=all`` is answered."""
 
     DURABLE = "durable"
-    """After the fsync that covers it."""
+    """After the fsync that makes it durable."""
     SYSTEM = "system"
-    """At once; the operating system writes it to the disk when it likes, as Apache Kafka does."""
+    """At once; the operating system decides when to write it to disk, as in Apache Kafka."""
 
 
 class TimestampType(StrEnum):
@@ -47,7 +47,7 @@ class LogSettings:
     producer_expiration_ms: int = 86_400_000
     flush_policy: FlushPolicy = FlushPolicy.DURABLE
     compacted: bool = False
-    """``cleanup.policy`` has the word compact: every record needs a key."""
+    """``cleanup.policy`` contains compact: every record needs a key."""
 
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= SEGMENT_BYTES_MAX:

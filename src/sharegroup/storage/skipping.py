@@ -1,4 +1,6 @@
-"""A log that has lost its tail goes on behind it: an offset names one record for ever."""
+"""Continues a log that has lost its tail after the lost offsets: an offset names one record for
+ever.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ SEEN: Final = "a share group has seen offsets up to"
 
 
 def report(recovered: Recovered, log: object, end: int, reason: str, next_offset: int) -> None:
-    """Say that ``log`` ends at ``end`` and goes on at ``next_offset``."""
+    """Log that ``log`` ends at ``end`` and continues at ``next_offset``."""
     recovered.damaged_batches += 1
     recovered.report(
         logging.ERROR,
@@ -25,8 +27,8 @@ def report(recovered: Recovered, log: object, end: int, reason: str, next_offset
 
 
 def skip(disk: Disk, segments: list[Segment], next_offset: int, sides: list[DiskFile]) -> DiskFile:
-    """Give up the offsets up to ``next_offset``, in a new segment; its file. The caller must sync
-    it, and ``sides``, to which index files are added, before anything is appended.
+    """Give up the offsets up to ``next_offset``: begin a new segment there and return its file.
+    Index files are added to ``sides``. The caller must sync all of them before the next append.
     """
     last = segments[-1]
     last.quarantine.add([Damage(last.size, last.size, last.next_offset, next_offset - 1)])

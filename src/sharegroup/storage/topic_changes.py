@@ -1,9 +1,9 @@
-"""Topics made, grown and deleted: all of a change, or nothing of it (Kafka classes LogManager,
-ReplicationControlManager).
+"""Creates, grows and deletes topics; each change succeeds as a whole or not at all (Kafka classes
+LogManager, ReplicationControlManager).
 
-The catalog is written before folders are made and before they are removed. What cannot be finished
-for want of room or descriptors is taken back; where even that cannot be written, memory has it
-already, and the next change writes it.
+The catalog is written before folders are created and before they are removed. A change that fails
+for lack of room or descriptors is undone in memory and in the catalog. If the catalog cannot be
+written either, the next change writes it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """Changes of the topics of one data folder. Those of one topic wait for each other, those of
-    several go on together.
+    """Changes of the topics of one data folder. Changes of one topic run one after the other, those
+    of different topics at the same time.
 
     Args:
-        forget_offsets: writes the checkpoints anew when one still speaks of these partitions, which
-            are about to be made: an earlier topic's start would hide this one's records.
+        forget_offsets: removes the offsets of partitions that are about to be created from the
+            checkpoints: the log start of a deleted topic would hide records of the new one.
     """
 
     def __init__(
@@ -60,9 +60,7 @@ class TopicChanges:
         self._unfinished: dict[str, int] = {}
         self._closing = False
         self.topics: Mapping[str, TopicFacts] = catalog.facts.topics
-        """Those that are there for everybody: with all their partitions open, or being opened at
-        the start.
-        """
+        """The visible topics: all their partitions are open, or are being opened by the start."""
         self.on_change: Callable[[str], None] = lambda _name: None
 
     def find(self, name: str) -> TopicFacts:
@@ -124,8 +122,8 @@ class TopicChanges:
         self._partitions.configure(name)
 
     async def close(self) -> None:
-        """Begin nothing more, and return when no folder is being worked on. What is half made or
-        half removed then is finished by the next start, as after a crash.
+        """Refuse further changes, and return when no work on folders is running. The next start
+        finishes incomplete changes, as after a crash.
         """
         self._closing = True
         await self._folders.idle()
@@ -142,7 +140,7 @@ class TopicChanges:
             raise NotLeaderOrFollower("the broker is shutting down")
 
     def _show(self, changed: str) -> None:
-        """Let others see what the catalog says, but of unfinished topics what they were."""
+        """Publish the catalog's topics; a topic with an unfinished change is shown as before it."""
         topics = dict(self._catalog.facts.topics)
         for name, partitions in self._unfinished.items():
             if partitions:
@@ -153,7 +151,7 @@ class TopicChanges:
         self.on_change(changed)
 
     async def _grow(self, name: str, facts: TopicFacts, first: int) -> None:
-        """Write a topic down and open its partitions from ``first`` on; all of them, or none."""
+        """Add a topic to the catalog and open its partitions from ``first`` on, all or none."""
         self._check_open()
         keys = [TopicPartition(name, number) for number in range(first, facts.partitions)]
         self._unfinished[name] = first
@@ -164,10 +162,10 @@ class TopicChanges:
                 logs = await self._open(keys, facts.topic_id)
             settings = self._partitions.settings(name)
             for log in logs:
-                log.settings = settings  # they may have changed meanwhile
+                log.settings = settings  # the configs may have changed meanwhile
                 self._partitions.logs[log.topic_partition] = log
         finally:
-            if not self._closing:  # else it stays unfinished, for the next start to finish
+            if not self._closing:  # else it stays unfinished, and the next start finishes it
                 del self._unfinished[name]
                 self._show(name)
 
@@ -193,13 +191,15 @@ class TopicChanges:
         return opened
 
     async def _take_back(self, keys: Sequence[TopicPartition], topic_id: UUID) -> None:
-        """Let a creation that failed not have been."""
+        """Undo a failed creation: restore the catalog and remove the folders."""
         name, first = keys[0]
         self._catalog.take_back(name, first)
         try:
             self._reserve.spend(self._catalog.write_if_stale)
         except OSError as error:
-            logger.warning("%s is taken back, which is written later: %s", name, error)
+            logger.warning(
+                "the change of %s is undone; the catalog is written later: %s", name, error
+            )
         await self._remove_folders(keys, topic_id)
 
     async def _remove_folders(self, keys: Sequence[TopicPartition], topic_id: UUID) -> None:

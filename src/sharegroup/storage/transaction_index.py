@@ -21,11 +21,11 @@ VERSION: Final = 0
 
 
 class Found(NamedTuple):
-    """What one segment knows of a range of offsets."""
+    """The aborted transactions that one segment lists for a range of offsets."""
 
     transactions: list[AbortedTransaction]
     complete: bool
-    """Later segments cannot have another one that reaches into the range."""
+    """Later segments cannot list further transactions with batches in the range."""
 
 
 class TransactionIndex:
@@ -35,7 +35,7 @@ class TransactionIndex:
         self.entries: list[EndedTransaction] = list(entries)
 
     def append(self, aborted: EndedTransaction) -> None:
-        """An abort marker stands in the segment; they come in order."""
+        """Add the transaction of an abort marker in the segment; markers must come in order."""
         self.entries.append(aborted)
 
     def find(self, start_offset: int, end_offset: int) -> Found:
@@ -62,8 +62,8 @@ class TransactionIndex:
             ValueError: another version, or the last entry is cut off.
         """
         if len(data) % _ENTRY.size:
-            raise ValueError(f"a transaction index of {len(data)} bytes")
+            raise ValueError(f"a transaction index of {len(data)} bytes ends inside an entry")
         rows: Sequence[tuple[int, ...]] = list(_ENTRY.iter_unpack(data))
         if any(row[0] != VERSION for row in rows):
-            raise ValueError("a transaction index of another version")
+            raise ValueError(f"an entry of a transaction index does not have version {VERSION}")
         return cls(EndedTransaction(*row[1:]) for row in rows)

@@ -1,9 +1,8 @@
-"""What a producer's record set must be before it is appended (Kafka classes UnifiedLog,
-LogValidator).
+"""Checks a producer's record set before it is appended (Kafka classes UnifiedLog, LogValidator).
 
-Headers, CRCs, and every record: a batch whose contents lie would stop whoever reads it, and with it
-the queue. Kafka takes one batch per partition and request; several are taken here too, as long as
-no idempotent producer sent them.
+Checks headers, CRCs and every record: a batch with invalid contents would stop every consumer that
+reads it, and with it the queue. Kafka accepts one batch per partition and request. Several are
+accepted here too, unless an idempotent producer sent them.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ NO_TIMESTAMP: Final = -1
 
 
 class WalkedBatches(bytes):
-    """Batches whose records were walked before (:func:`walk_batches`), so that
-    :func:`check_batches` does not do it."""
+    """Batches whose records :func:`walk_batches` has walked, so that :func:`check_batches` need
+    not."""
 
     walks: list[Walked]
 
 
 def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) -> WalkedBatches:
-    """Walk the records of all batches, whatever else is wrong with these; all compressed ones
-    together may unpack to ``bytes_max``.
+    """Walk the records of all batches without any other check. All compressed batches together may
+    unpack to ``bytes_max``.
 
     Raises:
         CorruptMessage, InvalidRecord, UnsupportedCompressionType: as
@@ -66,8 +65,8 @@ def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) 
 
 
 def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[BatchHeader]:
-    """The headers of a record set that may be appended, with the largest timestamp that a record
-    has, whatever the producer says it is. ``now_ms`` is wall-clock time.
+    """Check a record set and return its headers. The largest timestamp in a header is that of its
+    records, whatever the producer has set. ``now_ms`` is wall-clock time.
 
     Raises:
         CorruptMessage: magic, length or CRC is wrong, or the records cannot be read.
@@ -104,7 +103,7 @@ def _walk(batches: bytes, at: int) -> Walked | None:
 def _checked(
     header: BatchHeader, batch: Buffer, settings: LogSettings, now_ms: int, walked: Walked | None
 ) -> BatchHeader:
-    """What costs least is looked at first."""
+    """Check one batch, the cheapest checks first."""
     _check_header(header, settings)
     check_crc(batch)
     if walked is None:

@@ -1,4 +1,4 @@
-"""Who waits for which offset to become durable."""
+"""Futures of the callers that wait until an offset is durable."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class Waiters:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def add(self, end_offset: int) -> asyncio.Future[None]:
-        """A future that is done once :meth:`reached` is told ``end_offset`` or more."""
+        """A future that is done once :meth:`reached` is called with ``end_offset`` or more."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((end_offset, waiter))
         return waiter
 
     def reached(self, end_offset: int) -> None:
-        """Wake whoever waits for ``end_offset`` or less."""
+        """Complete the futures for ``end_offset`` or less."""
         if not self._waiting:
             return
         waiting = []
@@ -30,7 +30,7 @@ class Waiters:
         self._waiting = waiting
 
     def fail(self, error: Exception) -> None:
-        """Wake everybody with ``error``."""
+        """Complete all futures with ``error``."""
         waiting, self._waiting = self._waiting, []
         for _, waiter in waiting:
             if not waiter.done():

@@ -59,7 +59,7 @@ class Delivery:
                 await self._producer._handed_over()
             if self._error is not None:
                 raise self._error
-            assert self._inner is not None, "the record was handed over"
+            assert self._inner is not None, "the record is in the buffer already"
             return await self._inner
 
 
@@ -245,7 +245,7 @@ class Producer(Front):
             async with asyncio.timeout(timeout_s):
                 await self._handed_over()
         except TimeoutError:
-            log.error("%d records were not taken in %g s", len(self._queue), timeout_s)
+            log.error("%d records were not sent in %g s", len(self._queue), timeout_s)
         left_s = max(0.0, deadline - asyncio.get_running_loop().time())
         try:
             await self._inner.close(left_s)

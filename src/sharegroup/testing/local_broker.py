@@ -274,7 +274,7 @@ class LocalBroker:
         deadline, pause = time.monotonic() + timeout_s, threading.Event()
         while not holds():
             if time.monotonic() > deadline:
-                raise WaitedTooLong(f"still not so after {timeout_s} s: {holds!r}")
+                raise WaitedTooLong(f"still false after {timeout_s} s: {holds!r}")
             pause.wait(0.002)
 
     # --- inside -----------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def parse_request_header(frame: bytes) -> RequestHeader:
 def _skip_tags(frame: bytes, position: int) -> int:
     count, position = read_uvarint(frame, position)
     if count > TAGGED_FIELDS_MAX:
-        raise MalformedMessage(f"{count} tagged fields; {TAGGED_FIELDS_MAX} are the most")
+        raise MalformedMessage(f"{count} tagged fields; the limit is {TAGGED_FIELDS_MAX}")
     for _ in range(count):
         _, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

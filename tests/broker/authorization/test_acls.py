@@ -39,7 +39,7 @@ def alice(decides: AclAuthorizer, host: str = HERE) -> Access:
     return Access(decides, "User:alice", host)
 
 
-def test_what_no_acl_allows_is_denied() -> None:
+def test_access_without_an_acl_is_denied() -> None:
     access = alice(authorizer("ALLOW,User:alice,*,READ,TOPIC,jobs,LITERAL"))
     assert access.allows(Operation.READ, topic("jobs"))
     assert not access.allows(Operation.WRITE, topic("jobs"))
@@ -102,7 +102,7 @@ def test_super_users_may_do_everything() -> None:
     assert alice(decides).allows_any(Operation.WRITE, ResourceType.TOPIC)
 
 
-def test_what_no_acl_speaks_of_may_be_allowed() -> None:
+def test_resources_without_acls_can_be_allowed() -> None:
     decides = authorizer("ALLOW,User:bob,*,READ,TOPIC,jobs,LITERAL", allow_if_no_acl=True)
     assert not alice(decides).allows(Operation.READ, topic("jobs"))
     assert alice(decides).allows(Operation.READ, topic("other"))
@@ -156,7 +156,7 @@ def test_authorized_operations_are_bits() -> None:
     assert everything == sum(1 << operation for operation in SUPPORTED[ResourceType.TOPIC])
 
 
-def test_ever_new_names_do_not_spoil_the_answers_kept() -> None:
+def test_many_new_names_do_not_evict_cached_answers() -> None:
     decides = authorizer("ALLOW,User:alice,*,READ,TOPIC,jobs,LITERAL")
     access = alice(decides)
     for number in range(AUTHORIZER_ANSWERS_MAX + 10):

@@ -160,7 +160,7 @@ ELSEWHERE = {
 }
 
 
-def test_each_api_served_is_asked() -> None:
+def test_every_api_checks_authorization() -> None:
     asked = {api.key for api, _, _ in DENIED} | {api.key for api in ELSEWHERE}
     assert set(API_TABLE) == asked
 
@@ -220,7 +220,7 @@ def test_produce_needs_write(tmp_path: Path, acls: list[str], allowed: bool) -> 
     with_acls(tmp_path, acls, scenario)
 
 
-def test_what_is_allowed_is_shown_and_its_operations_are_told(tmp_path: Path) -> None:
+def test_allowed_resources_are_shown_with_their_operations(tmp_path: Path) -> None:
     acls = ["ALLOW,User:ANONYMOUS,*,READ,TOPIC,jobs,LITERAL"]
 
     async def scenario(clients: Clients) -> None:
@@ -248,7 +248,7 @@ def test_create_needs_create_on_the_topic_or_the_cluster(tmp_path: Path) -> None
     with_acls(tmp_path, acls, scenario)
 
 
-def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
+def test_each_listener_advertises_its_own_address(tmp_path: Path) -> None:
     async def scenario(clients: Clients) -> None:
         for connection in (clients.anybody, clients.admin):
             asked: Connection = connection

@@ -138,7 +138,7 @@ def test_describing_a_member_hides_a_group_with_a_topic_that_may_not_be_seen(
     with_acls(tmp_path, [WHOLE_GROUP], scenario)
 
 
-def test_describing_says_what_may_be_done(tmp_path: Path) -> None:
+def test_describing_lists_the_authorized_operations(tmp_path: Path) -> None:
     async def scenario(clients: Clients) -> None:
         assert await join(clients.admin) == 0
         group = await described(clients)

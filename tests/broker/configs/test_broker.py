@@ -70,7 +70,7 @@ def test_overrides_win_over_the_file() -> None:
     assert config.names("group.share.assignors") == ("simple",)
 
 
-def test_names_of_drafts_are_read_with_a_warning_and_todays_name_wins() -> None:
+def test_draft_names_are_read_with_a_warning_and_current_names_win() -> None:
     config = load("group.share.delivery.attempt.limit=7")
     assert config.group_defaults().delivery_count_limit == Bounded(7, 2, 10)
     assert config.warnings == (
@@ -83,14 +83,14 @@ def test_names_of_drafts_are_read_with_a_warning_and_todays_name_wins() -> None:
     assert load(both).integer("group.share.delivery.count.limit") == 6
 
 
-def test_who_names_super_users_without_acls_is_told() -> None:
+def test_super_users_without_acls_give_a_warning() -> None:
     assert load("super.users=User:admin").warnings == (
         "super.users does nothing without authorizer.acl.file: everything is allowed to everybody",
     )
     assert load("super.users=User:admin\nauthorizer.acl.file=acls.csv").warnings == ()
 
 
-def test_copies_that_cannot_be_made_are_said() -> None:
+def test_unsupported_replication_factors_give_a_warning() -> None:
     config = load("share.coordinator.state.topic.replication.factor=3")
     assert config.warnings == (
         (

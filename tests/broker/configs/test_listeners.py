@@ -16,7 +16,7 @@ def test_endpoints() -> None:
 @pytest.mark.parametrize(
     "text", ["localhost:9092", "PLAINTEXT://host", "PLAINTEXT://host:99999", "PLAINTEXT://::1:9092"]
 )
-def test_what_is_no_endpoint(text: str) -> None:
+def test_invalid_endpoints(text: str) -> None:
     with pytest.raises(InvalidConfig, match="is not PLAINTEXT://HOST:PORT"):
         parse_listeners("listeners", [text], [])
 

@@ -187,7 +187,7 @@ def test_the_age_of_the_oldest_record_follows_the_start_offset(tmp_path: Path) -
     measured(tmp_path, scenario)
 
 
-def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
+def test_a_group_without_members_is_measured_too(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         endpoint = MetricsReader(broker)
         await worked(broker, port)
@@ -201,7 +201,7 @@ def test_a_group_that_nobody_reads_is_watched_too(tmp_path: Path) -> None:
     measured(tmp_path, scenario)
 
 
-def test_metrics_go_with_what_they_are_about(tmp_path: Path) -> None:
+def test_metrics_of_deleted_topics_and_groups_are_removed(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         endpoint = MetricsReader(broker)
         member = await worked(broker, port)

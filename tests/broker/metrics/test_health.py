@@ -28,7 +28,7 @@ async def assert_not_ready(port: int, why: str) -> None:
         assert await probed(port, path) == (UNAVAILABLE, why)
 
 
-def test_ready_is_who_has_loaded_all_has_all_partitions_and_is_not_stopping(tmp_path: Path) -> None:
+def test_ready_means_loaded_all_partitions_in_service_and_not_stopping(tmp_path: Path) -> None:
     disk = FaultyDisk()
 
     async def scenario(broker: Broker, port: int, endpoint: MetricsEndpoint, probe: int) -> None:

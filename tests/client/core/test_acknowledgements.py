@@ -31,7 +31,7 @@ def spelled_out(ranges: list[AcknowledgedRange]) -> dict[int, int]:
 
 
 @given(RUNS, st.integers(0, 1_000))
-def test_ranges_say_each_decided_offset_once(runs: list[tuple[int, int]], first: int) -> None:
+def test_ranges_contain_each_decided_offset_once(runs: list[tuple[int, int]], first: int) -> None:
     types = b"".join(bytes([kind]) * size for kind, size in runs)
     expected = {first + at: kind for at, kind in enumerate(types) if kind < UNDECIDED - 1}
     ranges = ranges_of(first, types)
@@ -53,7 +53,7 @@ def test_equal_types_need_one_byte_however_few() -> None:
 
 
 @given(ADDED)
-def test_the_last_word_on_an_offset_counts(added: list[tuple[int, int, int, bool]]) -> None:
+def test_the_last_answer_for_an_offset_counts(added: list[tuple[int, int, int, bool]]) -> None:
     queue = AcknowledgementQueue()
     expected: dict[int, int] = {}
     for first, size, kind, spelled in added:

@@ -56,14 +56,14 @@ def test_the_next_poll_accepts_in_implicit_mode() -> None:
     assert holdings.settle() == []
 
 
-def test_nothing_is_acknowledged_by_hand_in_implicit_mode() -> None:
+def test_acknowledge_is_refused_in_implicit_mode() -> None:
     holdings = implicit(delivery(0, 0))
     [record] = holdings.next_records(10, NOW_S)
     with pytest.raises(IllegalState, match="explicit"):
         holdings.decide([record], AckType.ACCEPT)
 
 
-def test_explicit_mode_wants_a_word_on_every_record() -> None:
+def test_explicit_mode_requires_an_answer_for_every_record() -> None:
     holdings = explicit(delivery(0, 2))
     first, second, third = holdings.next_records(10, NOW_S)
     holdings.decide([first], AckType.ACCEPT)
@@ -74,7 +74,7 @@ def test_explicit_mode_wants_a_word_on_every_record() -> None:
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 2, b"\1\2\3")]
 
 
-def test_before_it_is_sent_the_last_word_counts_and_then_none() -> None:
+def test_answers_can_change_until_they_are_sent() -> None:
     holdings = explicit(delivery(0, 0))
     [record] = holdings.next_records(10, NOW_S)
     holdings.decide([record], AckType.REJECT)
@@ -84,7 +84,7 @@ def test_before_it_is_sent_the_last_word_counts_and_then_none() -> None:
         holdings.decide([record], AckType.ACCEPT)
 
 
-def test_a_commit_sends_what_is_decided_and_leaves_the_rest() -> None:
+def test_a_commit_sends_decided_records_only() -> None:
     holdings = explicit(delivery(0, 2))
     records = holdings.next_records(10, NOW_S)
     holdings.decide([records[1]], AckType.ACCEPT)
@@ -97,7 +97,7 @@ def test_a_commit_sends_what_is_decided_and_leaves_the_rest() -> None:
     ]
 
 
-def test_gaps_go_with_the_others_and_a_range_of_gaps_at_once() -> None:
+def test_gaps_are_sent_with_other_answers_and_a_range_of_gaps_at_once() -> None:
     with_gap = delivery(0, 2)
     with_gap.mark(1, 1, AckType.GAP)
     with_gap.records.pop(1)
@@ -108,13 +108,13 @@ def test_gaps_go_with_the_others_and_a_range_of_gaps_at_once() -> None:
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 2, b"\1\0\1")]
 
 
-def test_a_poll_returns_whole_ranges_about_as_many_as_asked() -> None:
+def test_a_poll_returns_whole_ranges_near_its_limit() -> None:
     holdings = implicit(delivery(0, 3), delivery(4, 7), delivery(8, 8))
     assert len(holdings.next_records(2, NOW_S)) == 4
     assert len(holdings.next_records(5, NOW_S)) == 5
 
 
-def test_what_waited_longer_than_its_lock_is_dropped() -> None:
+def test_records_that_waited_longer_than_their_lock_are_dropped() -> None:
     lost = Lease()
     holdings = implicit(delivery(0, 1, lost), delivery(2, 3))
     lost.lost = True
@@ -134,7 +134,7 @@ def iterating(holdings: Holdings, *, given: int, done: int) -> Iteration:
     return iteration
 
 
-def test_a_loop_that_ends_accepts_what_it_is_done_with_and_releases_what_it_has_in_work() -> None:
+def test_a_loop_that_ends_accepts_finished_records_and_releases_the_one_in_work() -> None:
     holdings = implicit(delivery(0, 5))
     iterating(holdings, given=3, done=2)
     holdings.end_iteration()
@@ -168,7 +168,7 @@ def test_closing_within_a_loop_accepts_all_but_the_record_in_work() -> None:
     assert ranges(holdings.release_all()) == [AcknowledgedRange(0, 3, b"\1\1\2\2")]
 
 
-def test_a_commit_within_a_loop_accepts_with_or_without_what_is_in_work() -> None:
+def test_a_commit_within_a_loop_may_include_the_record_in_work() -> None:
     holdings = implicit(delivery(0, 1), delivery(2, 5))
     iteration = iterating(holdings, given=4, done=3)
     holdings.accept_given(in_work=False)
@@ -183,7 +183,7 @@ def test_a_commit_within_a_loop_accepts_with_or_without_what_is_in_work() -> Non
     assert ranges(holdings.take_decided()) == [AcknowledgedRange(4, 5, b"\1")]
 
 
-def test_a_commit_from_elsewhere_leaves_a_batch_in_work_alone() -> None:
+def test_a_commit_from_elsewhere_does_not_accept_the_batch_in_work() -> None:
     holdings = implicit(delivery(0, 2))
     holdings.settle(Iteration())
     holdings.next_records(3, NOW_S)
@@ -193,7 +193,7 @@ def test_a_commit_from_elsewhere_leaves_a_batch_in_work_alone() -> None:
     assert ranges(holdings.take_decided()) == [AcknowledgedRange(0, 2, b"\1")]
 
 
-def test_a_poll_after_a_loop_returns_what_the_loop_was_not_given() -> None:
+def test_a_poll_after_a_loop_returns_the_records_the_loop_did_not_reach() -> None:
     holdings = implicit(delivery(0, 1), delivery(2, 3))
     iterating(holdings, given=1, done=0)
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 0, b"\2")]
@@ -206,13 +206,13 @@ def test_a_poll_after_a_loop_returns_what_the_loop_was_not_given() -> None:
     ]
 
 
-def test_a_loop_accepts_what_the_poll_before_it_returned() -> None:
+def test_a_loop_accepts_the_records_of_the_poll_before_it() -> None:
     holdings = implicit(delivery(0, 1))
     holdings.next_records(10, NOW_S)
     assert ranges(holdings.settle(Iteration())) == [AcknowledgedRange(0, 1, b"\1")]
 
 
-def test_what_was_not_given_is_given_back_and_what_is_damaged_waits_to_be_raised() -> None:
+def test_undelivered_records_are_released_and_damage_is_raised_later() -> None:
     holdings = implicit(delivery(0, 2), unreadable(3, 4, AckType.REJECT), delivery(5, 6))
     iterating(holdings, given=1, done=0)
     holdings.end_iteration()
@@ -227,14 +227,14 @@ def test_what_was_not_given_is_given_back_and_what_is_damaged_waits_to_be_raised
     assert ranges(holdings.settle()) == [AcknowledgedRange(3, 4, b"\3")]
 
 
-def test_in_explicit_mode_a_loop_wants_a_word_on_all_that_it_was_given() -> None:
+def test_in_explicit_mode_a_loop_requires_an_answer_for_every_record() -> None:
     holdings = explicit(delivery(0, 1))
     loop = iterating(holdings, given=2, done=2)
     with pytest.raises(IllegalState, match="All records must be acknowledged"):
         holdings.settle(loop)
 
 
-def test_in_explicit_mode_what_a_loop_left_undecided_is_released_when_somebody_asks_anew() -> None:
+def test_in_explicit_mode_undecided_records_of_a_loop_are_released_by_the_next_poll() -> None:
     holdings = explicit(delivery(0, 4))
     first, second, third = iterating(holdings, given=3, done=2).records[:3]
     holdings.decide([first], AckType.ACCEPT)
@@ -249,7 +249,7 @@ def test_in_explicit_mode_what_a_loop_left_undecided_is_released_when_somebody_a
         holdings.settle()
 
 
-def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
+def test_the_next_poll_returns_only_the_renewed_records() -> None:
     holdings = explicit(delivery(0, 2), delivery(3, 3))
     records = holdings.next_records(3, NOW_S)
     for record, kind in zip(records, (AckType.ACCEPT, AckType.RENEW, AckType.RENEW), strict=True):
@@ -258,7 +258,7 @@ def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
     [renewals] = holdings.take_renewals()
     assert renewals.offsets == OffsetRange(1, 2)
     assert holdings.rest() == []
-    with pytest.raises(IllegalState, match="comes again first"):
+    with pytest.raises(IllegalState, match="must be returned again first"):
         holdings.decide([records[1]], AckType.ACCEPT)
     assert holdings.settle() == [], "what is being renewed needs no word"
     holdings.renewed(renewals, None, LATE_S)
@@ -270,7 +270,7 @@ def test_renewed_records_are_all_that_the_next_poll_returns() -> None:
     assert holdings.rest() == []
 
 
-def test_a_record_whose_renewal_failed_does_not_come_again() -> None:
+def test_a_record_whose_renewal_failed_is_not_returned_again() -> None:
     holdings = explicit(delivery(0, 0))
     [record] = holdings.next_records(1, NOW_S)
     holdings.decide([record], AckType.RENEW)
@@ -282,7 +282,7 @@ def test_a_record_whose_renewal_failed_does_not_come_again() -> None:
         holdings.decide([record], AckType.ACCEPT)
 
 
-def test_a_record_that_is_being_renewed_is_released_at_the_end() -> None:
+def test_a_record_that_is_being_renewed_is_released_on_close() -> None:
     holdings = explicit(delivery(0, 1))
     for record in holdings.next_records(2, NOW_S):
         holdings.decide([record], AckType.RENEW)
@@ -298,7 +298,7 @@ def unreadable(first: int, last: int, kind: AckType) -> Delivery:
     return one
 
 
-def test_what_cannot_be_read_is_raised_between_what_can() -> None:
+def test_unreadable_records_are_raised_in_order_between_readable_ones() -> None:
     holdings = implicit(delivery(0, 1), unreadable(2, 3, AckType.REJECT), delivery(4, 4))
     assert [r.offset for r in holdings.next_records(10, NOW_S)] == [0, 1]
     assert ranges(holdings.settle()) == [AcknowledgedRange(0, 1, b"\1")]
@@ -308,7 +308,7 @@ def test_what_cannot_be_read_is_raised_between_what_can() -> None:
     assert [r.offset for r in holdings.next_records(10, NOW_S)] == [4]
 
 
-def test_the_application_may_say_something_else_of_it_by_its_place() -> None:
+def test_an_unreadable_record_can_be_acknowledged_by_offset() -> None:
     holdings = explicit(unreadable(2, 3, AckType.RELEASE))
     with pytest.raises(CorruptRecordBatch):
         holdings.next_records(10, NOW_S)
@@ -316,7 +316,7 @@ def test_the_application_may_say_something_else_of_it_by_its_place() -> None:
     with pytest.raises(IllegalState, match="cannot be renewed"):
         holdings.decide_offset(NAME, 2, AckType.RENEW)
     for where, offset in ((NAME, 4), (TopicPartition("t", 1), 2)):
-        with pytest.raises(IllegalState, match="does not wait"):
+        with pytest.raises(IllegalState, match="is not waiting"):
             holdings.decide_offset(where, offset, AckType.ACCEPT)
     assert ranges(holdings.settle()) == [AcknowledgedRange(2, 3, b"\2\1")]
 
@@ -327,7 +327,7 @@ def test_records_of_another_consumer_are_refused() -> None:
         explicit(delivery(0, 0)).decide([record], AckType.ACCEPT)
 
 
-def test_the_end_sends_the_decided_and_releases_the_rest() -> None:
+def test_close_sends_decided_records_and_releases_the_rest() -> None:
     holdings = explicit(delivery(0, 2), delivery(3, 4))
     records = holdings.next_records(3, NOW_S)
     holdings.decide([records[0]], AckType.ACCEPT)
@@ -339,7 +339,7 @@ def test_the_end_sends_the_decided_and_releases_the_rest() -> None:
     assert not holdings.has_buffered
 
 
-def test_what_is_said_after_the_locks_are_gone_is_marked_so() -> None:
+def test_answers_after_the_locks_are_lost_are_marked() -> None:
     lease = Lease()
     holdings = implicit(delivery(0, 0, lease))
     holdings.next_records(1, NOW_S)

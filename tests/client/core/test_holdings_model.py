@@ -131,7 +131,9 @@ class Driver:
 
 
 @given(STEPS)
-def test_every_offset_is_said_once_and_the_last_word_counts(steps: list[tuple[Any, ...]]) -> None:
+def test_every_offset_is_answered_once_and_the_last_answer_counts(
+    steps: list[tuple[Any, ...]],
+) -> None:
     driver = Driver()
     for step in steps:
         driver.step(*step)

@@ -55,7 +55,7 @@ def test_nothing_is_due_before_a_subscription() -> None:
     assert member.heartbeat(10**9) is None
 
 
-def test_joining_says_everything_and_later_heartbeats_nothing() -> None:
+def test_the_first_heartbeat_has_all_fields_and_later_ones_none() -> None:
     member = Membership("g", "m", rack_id="r1")
     member.subscribe(("t",), 0)
     first = sent(member, 0)
@@ -77,7 +77,7 @@ def test_no_assignment_in_an_answer_means_no_change() -> None:
     assert member.epoch == 2
 
 
-def test_a_member_that_holds_nothing_asks_early_for_a_while() -> None:
+def test_a_member_without_partitions_heartbeats_early_for_a_while() -> None:
     member = Membership("g", "m")
     member.subscribe(("t",), 0)
     now, asked = 0, []
@@ -93,7 +93,7 @@ def test_a_member_that_holds_nothing_asks_early_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("error", [UnknownMemberId(), FencedMemberEpoch(), GroupIdNotFound()])
-def test_fenced_it_drops_all_and_joins_at_once(error: KafkaError) -> None:
+def test_a_fenced_member_drops_everything_and_rejoins(error: KafkaError) -> None:
     member = joined()
     sent(member, 5_000)
     member.failed(error, 5_001, 100)
@@ -123,7 +123,7 @@ def test_a_fatal_error_ends_it(error: KafkaError) -> None:
     assert member.next_deadline_ms() is None
 
 
-def test_unknown_server_errors_are_borne_a_few_times() -> None:
+def test_unknown_server_errors_are_retried_a_few_times() -> None:
     member = joined()
     for turn in range(1, UNKNOWN_ERRORS_MAX + 1):
         assert member.state is MemberState.STABLE, turn
@@ -153,7 +153,7 @@ def test_leaving_while_the_join_is_under_way_still_leaves() -> None:
     assert member.state is MemberState.UNSUBSCRIBED
 
 
-def test_fenced_while_leaving_it_does_not_come_back() -> None:
+def test_a_member_fenced_while_leaving_does_not_rejoin() -> None:
     member = joined()
     sent(member, 5_000)
     member.leave(5_001)
@@ -161,7 +161,7 @@ def test_fenced_while_leaving_it_does_not_come_back() -> None:
     assert member.state is MemberState.LEAVING
 
 
-def test_who_does_not_poll_leaves_and_comes_back_with_the_next_poll() -> None:
+def test_a_member_that_does_not_poll_leaves_and_rejoins_with_the_next_poll() -> None:
     member = joined(poll_interval_max_ms=1_000)
     assert member.next_deadline_ms() == 1_000
     assert sent(member, 1_000).member_epoch == -1
@@ -173,14 +173,14 @@ def test_who_does_not_poll_leaves_and_comes_back_with_the_next_poll() -> None:
     assert sent(member, 1_010).member_epoch == 0
 
 
-def test_a_new_subscription_is_told_at_once() -> None:
+def test_a_new_subscription_is_sent_at_once() -> None:
     member = joined()
     member.subscribe(("t", "u"), 100)
     request = sent(member, 100)
     assert (request.member_epoch, request.subscribed_topic_names) == (1, ["t", "u"])
 
 
-def test_a_subscription_that_changes_under_way_is_told_next() -> None:
+def test_a_subscription_changed_during_a_heartbeat_is_sent_next() -> None:
     member = joined()
     sent(member, 5_000)
     member.subscribe(("u",), 5_001)

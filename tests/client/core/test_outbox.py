@@ -141,7 +141,7 @@ def test_every_record_arrives_once_and_in_order(steps: list[tuple[str, int]]) ->
     assert run.identities <= 1, "no failure of these costs the producer its identity"
 
 
-def test_a_batch_that_is_given_up_costs_the_identity_but_not_the_others() -> None:
+def test_a_batch_that_is_given_up_resets_the_producer_id_only() -> None:
     run = Run()
     made = run.add(30, 0)
     while run.send():
@@ -155,7 +155,7 @@ def test_a_batch_that_is_given_up_costs_the_identity_but_not_the_others() -> Non
     assert run.broker.values == [b"%d" % number for number in range(lost.count, made)]
 
 
-def test_a_broker_that_forgot_the_producer_gets_a_new_one() -> None:
+def test_an_unknown_producer_id_is_replaced() -> None:
     run = Run()
     run.add(1, 0)
     run.send()
@@ -168,7 +168,7 @@ def test_a_broker_that_forgot_the_producer_gets_a_new_one() -> None:
     assert run.identities == 2
 
 
-def test_without_linger_a_filling_batch_waits_for_the_one_under_way() -> None:
+def test_without_linger_a_batch_waits_for_the_one_in_flight() -> None:
     box = outbox(batch_size=16_384)
     box.identify(ProducerIdentity(1, 0))
     box.append(0.0, 0, None, b"a", [])
@@ -189,7 +189,7 @@ def test_linger_counts_from_the_first_record() -> None:
     assert box.due_s(1.0) == 6.0
 
 
-def test_without_idempotence_one_batch_is_under_way() -> None:
+def test_without_idempotence_one_batch_is_in_flight() -> None:
     box = outbox(idempotent=False)
     for _ in range(40):
         box.append(0.0, 0, None, b"abc", [])
@@ -199,7 +199,7 @@ def test_without_idempotence_one_batch_is_under_way() -> None:
     assert box.due_s(0.0) is None
 
 
-def test_what_is_too_late_is_taken_out() -> None:
+def test_expired_batches_are_removed() -> None:
     box = outbox()
     for _ in range(40):
         box.append(0.0, 0, None, b"abc", [])

@@ -127,7 +127,7 @@ def cut(stream: bytes, cuts: Iterable[int]) -> Iterator[bytes]:
 @given(
     answers=ANSWERS, end=ENDS, cuts=st.lists(st.integers(0, 300), max_size=40), far=st.floats(0, 1)
 )
-def test_any_cut_of_the_bytes_gives_the_same_events(
+def test_any_split_of_the_bytes_gives_the_same_events(
     answers: list[tuple[Api, Message]], end: bytes, cuts: list[int], far: float
 ) -> None:
     stream = WELCOME + end_of(answers) + end
@@ -147,7 +147,7 @@ def end_of(answers: list[tuple[Api, Message]]) -> bytes:
 
 
 @given(answers=ANSWERS)
-def test_who_reads_what_is_wanted_gets_one_event_at_a_time(
+def test_exact_reads_give_one_event_at_a_time(
     answers: list[tuple[Api, Message]],
 ) -> None:
     stream = memoryview(WELCOME + end_of(answers))
@@ -165,7 +165,7 @@ def test_who_reads_what_is_wanted_gets_one_event_at_a_time(
     assert events == [(api.name, told(answer)) for api, answer in answers]
 
 
-def test_a_long_response_is_not_copied_for_who_reads_what_is_wanted() -> None:
+def test_exact_reads_do_not_copy_a_long_response() -> None:
     protocol = ready()
     protocol.send(FETCH, FetchRequest(), "me")
     stream = b"".join(response_frame(FETCH, 16, 2, fetched(bytes(100_000))))
@@ -203,7 +203,7 @@ def refusal(keys: list[ApiVersion], number: int = 1, code: int = 35) -> bytes:
     ],
     ids=["it says which it has", "it says nothing"],
 )
-def test_a_refused_version_is_asked_again_in_the_brokers(
+def test_a_refused_version_is_asked_again_with_the_brokers(
     keys: list[ApiVersion], again: int
 ) -> None:
     protocol = new()
@@ -239,7 +239,7 @@ def test_a_handshake_that_fails(
     assert protocol.end() == []
 
 
-def test_a_broker_that_refuses_what_it_says_it_has() -> None:
+def test_a_broker_that_refuses_its_own_version() -> None:
     protocol = new()
     protocol.start()
     assert len(list(protocol.receive(refusal(THEIRS)))) == 1
@@ -248,7 +248,7 @@ def test_a_broker_that_refuses_what_it_says_it_has() -> None:
     assert caught.value.source is ErrorSource.BROKER
 
 
-def test_a_server_of_another_protocol_is_known_by_its_first_bytes() -> None:
+def test_another_protocol_is_detected_by_its_first_bytes() -> None:
     protocol = new()
     protocol.start()
     with pytest.raises(NetworkException, match=f"the limit is {HANDSHAKE_BYTES_MAX}"):
@@ -259,7 +259,7 @@ def test_a_server_of_another_protocol_is_known_by_its_first_bytes() -> None:
 # --- requests -------------------------------------------------------------------------------------
 
 
-def test_versions_that_do_not_meet() -> None:
+def test_incompatible_versions() -> None:
     protocol = ready()
     text = "serves Metadata 0-9, this client speaks 10-13"
     with pytest.raises(UnsupportedVersion, match=text) as caught:
@@ -271,14 +271,14 @@ def test_versions_that_do_not_meet() -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (struct.pack(">iib", 5, 99, 0), "a response to request 99 where 2 is next"),
+        (struct.pack(">iib", 5, 99, 0), "a response to request 99 instead of 2"),
         (struct.pack(">i", -2), "a frame of -2 bytes"),
         (b"\0\0\0\2\0\0", "shorter than its header"),
         (struct.pack(">iib", 5, 2, 0), "DescribeClusterResponse v1"),
     ],
     ids=["another request's", "negative length", "no header", "no body"],
 )
-def test_what_is_no_response_breaks_the_connection(data: bytes, text: str) -> None:
+def test_an_invalid_response_breaks_the_connection(data: bytes, text: str) -> None:
     protocol = ready()
     protocol.send(DESCRIBE_CLUSTER, DescribeClusterRequest(), "first")
     protocol.send(FETCH, FetchRequest(), "second")
@@ -291,12 +291,12 @@ def test_what_is_no_response_breaks_the_connection(data: bytes, text: str) -> No
     assert list(protocol.receive(data)) == []
 
 
-def test_a_response_that_nobody_asked_for_breaks_the_connection() -> None:
-    with pytest.raises(NetworkException, match="a response to no request"):
+def test_an_unexpected_response_breaks_the_connection() -> None:
+    with pytest.raises(NetworkException, match="a response without a request"):
         list(ready().receive(struct.pack(">ii", 4, 2)))
 
 
-def test_a_connection_that_ends_inside_a_response_says_so() -> None:
+def test_a_connection_that_ends_inside_a_response_is_reported() -> None:
     protocol = ready()
     protocol.send(FETCH, FetchRequest(), "me")
     assert str(protocol.lost()) == "the connection to b:1 was lost, waiting for Fetch"

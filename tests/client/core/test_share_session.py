@@ -44,7 +44,7 @@ def test_it_begins_with_all_partitions_at_epoch_0() -> None:
     assert not session.open
 
 
-def test_later_requests_say_only_what_changed() -> None:
+def test_later_requests_have_only_the_changes() -> None:
     session = opened()
     assert session.open
     request = session.fetch_request([P0, P1], {}, LIMITS)
@@ -74,7 +74,7 @@ def test_the_final_request_has_epoch_minus_1() -> None:
     assert opened().acknowledge_request({}, final=True).share_session_epoch == -1
 
 
-def test_a_lost_session_begins_anew() -> None:
+def test_a_lost_session_starts_again_at_epoch_0() -> None:
     session = opened()
     session.lost()
     assert not session.open

@@ -41,7 +41,7 @@ class Run:
         return judged(LANE, self.log, self.rows, self.state)
 
 
-def test_a_good_run_is_good() -> None:
+def test_a_good_run_passes() -> None:
     assert Run().wrong() == []
 
 

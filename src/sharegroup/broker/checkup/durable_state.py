@@ -22,9 +22,9 @@ from sharegroup.wire.internal import groups as group_records
 from sharegroup.wire.internal import share_state as state_records
 
 RESET: Final = (
-    "stop its members, then let it begin again with `sharegroup groups reset-offsets {group} "
-    "--all-topics --to-earliest --execute` (every record comes again), or with --to-latest (none "
-    "of the old ones does)"
+    "stop its members, then reset it with `sharegroup groups reset-offsets {group} --all-topics "
+    "--to-earliest --execute` (all records are redelivered), or with --to-latest (only new records "
+    "are delivered)"
 )
 
 
@@ -91,7 +91,7 @@ class DurableState:
                     Severity.ERROR,
                     "group-state",
                     topic,
-                    f"what it says cannot be: {error}",
+                    f"its content is invalid: {error}",
                     action="stop the group's members, delete the group (`sharegroup groups "
                     "delete`), and let them join again",
                 )
@@ -117,7 +117,7 @@ class DurableState:
                 Severity.ERROR,
                 "state-invalid",
                 _state(key),
-                f"cannot be: {error}; nothing of {where} is delivered to {key.group_id}",
+                f"is invalid: {error}; no records of {where} are delivered to {key.group_id}",
                 where=where,
                 action=RESET.format(group=key.group_id),
             )
@@ -137,7 +137,7 @@ class DurableState:
                     Severity.ERROR,
                     "state-lost",
                     f"share group {group_id}",
-                    f"has lost its delivery state in {where}: nothing of it is delivered",
+                    f"has lost its delivery state in {where}: no records of it are delivered",
                     where=where,
                     action=RESET.format(group=group_id),
                 )
@@ -152,7 +152,7 @@ class DurableState:
             if offset - report.end_offset > OFFSETS_BELIEVED_MAX:
                 action = "reset the group's offsets (`sharegroup groups reset-offsets`)"
             else:
-                action = "run --repair, or start `sharegroup serve`: the log goes on behind it"
+                action = "run --repair, or start `sharegroup serve`: the log continues after it"
                 self.beyond[report.key] = offset
             self._say(
                 Severity.ERROR,
@@ -202,7 +202,7 @@ class _Unreadable:
                 severity=Severity.ERROR,
                 kind="record-unreadable",
                 place=str(self._report.key),
-                message=f"the record at offset {offset} is none that a broker writes: {error}",
+                message=f"the record at offset {offset} was not written by a broker: {error}",
                 topic=topic,
                 partition=partition,
                 first_offset=offset,

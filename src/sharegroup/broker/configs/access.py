@@ -23,14 +23,14 @@ ACCESS_CONFIGS: Final = (
     flag(
         "allow.everyone.if.no.acl.found",
         False,
-        "With an ACL file: allow what no ACL of a matching resource speaks of.",
+        "With an ACL file: allow access to resources that no ACL matches.",
     ),
     names(
         "listener.principal.map",
         (),
-        "Who comes in by a listener, as NAME:Type:name, such as INTERNAL:User:spark; "
-        "User:ANONYMOUS where it is not said. The network that reaches the listener is what "
-        "vouches for them. Not a Kafka setting.",
+        "The principal of all clients of a listener, as NAME:Type:name, such as "
+        "INTERNAL:User:spark; User:ANONYMOUS if not set. Clients are not authenticated: only the "
+        "network decides who reaches the listener. Not a Kafka setting.",
     ),
 )
 

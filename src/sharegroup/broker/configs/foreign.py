@@ -237,10 +237,10 @@ _REMOVED: Final = frozenset(REMOVED_NAMES)
 def why_meaningless(name: str) -> str | None:
     """Why a Kafka setting has no effect here; None if Kafka has no such setting."""
     if name in _REMOVED:
-        return "Kafka itself has dropped it"
+        return "Kafka has removed it"
     if name not in _KNOWN and not name.startswith(_FREE_PREFIXES):
         return None
     for prefix, reason in _REASONS:
         if name.startswith(prefix):
             return reason
-    return "it tunes a part of Kafka that is not here"
+    return "it tunes a part of Kafka that does not exist here"

@@ -18,7 +18,7 @@ NODE_CONFIGS: Final = (
         "The id by which clients know this broker; broker.id where that is set, else 1.",
         departs="a single node needs no id of its user (Kafka: required)",
     ),
-    integer("broker.id", None, -1, "The old name of node.id; -1 is as good as not set."),
+    integer("broker.id", None, -1, "The old name of node.id; -1 means not set."),
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),
@@ -77,13 +77,13 @@ NODE_CONFIGS: Final = (
         "default.replication.factor",
         1,
         1,
-        "Copies of a topic made without a count; there is one copy, whatever it says.",
+        "Copies of a topic created without a number; there is always one copy.",
     ),
     integer(
         "min.insync.replicas",
         1,
         1,
-        "Copies that must exist before acks=all is answered; there is one copy, whatever it says.",
+        "Copies that must exist before acks=all is answered; there is always one copy.",
         dynamic=True,
     ),
     flag("delete.topic.enable", True, "Let clients delete topics."),
@@ -110,9 +110,9 @@ NODE_CONFIGS: Final = (
         "queued.max.request.bytes",
         134_217_728,
         None,
-        "Bytes of requests that have come and are not answered, over all connections; at so many "
-        "nothing further is read, and connections that hold room and do not move are closed. At "
-        "least socket.request.max.bytes; 0 or less: no bound.",
+        "Bytes of received requests without an answer, over all connections. At this bound nothing "
+        "more is read, and connections that hold memory without progress are closed. At least "
+        "socket.request.max.bytes; 0 or less: no bound.",
         departs="what clients claim must not fill the memory: 128 MiB hold the longest request and "
         "many of the usual size (Kafka: -1, no bound)",
         dynamic=True,
@@ -121,9 +121,9 @@ NODE_CONFIGS: Final = (
         "queued.max.response.bytes",
         134_217_728,
         None,
-        "Bytes of answers that their clients do not read, over all connections. From a quarter of "
-        "it on fetches get smaller answers; at all of it the slowest readers are closed. 0 or "
-        "less: no bound. Not a Kafka setting.",
+        "Bytes of answers that clients have not read, over all connections. From a quarter of this "
+        "bound on, fetches get smaller answers; at the bound the slowest readers are disconnected. "
+        "0 or less: no bound. Not a Kafka setting.",
         dynamic=True,
     ),
     integer("socket.listen.backlog.size", 50, 1, "Connections that may wait to be accepted."),
@@ -187,7 +187,7 @@ NODE_CONFIGS: Final = (
         "offsets.topic.replication.factor",
         1,
         1,
-        "Copies of __consumer_offsets; there is one copy, whatever it says.",
+        "Copies of __consumer_offsets; there is always one copy.",
         departs=_ONE_NODE.format(kafka=3),
     ),
     integer("offsets.topic.segment.bytes", 104_857_600, 1, "Segment size of __consumer_offsets."),

@@ -126,7 +126,7 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "compression.type",
             "producer",
             ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-            "Batches are stored as the producer compressed them, whatever it says.",
+            "Ignored: batches are stored as the producer compressed them.",
         ),
         integer("compression.gzip.level", -1, -1, _NOTHING, maximum=9),
         integer("compression.lz4.level", 9, 1, _NOTHING, maximum=17),

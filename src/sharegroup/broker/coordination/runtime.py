@@ -206,7 +206,7 @@ class Runtime:
 
     def _failed(self, load: int, error: KafkaError) -> None:
         if self._in_step and load == self._loads:
-            logger.error("%s cannot be written, it is loaded again: %s", self._log.name, error)
+            logger.error("%s cannot be written and is loaded again: %s", self._log.name, error)
             self._in_step = False
 
     # -- loading ------------------------------------------------------------------------------
@@ -305,7 +305,9 @@ class Runtime:
                 try:
                     written = self._write(machine, records)
                 except KafkaError as error:
-                    logger.warning("%s: what was due is not written: %s", self._log.name, error)
+                    logger.warning(
+                        "%s: a scheduled change cannot be written: %s", self._log.name, error
+                    )
                 else:
                     self._spawn(self._settle_in_background(written))
         self._schedule()
@@ -314,7 +316,7 @@ class Runtime:
         try:
             await self.settle(written)
         except KafkaError as error:
-            logger.warning("%s: what was due is not written: %s", self._log.name, error)
+            logger.warning("%s: a scheduled change cannot be written: %s", self._log.name, error)
 
     # -- keeping the log short ----------------------------------------------------------------
 

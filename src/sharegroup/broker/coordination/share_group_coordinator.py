@@ -226,7 +226,7 @@ class ShareGroupCoordinator:
                 if runtime.loaded:
                     await self._forget_topics(runtime, _groups(runtime).topic_ids() - existing)
         except KafkaError as error:
-            logger.warning("deleted topics could not be forgotten yet: %s", error)
+            logger.warning("deleted topics cannot be removed from share groups yet: %s", error)
 
     async def _forget_topics(self, runtime: Runtime, topic_ids: Collection[UUID]) -> None:
         groups = _groups(runtime)
@@ -254,7 +254,7 @@ class ShareGroupCoordinator:
             unknown = await self._unknown(group_id, missing)
             await self._initialize_state(runtime, group_id, unknown, 0)
         except KafkaError as error:
-            logger.warning("delivery state of group %s is not there yet: %s", group_id, error)
+            logger.warning("delivery state of group %s is not initialised yet: %s", group_id, error)
             self._begin(runtime, lambda groups: (None, groups.not_initialized(group_id, missing)))
         else:
             self._begin(runtime, lambda groups: (None, groups.initialized(group_id, missing)))
@@ -272,7 +272,7 @@ class ShareGroupCoordinator:
                 key = SharePartitionKey(group_id, item.topic.topic_id, partition)
                 known = await self._state.knows(key)
                 if known and (await self._state.read_summary(key)).leader_epoch >= 0:
-                    logger.warning("%s goes on with the delivery state that it has of %s-%d",
+                    logger.warning("%s continues with its existing delivery state of %s-%d",
                                    group_id, item.topic.name, partition)  # fmt: skip
                     begun.append(partition)
             rest = tuple(p for p in item.topic.partitions if p not in begun)

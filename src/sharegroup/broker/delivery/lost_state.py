@@ -40,8 +40,8 @@ async def give_up_seen_offsets(store: TopicStore, topics: Topics, state: ShareSt
             continue
         if end - log.log_end_offset > OFFSETS_BELIEVED_MAX:
             logger.error(
-                "%s ends at offset %d, but a share group has its start at %d: nobody can have seen "
-                "that; reset the group's offsets (sharegroup groups reset-offsets)",
+                "%s ends at offset %d, but the start offset of a share group is %d, which is "
+                "impossible; reset the group's offsets (sharegroup groups reset-offsets)",
                 key,
                 log.log_end_offset,
                 end,
@@ -66,10 +66,10 @@ async def say_lost_state(groups: ShareGroupsView, state: ShareStateLog) -> None:
         ]
         if lost:
             logger.error(
-                "the delivery state of share group %s is lost in %s: nothing of it is delivered. "
-                "Stop its members, then let it begin again with `sharegroup groups reset-offsets "
-                "%s --all-topics --to-earliest --execute` (every record comes again), or with "
-                "--to-latest (none of the old ones does)",
+                "the delivery state of share group %s is lost in %s: no records are delivered. "
+                "Stop its members, then reset it with `sharegroup groups reset-offsets "
+                "%s --all-topics --to-earliest --execute` (all records are redelivered), or with "
+                "--to-latest (only new records are delivered)",
                 group_id,
                 ", ".join(lost),
                 group_id,

@@ -350,7 +350,7 @@ class ShareFetching:
                 break
             led.meter.damaged += last - ready.offset + 1
             logger.error(
-                "%s: offsets %d to %d are damaged, its group passes over them",
+                "%s: offsets %d to %d are damaged, its group skips them",
                 led.key,
                 ready.offset,
                 last,

@@ -177,7 +177,7 @@ class SharePartitions:
         except InvalidRequest as error:
             raise CoordinatorNotAvailable(f"{key} has no delivery state yet: {error}") from error
         except ValueError as error:
-            logger.error("the durable state of %s cannot be: %s", key, error)
+            logger.error("the durable state of %s is invalid: %s", key, error)
             raise UnknownServerError(str(error)) from error
         led = LedSharePartition(key, log, core)
         if self._loading.get(key) is not asyncio.current_task():
@@ -207,7 +207,7 @@ class SharePartitions:
             return log.high_watermark
         found = await log.offset_for_timestamp(self._clock.wall_ms() - reset.duration_ms)
         if found is None:
-            raise OffsetNotAvailable("no record is as young as share.auto.offset.reset asks for")
+            raise OffsetNotAvailable("no record is as recent as share.auto.offset.reset requires")
         return found[0]
 
     async def persist(self, changes: Sequence[tuple[LedSharePartition, StateChange]]) -> None:

@@ -41,8 +41,8 @@ def check_acknowledges(broker: Broker, frame: bytes, body: int) -> None:
     most = ACKNOWLEDGING_BYTES_FREE + ACKNOWLEDGING_BYTES_PER_RECORD * records
     if len(frame) > most + SESSION_BYTES_PER_PARTITION * partitions:
         raise InvalidRequest(
-            f"A request of {len(frame)} bytes says more than there is of {records} records in "
-            "flight."
+            f"A request of {len(frame)} bytes is too long for acknowledgements of {records} "
+            "records in flight."
         )
 
 

@@ -83,7 +83,7 @@ async def _forget(broker: Broker, topic: Topic) -> None:
         await broker.groups.topic_deleted(topic.topic_id)
         await broker.state.forget_missing_topics()  # for groups that other nodes coordinate
     except KafkaError as error:
-        logger.warning("groups could not forget %s yet: %s", topic.name, error)
+        logger.warning("%s cannot be removed from share groups yet: %s", topic.name, error)
 
 
 def _find(broker: Broker, wanted: DeleteTopicState) -> Topic:

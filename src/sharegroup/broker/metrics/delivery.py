@@ -76,7 +76,7 @@ ACQUIRED: Final = gauge(
 )
 PIECES: Final = gauge(
     "sharegroup_share_partition_in_flight_batches",
-    "Pieces that the window is in.",
+    "Spans of the in-flight window.",
     labels=_OF_PARTITION,
     kafka=_PARTITION.format("InFlightBatchCount"),
 )
@@ -129,7 +129,7 @@ WAITING: Final = gauge(
 )
 WAITED_IN_VAIN: Final = counter(
     "sharegroup_share_fetches_expired",
-    "Share fetches whose time ran out before there was something for them.",
+    "Share fetches that timed out without records.",
     kafka="kafka.server:type=DelayedShareFetchMetrics,name=ExpiresPerSec",
 )
 

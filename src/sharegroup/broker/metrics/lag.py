@@ -26,8 +26,8 @@ _OF_PARTITION: Final = ("group", "topic", "partition")
 
 OLDEST_AGE: Final = gauge(
     "sharegroup_share_partition_oldest_unacknowledged_seconds",
-    "Age of the oldest record that is not finished, delivered or not; 0 when there is none. What "
-    "to alert on: it grows when records are stuck, whether or not anybody reads.",
+    "Age of the oldest record that is not finished, delivered or not; 0 when there is none. Alert "
+    "on it: it grows when records are stuck, even when nobody consumes.",
     labels=_OF_PARTITION,
     unit="seconds",
 )

@@ -86,7 +86,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
         ),
-        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: there are none here"),
+        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: this broker has none"),
         _row(apis.LIST_GROUPS, 0, 5, "list_groups", "share groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
@@ -210,7 +210,7 @@ def check_length(key: int, version: int, length: int) -> None:
     else:
         name, most = served.api.name, served.request_bytes_max
     if length > most:
-        raise MalformedMessage(f"a {name} request of {length} bytes; {most} is the most")
+        raise MalformedMessage(f"a {name} request of {length} bytes; the limit is {most}")
 
 
 NEEDS_SHARE_VERSION: Final = frozenset(

@@ -238,7 +238,7 @@ class BrokerConnection(asyncio.Protocol):
         check_length(key, version, length)
         if not self._answered and length > FIRST_REQUEST_BYTES_MAX:
             raise MalformedMessage(
-                f"a first request of {length} bytes; {FIRST_REQUEST_BYTES_MAX} is the most"
+                f"a first request of {length} bytes; the limit is {FIRST_REQUEST_BYTES_MAX}"
             )
 
     def _claim_room(self) -> None:

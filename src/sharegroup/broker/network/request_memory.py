@@ -171,9 +171,7 @@ class RequestMemory:
             still = still + 1 if holder.moved_bytes - moved < MOVES_BYTES else 0
             self._seen[holder] = (holder.moved_bytes, still)
             if still >= (STALLED_LOOKS if holder.claimed else STUCK_LOOKS):
-                detail = (
-                    f"dropping {holder.host}: it held {holder.held_bytes} bytes and did not move"
-                )
+                detail = f"dropping {holder.host}: it holds {holder.held_bytes} bytes, no progress"
                 self._counters.say(WARNING, "connections_dropped", detail, "request memory")
                 holder.abort()
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)

@@ -147,7 +147,9 @@ class Delivery:
         if now == SENT:
             raise IllegalState(f"offset {offset} of {self.topic_partition} was acknowledged before")
         if now == RENEWING:
-            raise IllegalState(f"offset {offset} of {self.topic_partition} comes again first")
+            raise IllegalState(
+                f"offset {offset} of {self.topic_partition} must be returned again first"
+            )
         if kind is AckType.RENEW and self.error is not None:
             raise IllegalState(f"offset {offset} of {self.topic_partition} cannot be renewed")
         self.types[index] = kind

@@ -217,7 +217,7 @@ class Holdings:
             if delivery.topic_partition == where and delivery.first <= offset <= delivery.last:
                 delivery.decide(offset, kind)
                 return
-        raise IllegalState(f"offset {offset} of {where} does not wait to be acknowledged")
+        raise IllegalState(f"offset {offset} of {where} is not waiting for an acknowledgement")
 
     def in_hands(self) -> dict[TopicPartition, list[Delivery]]:
         """The deliveries that the application may still acknowledge, by partition."""
@@ -234,8 +234,8 @@ class Holdings:
             )
         if self.implicit:
             raise IllegalState(
-                "in implicit mode the next poll accepts records; to say it yourself make the "
-                "consumer with acknowledgement_mode='explicit'"
+                "in implicit mode the next poll accepts records; to acknowledge them yourself, "
+                "create the consumer with acknowledgement_mode='explicit'"
             )
 
     def settle(self, asking: Iteration | None = None) -> list[Decided]:

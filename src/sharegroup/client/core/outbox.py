@@ -288,7 +288,7 @@ class Outbox:
             self.spent, self.identity = self.identity, None
 
     def _answered(self, batch: Batch) -> None:
-        assert self._unanswered > 0, f"{batch.where}: an answer to nothing"
+        assert self._unanswered > 0, f"{batch.where}: a response without a request"
         self._unanswered -= 1
 
     def _remove(self, batch: Batch) -> None:

@@ -196,13 +196,11 @@ class ClientProtocol(Generic[T]):
     def _answered(self, frame: bytes) -> tuple[Message, Any]:
         """The response in ``frame``, and who asked for it."""
         if not self._waiting:
-            raise MalformedMessage("a response to no request")
+            raise MalformedMessage("a response without a request")
         expected, api, version, caller = self._waiting[0]
         correlation_id, position = response_body(api, version, frame)
         if correlation_id != expected:
-            raise MalformedMessage(
-                f"a response to request {correlation_id} where {expected} is next"
-            )
+            raise MalformedMessage(f"a response to request {correlation_id} instead of {expected}")
         if api is API_VERSIONS and frame[position : position + 2] == _REFUSED_VERSION:
             version = 0  # KIP-511: an ApiVersions refusal is always in version 0
         response = decode(api.response, version, frame, position)

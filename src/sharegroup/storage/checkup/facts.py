@@ -1,4 +1,4 @@
-"""The catalog as it is, or as the folders of the partitions say that it must have been."""
+"""Reads the catalog, or rebuilds it from the folders of the partitions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from sharegroup.storage.checkup import small_files
 from sharegroup.transactions.producer_ids import BLOCK_SIZE
 
 PARTITIONS_MAX: Final = 1_000_000
-"""More than a topic can have folders for; a larger number is damage."""
+"""No topic can have as many folders; a larger number is damage."""
 PRODUCER_IDS_SPARE: Final = 1_000 * BLOCK_SIZE
-"""Ids passed over when a catalog is made again: retention may have taken all batches of a producer.
-"""
+"""Ids skipped when a catalog is rebuilt: retention may have deleted all batches of a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
-    """The facts to check the folder by. ``problem``: why they are not from the file; None: they
-    are.
+    """The facts to check the folder by. ``problem`` says why they are not from the file; it is None
+    if they are.
     """
 
     facts: Facts
@@ -37,10 +36,10 @@ class CatalogState:
 def read_catalog(
     disk: Disk, root: str, folders: Sequence[TopicPartition], new_id: Callable[[], UUID]
 ) -> CatalogState:
-    """The catalog, or what stands for it. ``new_id``: makes ids that nothing has kept.
+    """The catalog, or a rebuilt one. ``new_id`` makes random ids in place of lost ones.
 
     Raises:
-        ConfigError: it is of another version: only that version may write it.
+        ConfigError: the catalog has another version; only that version may write it.
     """
     problem = "is missing"
     if disk.exists(f"{root}/{FILE_NAME}"):
@@ -59,7 +58,7 @@ def read_catalog(
 
 
 def _check_types(facts: Facts) -> None:
-    """Raise ValueError, TypeError or AttributeError where the facts cannot be."""
+    """Raise ValueError, TypeError or AttributeError if the facts are invalid."""
     for name, topic in facts.topics.items():
         try:
             check_topic_name(name)
@@ -80,13 +79,15 @@ def _check_types(facts: Facts) -> None:
 def _check_configs(configs: Mapping[str, Any]) -> None:
     for name, value in configs.items():
         if not isinstance(value, str):
-            raise TypeError(f"setting {name} has the value {value!r}, which is no text")
+            raise TypeError(f"setting {name} has the value {value!r}, which is not a string")
 
 
 def _from_folders(
     disk: Disk, root: str, folders: Sequence[TopicPartition], new_id: Callable[[], UUID]
 ) -> Facts:
-    """Topics with the id that most of their partitions have; settings are not to be had."""
+    """Rebuild the topics from their folders, each with the id that most of its partitions have.
+    Settings cannot be recovered.
+    """
     ids: dict[str, Counter[UUID]] = {}
     counts: dict[str, int] = {}
     for key in folders:

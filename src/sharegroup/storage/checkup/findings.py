@@ -1,4 +1,4 @@
-"""What a check has found, one sentence each, for people and for scripts."""
+"""The findings of a check, one sentence each, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """How bad it is. WARNING and ERROR count until they are repaired; the other two never do."""
+    """How bad a finding is. Only WARNING and ERROR need a repair."""
 
     INFO = "info"
-    """As it should be after a crash, or left over: ``serve`` deals with it."""
+    """Normal after a crash, or a leftover: ``serve`` handles it."""
     KNOWN = "known"
-    """Lost for good, found before and in quarantine: reads pass over it."""
+    """Lost for good, found earlier and quarantined: reads skip it."""
     WARNING = "warning"
     """Wrong, but no record is lost."""
     ERROR = "error"
@@ -22,13 +22,13 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affected:
-    """What a damaged range is to one share group, in records."""
+    """How many records of a damaged range one share group has finished, or still needs."""
 
     group: str
     passed: int
-    """Finished before: the group needs them no more."""
+    """Finished: the group no longer needs them."""
     in_flight: int
-    """Delivered, not finished."""
+    """Delivered, but not finished."""
     not_delivered: int
 
     def __str__(self) -> str:
@@ -40,13 +40,13 @@ class Affected:
 
 @dataclass(slots=True, kw_only=True)
 class Finding:
-    """One thing that is not as it should be."""
+    """One problem."""
 
     severity: Severity
     kind: str
-    """A word for scripts, such as ``damaged-batches``."""
+    """An identifier for scripts, such as ``damaged-batches``."""
     place: str
-    """File or folder, from the data folder on; or what else it is of."""
+    """File or folder, relative to the data folder; or another place, such as a group."""
     message: str
     """What is wrong, without the place."""
     topic: str | None = None
@@ -55,13 +55,13 @@ class Finding:
     last_offset: int | None = None
     groups: list[Affected] = field(default_factory=list)
     action: str | None = None
-    """What heals it; None where nothing needs to be done."""
+    """How to repair it; None if nothing needs to be done."""
     repaired: str | None = None
-    """What a repair has done about it."""
+    """What a repair has done; None if it was not repaired."""
 
     @property
     def open(self) -> bool:
-        """Whether something is left to do."""
+        """Whether it still needs a repair."""
         return self.repaired is None and self.severity in (Severity.WARNING, Severity.ERROR)
 
     @property
@@ -72,7 +72,7 @@ class Finding:
         return self.last_offset - self.first_offset + 1
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts; the shape is described in docs/cli.md."""
+        """The finding as JSON values, for scripts; docs/cli.md describes the fields."""
         return {
             "severity": str(self.severity),
             "kind": self.kind,

@@ -1,4 +1,4 @@
-"""Check a whole data folder: the catalog, the small files, and every partition."""
+"""Checks a whole data folder: the catalog, the small files, and every partition."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _OURS: Final = (FILE_NAME, checkpoints.META_PROPERTIES, checkpoints.CLEAN_MARKER
 _KAFKAS_OWN: Final = TopicPartition("__cluster_metadata", 0)
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
 _SIMILAR_BITS: Final = 16
-"""Topic ids that differ in so few of their 122 random bits are one id, damaged."""
+"""Two topic ids that differ in at most so many of their 122 random bits are one damaged id."""
 SETTINGS_LOST: Final = (
-    "settings of topics, groups and the broker are not to be had: the defaults apply (retention of "
-    "a week among them) until they are set again"
+    "the settings of topics, groups and the broker are lost: the defaults apply (such as a "
+    "retention of one week) until they are set again"
 )
 
 
 class NotADataFolder(ConfigError):
-    """There is nothing to check."""
+    """The folder is not a data folder of a broker."""
 
 
 class FolderCheck:
-    """One data folder; :meth:`lock` first, :meth:`unlock` at the end.
+    """The check of one data folder. Call :meth:`lock` first and :meth:`unlock` at the end.
 
     Args:
         root: the folder.
-        new_id: random ids, for what nothing has kept.
+        new_id: makes random ids in place of lost ones.
     """
 
     def __init__(self, disk: Disk, root: str, new_id: Callable[[], UUID]) -> None:
@@ -55,21 +55,22 @@ class FolderCheck:
         self.catalog = CatalogState(Facts(cluster_id=""))
         self.folders: list[TopicPartition] = []
         self.rewrite: dict[str, str] = {}
-        """Checkpoint files to write again → what is wrong with them."""
+        """Checkpoint files that must be rewritten → what is wrong with them."""
         self._new_id = new_id
         self._made_lock = False
 
     @property
     def facts(self) -> Facts:
-        """What the folder is checked by."""
+        """The facts that the folder is checked against."""
         return self.catalog.facts
 
     def lock(self) -> None:
-        """Keep brokers out. A lock file that is not there is one for as long as this goes on.
+        """Lock the folder, so that no broker opens it. A missing lock file is created, and removed
+        by :meth:`unlock`.
 
         Raises:
             DataFolderBusy: another process holds the folder.
-            NotADataFolder: it is none.
+            NotADataFolder: it is not a data folder.
             OSError: it cannot be read.
         """
         if not self.disk.exists(self.root):
@@ -89,13 +90,13 @@ class FolderCheck:
             ) from error
 
     def unlock(self) -> None:
-        """Let brokers in again."""
+        """Release the lock."""
         if self._made_lock:
             self.disk.remove(f"{self.root}/.lock")
         self.disk.unlock(f"{self.root}/.lock")
 
     def size(self) -> int:
-        """Bytes of all logs: what a check is to read."""
+        """Bytes of all logs, all of which a check reads."""
         total = 0
         for key in self.folders:
             folder = f"{self.root}/{key}"
@@ -110,7 +111,7 @@ class FolderCheck:
         """Check everything; nothing is written.
 
         Raises:
-            ConfigError: the catalog is of another version.
+            ConfigError: the catalog has another version.
             OSError: the folder cannot be read.
         """
         self.catalog = read_catalog(self.disk, self.root, self.folders, self._new_id)
@@ -121,7 +122,7 @@ class FolderCheck:
                 "catalog",
                 FILE_NAME,
                 f"{self.catalog.problem}; {SETTINGS_LOST}",
-                action="restore it from a backup, or run --repair: it makes the topics again from "
+                action="restore it from a backup, or run --repair: it rebuilds the topics from "
                 "their folders",
             )
         elif not self.clean and self.facts.topics:
@@ -129,8 +130,8 @@ class FolderCheck:
                 Severity.INFO,
                 "not-clean",
                 checkpoints.CLEAN_MARKER,
-                "is not there: the broker was not stopped, and `sharegroup serve` will scan what "
-                "was not durable for certain",
+                "is missing: the broker was not shut down cleanly, and `sharegroup serve` will "
+                "scan the logs from their recovery points on",
             )
         self._check_meta_properties()
         self._check_names()
@@ -160,11 +161,11 @@ class FolderCheck:
         elif found["cluster.id"] != self.facts.cluster_id:
             problem = f"names cluster {found['cluster.id']!r}, not {self.facts.cluster_id!r}"
         if problem is not None:
-            action = "`sharegroup serve` writes it anew; --repair does so now"
+            action = "`sharegroup serve` rewrites it; --repair rewrites it now"
             self._say(Severity.WARNING, "meta-properties", name, problem, action=action)
 
     def _check_names(self) -> None:
-        """Folders that no topic owns, and what was left behind."""
+        """Find folders that belong to no topic, and leftovers."""
         owned = set(self.keys())
         for key in self.folders:
             if key not in owned:
@@ -172,28 +173,28 @@ class FolderCheck:
                     Severity.WARNING,
                     "stray-folder",
                     str(key),
-                    "belongs to no topic in the catalog: nobody can read it",
+                    "belongs to no topic in the catalog: no client can read it",
                     action="`sharegroup serve` sets it aside; restore catalog.json from a backup "
                     "if the topic was not deleted",
                 )
         for name in self.disk.list(self.root):
             match = _SET_ASIDE.fullmatch(name)
             if match is not None and match[1] == "stray":
-                message = "was set aside earlier: remove it if nobody misses its records"
+                message = "was set aside earlier: remove it if its records are not needed"
                 self._say(Severity.INFO, "set-aside", name, message)
             elif match is not None:
-                message = "is left of a topic that was deleted: `sharegroup serve` removes it"
+                message = "belongs to a deleted topic: `sharegroup serve` removes it"
                 self._say(Severity.INFO, "deleted-topic", name, message)
             elif name.endswith(".tmp"):
                 self._say(
                     Severity.INFO,
                     "temporary-file",
                     name,
-                    "is left of a write that a crash has cut short; nothing reads it",
+                    "was left by a write that a crash interrupted; nothing reads it",
                 )
 
     def keys(self) -> Sequence[TopicPartition]:
-        """All partitions that the catalog says there are."""
+        """All partitions in the catalog."""
         return [
             TopicPartition(topic, number)
             for topic, facts in self.facts.topics.items()
@@ -216,14 +217,14 @@ class FolderCheck:
     def _bad_checkpoint(self, name: str, problem: str) -> None:
         self.rewrite[name] = problem
         if name == checkpoints.LOG_STARTS:
-            problem += "; records that were deleted by offset may be there again"
-        action = "--repair writes it again from the logs"
+            problem += "; records deleted by DeleteRecords may be readable again"
+        action = "--repair rewrites it from the logs"
         self._say(Severity.WARNING, "checkpoint", name, problem, action=action)
 
     def _believed(
         self, key: TopicPartition, offsets: dict[TopicPartition, int], name: str
     ) -> int | None:
-        """What a checkpoint says of a partition, unless no log of it can have that offset."""
+        """A partition's offset in a checkpoint; None if its log cannot have that offset."""
         offset = offsets.get(key)
         if offset is None or not offset:
             return offset
@@ -233,7 +234,7 @@ class FolderCheck:
             last = max((base_of(each, ".log") or 0 for each in names), default=0)
         if offset <= last + RELATIVE_OFFSET_MAX:
             return offset
-        self._bad_checkpoint(name, f"says {offset} of {key}, which cannot be")
+        self._bad_checkpoint(name, f"has offset {offset} for {key}, which is impossible")
         return None
 
     # -- partitions ---------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class FolderCheck:
         if key in self.folders:
             self._check_identity(key, topic_id)
         elif not known.recovery_point:
-            message = "has no folder: `sharegroup serve` makes it, empty"
+            message = "has no folder: `sharegroup serve` creates an empty one"
             self._say(Severity.INFO, "no-folder", str(key), message, key=key)
         else:
             self._say(
@@ -261,8 +262,8 @@ class FolderCheck:
         if start is not None and start > max(report.end_offset, known.recovery_point):
             self._bad_checkpoint(
                 checkpoints.LOG_STARTS,
-                f"says that {key} starts at {start}, but it ends at {report.end_offset}: it hides "
-                "every record",
+                f"says that {key} starts at {start}, but it ends at {report.end_offset}: this "
+                "hides all records",
             )
             known = LastKnown(
                 clean=known.clean,
@@ -279,7 +280,7 @@ class FolderCheck:
         if found is None:
             there = self.disk.exists(f"{self.root}/{place}")
             problem = "is damaged" if there else "is missing"
-            action = "`sharegroup serve` writes it anew; --repair does so now"
+            action = "`sharegroup serve` rewrites it; --repair rewrites it now"
             self._say(
                 Severity.WARNING, "partition-metadata", place, problem, key=key, action=action
             )
@@ -293,7 +294,7 @@ class FolderCheck:
                 f"{key}/{checkpoints.LEADER_EPOCHS}",
                 problem_of_epochs,
                 key=key,
-                action="--repair writes it anew",
+                action="--repair rewrites it",
             )
 
     def _other_id(self, key: TopicPartition, place: str, found: UUID, topic_id: UUID) -> None:

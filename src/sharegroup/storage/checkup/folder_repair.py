@@ -1,4 +1,6 @@
-"""Repair a whole data folder after its check. What may hold data is set aside, never deleted."""
+"""Repairs a whole data folder after its check. Files that may hold data are set aside, never
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from sharegroup.storage.checkup.folder_check import FolderCheck
 from sharegroup.storage.checkup.repair import PartitionRepair, free_name, give_up, set_aside
 
 _NAME_LENGTH = 200
-"""As where ``serve`` sets a folder aside (``storage.data_folder``)."""
+"""The same limit as for folders that ``serve`` sets aside (``storage.partition_folders``)."""
 
 
 class FolderRepair:
-    """``check`` has run and holds the lock. ``new_id``: random ids."""
+    """The repair after ``check``, which has run and holds the lock. ``new_id`` makes random ids."""
 
     def __init__(self, check: FolderCheck, new_id: Callable[[], UUID]) -> None:
         self._check = check
@@ -28,8 +30,8 @@ class FolderRepair:
         self._new_id = new_id
 
     async def run(self, given: Mapping[TopicPartition, int]) -> None:
-        """Repair all that can be; the findings say what was done. ``given``: up to where offsets of
-        a log were given out, if that is behind its end. Raises OSError.
+        """Repair what can be repaired and note it in the findings. ``given`` has, for each log that
+        ends too early, the end of the offsets that share groups have seen. Raises OSError.
         """
         self._stray_folders()
         for key, end_offset in given.items():
@@ -68,14 +70,14 @@ class FolderRepair:
         folder = f"{self._check.root}/{key}"
         for finding in self._open("folder-missing", key):
             self._write(folder, checkpoints.PARTITION_METADATA, topic_id)
-            finding.repaired = "made again; its records are lost"
+            finding.repaired = "created again; its records are lost"
         for finding in self._open("partition-metadata", key):
             self._write(folder, checkpoints.PARTITION_METADATA, topic_id)
-            finding.repaired = "written anew with the topic's id"
+            finding.repaired = "rewritten with the topic's id"
         for finding in self._open("leader-epochs", key):
             content = checkpoints.LEADER_EPOCHS_CONTENT
             self._disk.write_file(f"{folder}/{checkpoints.LEADER_EPOCHS}", content)
-            finding.repaired = "written anew"
+            finding.repaired = "rewritten"
 
     def _write(self, folder: str, name: str, topic_id: UUID) -> None:
         self._disk.make_folder(folder)
@@ -91,7 +93,7 @@ class FolderRepair:
             node_id = int(known.get("node.id", "1"))
             content = checkpoints.meta_properties(self._check.facts.cluster_id, node_id)
             self._disk.write_file(path, content)
-            finding.repaired = "written anew"
+            finding.repaired = "rewritten"
 
     def _checkpoints(self) -> None:
         for name in self._check.rewrite:
@@ -103,10 +105,10 @@ class FolderRepair:
                 checkpoints.write_offsets(self._disk, path, self._offsets(name))
             for finding in self._open("checkpoint"):
                 if finding.place == name:
-                    finding.repaired = f"written again from the logs{aside}"
+                    finding.repaired = f"rewritten from the logs{aside}"
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
-        """What a checkpoint must say. Only a clean end makes all of a log durable."""
+        """The offsets for a checkpoint. Only after a clean shutdown is all of a log durable."""
         offsets = {}
         for key, report in self._check.partitions.items():
             known = self._check.known[key]
@@ -135,6 +137,5 @@ class FolderRepair:
         )
         for finding in self._open("catalog"):
             finding.repaired = (
-                f"made again from the folders, with the topics (partitions) {topics or 'none'}"
-                f"{aside}"
+                f"rebuilt from the folders, with the topics (partitions) {topics or 'none'}{aside}"
             )

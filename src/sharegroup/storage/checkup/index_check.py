@@ -1,4 +1,4 @@
-"""Hold the entries of a segment's indexes against its batches, in one pass beside the walk."""
+"""Verifies the entries of a segment's indexes by its batches, in the same pass as the walk."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NONE: Final = OFFSET_MAX, 0
 
 
 class IndexCheck:
-    """Takes the batches of one segment in order. An entry that lies in a damage is passed over: the
-    log jumps over it too.
+    """Receives the batches of one segment in order. Entries inside a damage are skipped, as reads
+    skip the damage.
 
     Args:
-        base_offset: the segment's.
-        offsets, times: content of the two files; None: missing.
+        base_offset: the segment's base offset.
+        offsets, times: the content of the two files; None if a file is missing.
     """
 
     def __init__(self, base_offset: int, offsets: bytes | None, times: bytes | None) -> None:
@@ -41,14 +41,14 @@ class IndexCheck:
         self._places = _places(offsets or b"")
         self._timestamps = _timestamps(times or b"")
         self.wrong = {".index": 0, ".timeindex": 0}
-        """Entries that the log does not bear out."""
+        """The number of entries that do not match the log, by file suffix."""
         self._max_timestamp = -1
         self._last_timestamp = -1
         self._next_place()
         self._next_time()
 
     def batch(self, position: int, header: BatchHeader, last_offset: int) -> None:
-        """The batch at ``position`` is whole, and ends at ``last_offset``."""
+        """Verify the entries of the valid batch at ``position``, which ends at ``last_offset``."""
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp = header.max_timestamp
         relative = last_offset - self._base
@@ -58,7 +58,7 @@ class IndexCheck:
             self._at_time(relative, header.max_timestamp)
 
     def damaged(self, damage: Damage) -> None:
-        """The log jumps over ``damage``."""
+        """Skip the entries inside ``damage``."""
         while self._position < damage.end_position:
             if self._position < damage.position:
                 self.wrong[".index"] += 1
@@ -70,8 +70,8 @@ class IndexCheck:
             self._next_time()
 
     def problems(self, *, complete: bool) -> list[tuple[str, str]]:
-        """(ending of the file, what is wrong), after the last batch. ``complete``: the segment is
-        without damage, so that its largest timestamp must be the last entry.
+        """(file suffix, what is wrong) of each bad file, after the last batch. ``complete``: the
+        segment has no damage, so its last entry must be its largest timestamp.
         """
         found = [(name, "is missing") for name in self._missing]
         found += [(name, "is cut off in the middle of an entry") for name in self._cut_off]
@@ -82,7 +82,7 @@ class IndexCheck:
             self.wrong[".timeindex"] += 1
             self._next_time()
         found += [
-            (name, f"has {count} entries that the log does not bear out")
+            (name, f"has {count} entries that do not match the log")
             for name, count in self.wrong.items()
             if count and (name, "is cut off in the middle of an entry") not in found
         ]

@@ -1,5 +1,5 @@
-"""Check one partition's folder as recovery would find it (``storage.recovery``), whole: its
-segments with their indexes, how they join, snapshots, and what was known to be damaged before.
+"""Checks one partition's folder as recovery would find it (``storage.recovery``): all segments with
+their indexes, the joins between them, snapshots, and the lists of known damages.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader
 
 SNAPSHOT: Final = ".snapshot"
-SERVE_REBUILDS: Final = "`sharegroup serve` makes it again when it needs it; --repair does so now"
+SERVE_REBUILDS: Final = "`sharegroup serve` rebuilds it when needed; --repair rebuilds it now"
 
 
 @dataclass(slots=True, kw_only=True)
 class PartitionReport:
-    """What a partition's folder holds."""
+    """The contents of a partition's folder, and the findings about it."""
 
     key: TopicPartition
     folder: str
@@ -45,14 +45,14 @@ class PartitionReport:
     log_start: int = 0
     end_offset: int = 0
     scan_from: int = OFFSET_MAX
-    """``serve`` scans the segments from this base offset on, and makes their side files anew."""
+    """``serve`` scans the segments from this base offset on and rebuilds their side files."""
     aborted: dict[int, list[EndedTransaction]] = field(default_factory=dict)
-    """By base offset of the segment: what its transaction index must say."""
+    """Base offset of a segment → the entries that its transaction index must have."""
     snapshots: dict[int, bytes] = field(default_factory=dict)
-    """Producer snapshots that cannot be read, as they should be."""
+    """Offset of an unreadable producer snapshot → the content that it must have."""
     producer_id_max: int = -1
     findings: dict[int, list[Finding]] = field(default_factory=dict)
-    """By base offset of the segment that they are of."""
+    """Base offset of a segment → its findings."""
 
     def damages(self) -> list[Damage]:
         """All damaged ranges at or after the log start, ascending."""
@@ -65,7 +65,7 @@ class PartitionReport:
 
 
 class PartitionCheck:
-    """One partition. ``root``: the data folder; findings are appended to ``findings``."""
+    """The check of one partition in data folder ``root``; appends to ``findings``."""
 
     def __init__(
         self,
@@ -80,10 +80,10 @@ class PartitionCheck:
         self._findings = findings
         self._producers = ProducerTable()
         self._producers_known = True
-        """Nothing of them was before the first segment, or its snapshot is there."""
+        """Whether the producers are complete: the log begins at 0, or a snapshot was loaded."""
         self._known_damages: dict[int, list[Damage]] = {}
         self._durable = known.recovery_point
-        """All below was durable: the log has ended there, or behind it."""
+        """Records below this offset were durable: the log ended there or later."""
         self.report = PartitionReport(key=key, folder=f"{root}/{key}", clean=known.clean)
 
     def run(self, on_bytes: OnBytes) -> PartitionReport:
@@ -119,15 +119,15 @@ class PartitionCheck:
                 Severity.INFO,
                 "sync-failed",
                 f"{report.key}/{rewrite.MARKER}",
-                f"a sync has failed: `sharegroup serve` writes anew what lies behind offset "
-                f"{unsynced_from}",
+                f"a sync has failed: `sharegroup serve` will rewrite the log from offset "
+                f"{unsynced_from} on",
             )
         if unsynced_from is not None or not self._known.clean:
             point = self._known.recovery_point
             report.scan_from = max((base for base in bases if base <= point), default=bases[0])
 
     def _clean_end(self, names: Sequence[str], bases: Sequence[int]) -> int:
-        """Where a clean end has left the log: its snapshot bears the offset; 0 after a crash."""
+        """The end of the log at a clean shutdown, from the name of its snapshot; else 0."""
         offsets = [base_of(name, SNAPSHOT) or 0 for name in names] if self._known.clean else []
         believed = [offset for offset in offsets if offset <= bases[-1] + RELATIVE_OFFSET_MAX]
         return max(believed, default=0)
@@ -142,14 +142,14 @@ class PartitionCheck:
                 Severity.WARNING,
                 "damage-list-unreadable",
                 self._place(base, DAMAGED),
-                f"the list of damages is damaged itself: {error}",
+                f"the damage list is itself damaged: {error}",
                 base=base,
-                action="--repair writes it again",
+                action="--repair rewrites it",
             )
         return quarantine.damages
 
     def _load_snapshots(self, names: Sequence[str], bases: Sequence[int]) -> None:
-        """Begin the producers as a start does; note the snapshots that cannot be read."""
+        """Load the producers as a start does; report the snapshots that cannot be read."""
         self._producers_known = bases[0] == 0
         for name in sorted(names):
             offset = base_of(name, SNAPSHOT)
@@ -211,7 +211,7 @@ class PartitionCheck:
         report.segments.append(check.run(on_batch, on_bytes))
 
     def _find_end(self) -> None:
-        """Where each segment ends, and what is missing there."""
+        """Find the end of each segment, and the records missing there."""
         report, segments = self.report, self.report.segments
         given = [d.last_offset + 1 for known in self._known_damages.values() for d in known]
         durable = max([self._durable, *given])
@@ -253,8 +253,8 @@ class PartitionCheck:
                 Severity.INFO,
                 "torn-tail",
                 self._place(segment.base_offset, ".log"),
-                f"ends in {segment.tail_bytes} bytes that are no whole batch, as a crash leaves "
-                f"them: `sharegroup serve` will cut them; the log ends at offset "
+                f"ends with {segment.tail_bytes} bytes of an incomplete batch, as after a crash: "
+                f"`sharegroup serve` will truncate them; the log ends at offset "
                 f"{segment.next_offset}",
             )
 
@@ -268,11 +268,11 @@ class PartitionCheck:
                 Severity.ERROR,
                 "wrong-offset",
                 self._place(base, ".log"),
-                f"the batch at byte {misplaced.position} is whole, but stands at a wrong offset; "
-                f"its neighbours say that it begins at {misplaced.base_offset}",
+                f"the batch at byte {misplaced.position} is valid but has a wrong base offset; by "
+                f"its neighbours it must be {misplaced.base_offset}",
                 base=base,
                 offsets=(misplaced.base_offset, misplaced.last_offset),
-                action="--repair puts it right",
+                action="--repair corrects it",
             )
         for damage in segment.damages:
             self._judge_damage(segment, damage, known)
@@ -309,12 +309,12 @@ class PartitionCheck:
             offsets=offsets,
             action=None
             if severity is Severity.KNOWN
-            else "restore the file from a backup, or run --repair: it writes the range down, and "
-            "reads pass over it",
+            else "restore the file from a backup, or run --repair: it records the range, and reads "
+            "skip it",
         )
 
     def _judge_list(self, segment: SegmentReport, known: Sequence[Damage]) -> None:
-        """A list that names what can be read keeps records back."""
+        """Report entries of a damage list whose records can be read: the list hides them."""
         start = self.report.log_start
         wrong = [
             damage
@@ -326,16 +326,16 @@ class PartitionCheck:
         misplaced = {each.base_offset for each in segment.misplaced}
         for damage in wrong:
             if damage.first_offset in misplaced:
-                continue  # found as damage at the time; repaired together with the batch
+                continue  # was reported as damage earlier; the repair of the batch removes it
             self._say(
                 Severity.WARNING,
                 "damage-list",
                 self._place(segment.base_offset, DAMAGED),
-                f"lists offsets {damage.first_offset} to {damage.last_offset} as damaged, which "
-                "is not what the log holds: it keeps back what can be read",
+                f"lists offsets {damage.first_offset} to {damage.last_offset} as damaged, but the "
+                "log has them: the list hides records that can be read",
                 base=segment.base_offset,
                 offsets=(damage.first_offset, damage.last_offset),
-                action="--repair writes it again",
+                action="--repair rewrites it",
             )
 
     def _judge_transactions(self, segment: SegmentReport) -> None:
@@ -351,7 +351,7 @@ class PartitionCheck:
             else:
                 whole = not any(each.damages or each.misplaced for each in self.report.segments)
                 if whole and self._producers_known and found != wanted:
-                    problem = "does not list the transactions that the log has aborted"
+                    problem = "does not list the aborted transactions of the log"
         elif wanted:
             problem = f"is missing; the log has {len(wanted)} aborted transactions there"
         if problem is not None:
@@ -361,7 +361,7 @@ class PartitionCheck:
                 self._place(base, TRANSACTION_INDEX),
                 problem,
                 base=base,
-                action="--repair makes it again",
+                action="--repair rebuilds it",
             )
 
     # -----------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ class PartitionCheck:
         offsets: tuple[int, int] | None = None,
         action: str | None = None,
     ) -> None:
-        """``base``: the segment (or the snapshot's offset) whose repair heals it."""
+        """Add a finding. ``base``: the segment, or the snapshot's offset, whose repair fixes it."""
         finding = Finding(
             severity=severity,
             kind=kind,
@@ -406,7 +406,7 @@ def base_of(name: str, ending: str) -> int | None:
 
 
 def _reach(segment: SegmentReport, end_offset: int) -> None:
-    """The segment ends at ``end_offset``: what is behind its last whole batch is damage."""
+    """Let the segment end at ``end_offset``: bytes after its last valid batch are damage."""
     if segment.tail_bytes or segment.next_offset < end_offset:
         lost = Damage(segment.valid_bytes, segment.size, segment.next_offset, end_offset - 1)
         segment.damages = merged([], [*segment.damages, lost])

@@ -1,5 +1,5 @@
-"""Repair what a check of one partition has found. Records are never deleted: what is replaced and
-may hold data is kept beside it as ``….damaged.N``.
+"""Repairs the findings of a partition's check. Records are never deleted: a replaced file that may
+hold data is kept beside the new one as ``….damaged.N``.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ def free_name(disk: Disk, path: str) -> str:
 
 
 def set_aside(disk: Disk, path: str) -> str:
-    """Rename a damaged file; the last part of its new name. Raises OSError."""
+    """Rename a damaged file. Returns the last part of its new path. Raises OSError."""
     aside = free_name(disk, path)
     disk.rename(path, aside)
     return aside.rpartition("/")[2]
 
 
 class PartitionRepair:
-    """One partition after its check. ``sparse_below``: compaction may have taken offsets below."""
+    """The repair of one partition after its check. ``sparse_below``: compaction may have removed
+    offsets below it.
+    """
 
     def __init__(self, disk: Disk, report: PartitionReport, sparse_below: int) -> None:
         self._disk = disk
@@ -46,7 +48,7 @@ class PartitionRepair:
         self._sparse_below = sparse_below
 
     async def run(self) -> None:
-        """Repair all that can be, and say so in the findings. Raises OSError."""
+        """Repair what can be repaired and note it in the findings. Raises OSError."""
         report = self._report
         if any(finding.open for each in report.findings.values() for finding in each):
             self._disk.make_folder(report.folder)
@@ -65,32 +67,32 @@ class PartitionRepair:
             disk.write_file(path + ".log", b"")
         if segment.misplaced:
             aside = await restore_offsets(disk, path + ".log", segment.misplaced)
-            _done(findings, {"wrong-offset"}, f"put right; the damaged file is kept as {aside}")
+            _done(findings, {"wrong-offset"}, f"corrected; the damaged file is kept as {aside}")
         if kinds & _LISTED:
             quarantine = Quarantine(disk, path)
             quarantine.damages = segment.damages
             quarantine.save()
-            _done(findings, _QUARANTINED, "written down: reads and share groups pass over it")
-            _done(findings, {"damage-list", "damage-list-unreadable"}, "written again")
+            _done(findings, _QUARANTINED, "recorded: reads and share groups skip it")
+            _done(findings, {"damage-list", "damage-list-unreadable"}, "rewritten")
         if kinds & (_LISTED | {"index"}) and segment.base_offset < report.scan_from:
             self._rebuild_indexes(segment)
-        _done(findings, {"index"}, "made again from the log")
+        _done(findings, {"index"}, "rebuilt from the log")
         if "transaction-index" in kinds:
             self._rebuild_transactions(segment)
-            _done(findings, {"transaction-index"}, "made again from the log")
+            _done(findings, {"transaction-index"}, "rebuilt from the log")
         if segment is report.segments[-1] and kinds & _QUARANTINED:
             self._begin_behind(segment)
 
     def _begin_behind(self, last: SegmentReport) -> None:
-        """Let the log go on in a new segment behind offsets that are lost at its end: its name says
-        that they are not to be given out again.
+        """If offsets at the end of the log are lost, begin a new segment after them. Its name keeps
+        them from being used again.
         """
         path = f"{self._report.folder}/{last.next_offset:020d}.log"
         at_its_end = last.damages and last.damages[-1].last_offset + 1 == last.next_offset
         if not at_its_end or last.next_offset == last.base_offset or self._disk.exists(path):
             return
         for segment in self._report.segments:
-            if segment.base_offset >= self._report.scan_from:  # the scan begins behind it now
+            if segment.base_offset >= self._report.scan_from:  # scans now begin after it
                 self._rebuild_indexes(segment)
                 self._rebuild_transactions(segment)
         self._disk.write_file(path, b"")
@@ -109,7 +111,7 @@ class PartitionRepair:
             opened.quarantine.damages = segment.damages
             opened.next_offset = segment.next_offset
             ends = [damage.end_position for damage in segment.damages]
-            opened.size = max([segment.valid_bytes, *ends])  # a torn tail is no part of it
+            opened.size = max([segment.valid_bytes, *ends])  # without a torn tail
             opened.indexes.rebuild()
             offsets, times = opened.indexes.both
             times.mark()
@@ -124,14 +126,14 @@ class PartitionRepair:
         done = f"kept as {aside}"
         if content:
             self._disk.write_file(path, content)
-            done = f"made again from the log; the damaged one is {done}"
+            done = f"rebuilt from the log; the damaged one is {done}"
         _done(self._report.findings.get(offset, ()), {"snapshot-unreadable"}, done)
 
 
 def give_up(report: PartitionReport, end_offset: int, findings: Sequence[Finding]) -> None:
-    """Plan that a log goes on at ``end_offset``, which is behind its end: share groups have seen
-    offsets up to there, and they must not name other records. The repair that follows does it, and
-    says so in ``findings``.
+    """Plan that a log continues at ``end_offset``, which is beyond its end. Share groups have seen
+    the offsets below it, so these must not name other records. The repair that follows does it and
+    notes it in ``findings``.
     """
     last = report.segments[-1]
     start = max([last.valid_bytes, *(damage.end_position for damage in last.damages)])
@@ -142,11 +144,11 @@ def give_up(report: PartitionReport, end_offset: int, findings: Sequence[Finding
 
 
 async def restore_offsets(disk: Disk, path: str, misplaced: Sequence[Misplaced]) -> str:
-    """Give batches of a ``.log`` file the base offsets that they must have. The file is replaced as
-    a whole; the last part of the name under which the old one is kept.
+    """Correct the base offsets of batches in a ``.log`` file. The file is replaced as a whole.
+    Returns the last part of the path under which the old one is kept.
 
     Raises:
-        OSError: the disk failed; the file is as it was.
+        OSError: the disk failed; the file is unchanged.
     """
     aside = free_name(disk, path)
     source = disk.open(path)

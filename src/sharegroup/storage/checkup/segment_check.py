@@ -1,8 +1,8 @@
-"""Walk one segment: every batch checked, beside it the indexes. Nothing is written.
+"""Checks one segment: every batch, and at the same time the indexes. Nothing is written.
 
-The walk is that of a scan at start (``storage.scan``), with two differences: the records of each
-batch are checked too, and a batch that only stands at a wrong offset is told from damage. No CRC
-covers the base offset; where the batches behind it say what it must be, it can be put right.
+The walk is that of a scan at start (``storage.scan``), with two differences. The records of each
+batch are checked too. And a valid batch with a wrong base offset is not damage: no CRC covers the
+base offset, and if the batches after it show what it must be, it can be corrected.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sharegroup.storage.damage import BrokenBatch, Damage, merged
 from sharegroup.wire.batch import BatchHeader
 
 MISPLACED_RUN_MAX: Final = 1_000
-"""Batches in a row whose offsets are put right together: more is no flipped bit."""
+"""Most consecutive batches whose offsets are corrected; more are not the effect of flipped bits."""
 
 OnBatch = Callable[[DiskFile, int, BatchHeader, int], None]
-"""(file, position, header, base offset) of each whole batch of a producer with an id."""
+"""(file, position, header, base offset) of each valid batch of a producer with an id."""
 OnBytes = Callable[[int], None]
-"""So many bytes more have been looked at."""
+"""Called with the number of bytes checked since the last call."""
 
 
 class Misplaced(NamedTuple):
-    """A whole batch at ``position`` that must have ``base_offset``, and has another one."""
+    """A valid batch at ``position`` that must have ``base_offset`` but has another one."""
 
     position: int
     base_offset: int
@@ -36,45 +36,45 @@ class Misplaced(NamedTuple):
 
 
 class _AnyOffset(Offsets):
-    """For looking at a batch whatever its offset."""
+    """Accepts a batch with any offset."""
 
     def follows(self, header: BatchHeader, expected: int) -> bool:
-        """Every batch may."""
+        """Always true."""
         return True
 
 
 @dataclass(slots=True, kw_only=True)
 class SegmentReport:
-    """What a walk has found."""
+    """What the check of a segment has found."""
 
     base_offset: int
     size: int = 0
     end_offset: int = OFFSET_MAX
-    """Where the next segment begins; OFFSET_MAX for the last one."""
+    """The base offset of the next segment; OFFSET_MAX for the last one."""
     next_offset: int = 0
     valid_bytes: int = 0
-    """The end of the last whole batch."""
+    """The end of the last valid batch."""
     batches: int = 0
     damages: list[Damage] = field(default_factory=list)
-    """Ascending, those that were known included."""
+    """Ascending, including the known ones."""
     misplaced: list[Misplaced] = field(default_factory=list)
     index_problems: list[tuple[str, str]] = field(default_factory=list)
-    """(ending of the file, what is wrong)."""
+    """(file suffix, what is wrong)."""
 
     @property
     def tail_bytes(self) -> int:
-        """Bytes behind the last whole batch."""
+        """Bytes after the last valid batch."""
         return self.size - self.valid_bytes
 
 
 class SegmentCheck:
-    """The walk over one segment, whose file must be there.
+    """The check of one segment, whose file must exist.
 
     Args:
-        path: the segment's files without their ending.
-        offsets: as a segment that is read has them.
-        end_offset: where the next segment begins; OFFSET_MAX for the last one.
-        known_end: where the log is known to have ended, if this is the last one.
+        path: the segment's files without their suffix.
+        offsets: which offsets may follow, as when the segment is read.
+        end_offset: the base offset of the next segment; OFFSET_MAX for the last one.
+        known_end: the known end of the log, if this is the last segment.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class SegmentCheck:
         self.report = SegmentReport(base_offset=offsets.base_offset, end_offset=end_offset)
 
     def run(self, on_batch: OnBatch, on_bytes: OnBytes) -> SegmentReport:
-        """Walk to the end. Raises OSError."""
+        """Check the whole segment. Raises OSError."""
         file = self._disk.open(self._path + ".log")
         try:
             self._walk(file, on_batch, on_bytes)
@@ -126,7 +126,7 @@ class SegmentCheck:
             report.batches += 1
             report.valid_bytes, report.next_offset = position, last_offset + 1
         report.damages = merged([], report.damages)
-        if report.size:  # an empty one needs none
+        if report.size:  # an empty segment needs no indexes
             complete = not report.damages and position >= report.size
             report.index_problems = index.problems(complete=complete)
         on_bytes(report.size - told)
@@ -142,7 +142,9 @@ class SegmentCheck:
         return header, header.base_offset
 
     def _place(self, position: int) -> bool:
-        """Whether the batch at ``position`` only stands at a wrong offset, which is known now."""
+        """Whether the batch at ``position`` is valid but has a wrong base offset; notes the right
+        one.
+        """
         run = self._misplaced(position, self.report.next_offset)
         self._placed.update(each.position for each in run)
         self.report.misplaced += run
@@ -156,13 +158,13 @@ class SegmentCheck:
         return end
 
     def _misplaced(self, start: int, expected: int) -> list[Misplaced]:
-        """The whole batches from ``start`` on with wrong offsets, up to one with the offset that
-        their numbers of records make; none when there is no such one.
+        """The valid batches from ``start`` on that have wrong base offsets, if the batch after them
+        has the base offset that follows from their numbers of records; else none.
         """
         run: list[Misplaced] = []
         position, end_offset = start, self.report.end_offset
         if expected < self._offsets.sparse_below:
-            return []  # compaction has taken offsets: their number proves nothing
+            return []  # after compaction the number of records does not tell the next offset
         while len(run) <= MISPLACED_RUN_MAX:
             if position == self.report.size:
                 return run if run and expected == self._known_end else []

@@ -1,5 +1,5 @@
-"""Kafka's small text files of a data folder, read strictly: a start takes what it can use, a check
-says what is wrong (``storage.checkpoints``).
+"""Strict readers of Kafka's small text files in a data folder. A start uses whatever it can read
+(``storage.checkpoints``); a check reports what is wrong.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from sharegroup.storage import checkpoints
 
 @dataclass(slots=True)
 class OffsetsFile:
-    """A checkpoint file. ``problem`` says why it cannot be believed; None: it can, or it is not
-    there.
+    """A checkpoint file. ``problem`` says why it cannot be used; it is None if the file is good or
+    missing.
     """
 
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class OffsetsFile:
 
 
 def read_offsets(disk: Disk, path: str) -> OffsetsFile:
-    """A checkpoint file: a row that is none makes the whole file useless, as for ``serve``."""
+    """Read a checkpoint file. One invalid row makes the whole file unusable, as for ``serve``."""
     if not disk.exists(path):
         return OffsetsFile()
     try:
@@ -38,7 +38,7 @@ def read_offsets(disk: Disk, path: str) -> OffsetsFile:
             topic, number, text = line.split()
             offset = int(text)
             if not 0 <= offset <= OFFSET_MAX or int(number) < 0:
-                raise ValueError(f"no partition has an offset as in {line!r}")
+                raise ValueError(f"invalid partition or offset in {line!r}")
             found.offsets[TopicPartition(topic, int(number))] = offset
     except ValueError as error:
         return OffsetsFile(problem=f"cannot be used: {error}")
@@ -46,7 +46,7 @@ def read_offsets(disk: Disk, path: str) -> OffsetsFile:
 
 
 def read_topic_id(disk: Disk, folder: str) -> UUID | None:
-    """The topic id in a partition's folder; None when the file is missing or damaged."""
+    """The topic id in a partition's folder; None if the file is missing or damaged."""
     path = f"{folder}/{checkpoints.PARTITION_METADATA}"
     if not disk.exists(path):
         return None
@@ -59,7 +59,7 @@ def read_topic_id(disk: Disk, folder: str) -> UUID | None:
 
 
 def leader_epochs_problem(disk: Disk, folder: str) -> str | None:
-    """What is wrong with ``leader-epoch-checkpoint``; None: nothing."""
+    """What is wrong with ``leader-epoch-checkpoint``; None if nothing is."""
     path = f"{folder}/{checkpoints.LEADER_EPOCHS}"
     if not disk.exists(path):
         return "is missing"
@@ -69,11 +69,11 @@ def leader_epochs_problem(disk: Disk, folder: str) -> str | None:
     except ValueError as error:
         return f"cannot be used: {error}"
     well_formed = version == "0" and count == str(len(rows)) and all(len(row) == 2 for row in rows)
-    return None if well_formed else "is no list of leader epochs"
+    return None if well_formed else "is not a list of leader epochs"
 
 
 def read_meta_properties(disk: Disk, root: str) -> dict[str, str] | None:
-    """The properties in ``meta.properties``; None when it is missing or no such file."""
+    """The properties in ``meta.properties``; None if it is missing or damaged."""
     path = f"{root}/{checkpoints.META_PROPERTIES}"
     if not disk.exists(path):
         return None
