@@ -11,7 +11,8 @@ import pytest
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.spark.ack_files import Inbox, Outbox, folder
+from sharegroup.spark.ack_files import Inbox, Outbox
+from sharegroup.spark.locations import folder
 from sharegroup.spark.source.ledger import Decision
 
 ORDERS = TopicPartition("orders", 0)

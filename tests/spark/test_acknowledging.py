@@ -47,8 +47,8 @@ def crash(query: Query) -> None:
     assert reader._loop is not None
     assert reader._driver is not None
     reader._loop.run(reader._driver._cluster.close())
-    assert reader._driver._inbox is not None
-    reader._driver._inbox.close()
+    assert reader._driver._settlement.inbox is not None
+    reader._driver._settlement.inbox.close()
 
 
 def lag(server: RunningServer, topic: str) -> int:

@@ -18,6 +18,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.ack_files import Outbox
 from sharegroup.spark.data_source import ShareStreamReader
 from sharegroup.spark.source.folder_lock import FolderTaken
+from sharegroup.spark.source.offsets import from_json
 from sharegroup.spark.source.sigterm import source_stopping
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
@@ -157,8 +158,8 @@ class Query:
         assert reader._driver is not None
         assert reader._loop is not None
         reader._loop.run(_end_all(reader))
-        if reader._driver._inbox is not None:
-            reader._driver._inbox.close()  # the system ends its lock
+        if reader._driver._settlement.inbox is not None:
+            reader._driver._settlement.inbox.close()  # the system ends its lock
         reader._loop.close()
         with source_stopping(reader):  # here the process lives on, and wants its SIGTERM back
             raise Crashed
@@ -187,8 +188,8 @@ async def _end_all(reader: ShareStreamReader) -> None:
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
     assert reader._driver is not None
-    if reader._driver._claims is not None:
-        reader._driver._claims.close()  # as the end of a process does
+    if reader._driver._settlement.claims is not None:
+        reader._driver._settlement.claims.close()  # as the end of a process does
     await reader._driver._cluster.close()
 
 
@@ -296,11 +297,12 @@ def test_one_disaster_after_another(query: Query, seed: int) -> None:
 @explicit
 def test_a_commit_that_is_noticed_late_settles_no_other_batch(query: Query) -> None:
     def late(batch: int, point: Point) -> None:
-        if (batch, point) == (2, Point.PLANNED):  # batch 1 has the sequence number 2
+        if (batch, point) == (2, Point.PLANNED):
+            committed = from_json(query.checkpoint.offsets[1])
             reader = query.readers[-1]
             assert reader._driver is not None
             assert reader._loop is not None
-            reader._loop.run(reader._driver._settle_committed(2))
+            reader._loop.run(reader._driver._settlement.settle(committed))
 
     query.finish(query.start(late))
     assert query.wrong() == []

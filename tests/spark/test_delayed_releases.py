@@ -8,9 +8,10 @@ import logging
 import pytest
 
 from sharegroup.model.errors import NetworkException
+from sharegroup.spark.source.acknowledging import Acknowledging
+from sharegroup.spark.source.acquiring import Acquirer
 from sharegroup.spark.source.delayed_releases import HoldKeeper
 from sharegroup.spark.source.ledger import Ledger
-from sharegroup.spark.source.settling import Settling
 
 
 class TwoReleases(Ledger):
@@ -24,7 +25,7 @@ class TwoReleases(Ledger):
         return 0 if self.waiting else None
 
 
-class BrokenOnce(Settling):
+class BrokenOnce(Acknowledging):
     """The broker cannot be reached at the first release."""
 
     def __init__(self, ledger: TwoReleases) -> None:
@@ -38,17 +39,29 @@ class BrokenOnce(Settling):
         self.done.set()
 
 
+class Caught(Acquirer):
+    """No fetch is under way."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def catch_up(self) -> None:
+        self.times += 1
+
+
 def test_a_release_that_fails_does_not_stop_the_next(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "sharegroup.spark")
 
     async def scenario() -> None:
         ledger = TwoReleases()
-        settling = BrokenOnce(ledger)
-        keeper = HoldKeeper(ledger, settling, asyncio.Lock())
+        acknowledging = BrokenOnce(ledger)
+        acquirer = Caught()
+        keeper = HoldKeeper(ledger, acquirer, acknowledging, asyncio.Lock())
         keeper.look()
         async with asyncio.timeout(10):
-            await settling.done.wait()
+            await acknowledging.done.wait()
         keeper.stop()
+        assert acquirer.times == 2  # first of all, each time
 
     asyncio.run(scenario())
     [said] = caplog.messages

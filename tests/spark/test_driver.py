@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from sharegroup.arrow.schema import COLUMNS, column_names
+from sharegroup.client.core.share_session import FetchLimits
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.data_source import ShareStreamReader
 from sharegroup.spark.source import sigterm
@@ -95,6 +97,35 @@ def test_a_batch_is_settled_when_the_next_offset_is_asked_for(
     assert set(lags(broker, topic)) == {None}, "nothing is answered for yet"
     assert one.latestOffset(first, ALL) is first
     assert sum(lag or 0 for lag in lags(broker, topic)) == 0
+
+
+@pytest.mark.parametrize("call", ["latestOffset", "commit"])
+def test_records_that_come_again_while_their_batch_is_settled_are_not_processed_again(
+    reader: Reader, broker: SharegroupServer, topic: str, call: str
+) -> None:
+    admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(10)])
+    one = reader(prefetch="false")
+    first = next_batch(one, one.initialOffset())
+    assert one._loop is not None
+    one._loop.run(_fetch_is_under_way(one))
+    if call == "commit":
+        one.commit(first)
+    assert [one.latestOffset(first, ALL) for _ in range(3)] == [first] * 3
+    assert sum(lag or 0 for lag in lags(broker, topic)) == 0
+    assert told(one)["unconfirmed"] == 0
+
+
+async def _fetch_is_under_way(reader: ShareStreamReader) -> None:
+    """The locks of the batch are lost. A fetch brings its records again, after its caller has given
+    up waiting, as it does where the broker is slow."""
+    driver = reader._driver
+    assert driver is not None
+    assert driver._membership is not None
+    member, ledger = driver._membership.member, driver._settlement.ledger
+    held = ledger.locked().items()
+    await member.release((partition, *one) for partition, ranges in held for one in ranges)
+    await member._start_rounds(FetchLimits(max_records=100, max_bytes=1 << 20, max_wait_ms=0), 0)
+    await asyncio.wait(member._rounds.values())
 
 
 def test_a_limit_is_kept_exactly(reader: Reader, broker: SharegroupServer, topic: str) -> None:

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.source.offsets import Acquired, BatchOffset
-from sharegroup.spark.source.planning import Slice, plan
+from sharegroup.spark.source.planning import (
+    NEAR_PART,
+    NEAR_RECORDS,
+    RECORDS_PER_TASK_MIN,
+    Slice,
+    plan,
+)
 from tests.spark.test_ranges import counts, disjoint
 
 TOPIC = UUID(int=1)
@@ -65,3 +71,23 @@ def test_small_batches_are_packed_and_large_ones_have_a_task_per_partition() -> 
 def test_one_partition_feeds_many_tasks() -> None:
     tasks = plan(batch({0: [(0, 99, 1)]}), min_partitions=8, max_records_per_partition=None)
     assert [len(records(task)) for task in tasks] == [12, 13, 12, 13, 12, 13, 12, 13]
+
+
+def test_a_task_ends_with_a_partition_that_ends_nearby() -> None:
+    near = batch({0: [(0, 989, 1)], 1: [(0, 1_009, 1)], 2: [(0, 1_004, 1)], 3: [(0, 994, 1)]})
+    tasks = plan(near, min_partitions=None, max_records_per_partition=None)
+    assert [[one.partition for one in task] for task in tasks] == [[0], [1], [2], [3]]
+    asked = plan(near, min_partitions=4, max_records_per_partition=None)
+    assert [len(records(task)) for task in asked] == [1_000] * 4
+
+
+@given(st.lists(st.integers(1, 4_000), min_size=1, max_size=6))
+def test_tasks_are_about_even(sizes: list[int]) -> None:
+    offset = batch({p: [(0, size - 1, 1)] for p, size in enumerate(sizes)})
+    tasks = plan(offset, min_partitions=None, max_records_per_partition=None)
+    read = [record for task in tasks for record in records(task)]
+    assert sorted(read) == [(p, o, 1) for p, size in enumerate(sizes) for o in range(size)]
+    even = sum(sizes) / len(tasks)
+    reach = min(NEAR_RECORDS, even / NEAR_PART)
+    assert len(tasks) == min(len(sizes), -(-sum(sizes) // RECORDS_PER_TASK_MIN))
+    assert all(abs(len(records(task)) - even) <= 2 * reach + 1 for task in tasks)

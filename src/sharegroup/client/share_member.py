@@ -295,8 +295,9 @@ class ShareMember:
             if fetched or loop.time() >= deadline:
                 return fetched
 
-    async def last_fetched(self, wait_s: float) -> list[FetchedPartition]:
-        """The results of fetches under way, within ``wait_s``. Starts no new fetch."""
+    async def last_fetched(self, wait_s: float | None = None) -> list[FetchedPartition]:
+        """The results of fetches under way, within ``wait_s``; None: of all of them. Starts no new
+        fetch."""
         if self._rounds:
             await asyncio.wait(self._rounds.values(), timeout=wait_s)
         done = [node_id for node_id, task in self._rounds.items() if task.done()]

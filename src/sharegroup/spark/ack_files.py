@@ -29,7 +29,6 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlparse
 from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AckType
@@ -56,35 +55,6 @@ Table = Mapping[TopicPartition, Sequence[Sequence[int]]]
 """Rows of first, last, type, delay in milliseconds; ascending, disjoint."""
 
 
-def folder(name: str, text: str) -> str:
-    """The value of the option ``ackLocation`` as an absolute path.
-
-    Raises:
-        ConfigError: it is a relative path, or not on a file system.
-    """
-    parsed = urlparse(text.strip())
-    path = unquote(parsed.path) if parsed.scheme == "file" else text.strip()
-    if parsed.scheme not in ("", "file") or parsed.netloc not in ("", "localhost"):
-        raise ConfigError(
-            f"{name} is {text!r}: write a folder of the driver's file system or of one mounted "
-            "there; object stores are not supported"
-        )
-    if not os.path.isabs(path):
-        raise ConfigError(f"{name} is {text!r}: write an absolute path")
-    return path
-
-
-def commit_file(checkpoint: str | None, batch_id: int | None) -> str | None:
-    """The file that Spark writes into a query's checkpoint when it commits a batch; None if this
-    host cannot see it."""
-    if checkpoint is None or batch_id is None:
-        return None
-    try:
-        return f"{folder('checkpointLocation', checkpoint)}/commits/{batch_id}"
-    except ConfigError:
-        return None
-
-
 class Outbox:
     """The sink's end: it writes decisions here."""
 
@@ -107,7 +77,7 @@ class Outbox:
         """
         topics: dict[str, dict[str, Any]] = {}
         for (topic, partition), rows in decisions.items():
-            topics.setdefault(topic, {})[str(partition)] = [list(row) for row in rows]
+            topics.setdefault(topic, {})[str(partition)] = rows
         for topic in topics:
             self._check(topic, writer)
         number = 1 + max((_number(path) for path in _files(self._folder)), default=0)

@@ -22,7 +22,6 @@ from pyspark.sql.streaming.datasource import (
 from sharegroup.arrow.schema import check_columns, ddl
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.options.snapshot import is_peek, parse_peek_options
 from sharegroup.spark.options.stream import ShareOptions, parse_options
 from sharegroup.spark.sink.writer import ShareBatchWriter, ShareStreamWriter
 from sharegroup.spark.source import environment
@@ -65,6 +64,8 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: an option is missing, unknown or wrong.
         """
+        from sharegroup.spark.options.snapshot import is_peek, parse_peek_options
+
         if is_peek(self.options):
             from sharegroup.spark.snapshot.reader import peek_ddl
 
@@ -99,6 +100,8 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: the options are not those of a look.
         """
+        from sharegroup.spark.options.snapshot import is_peek
+
         if not is_peek(self.options):
             raise ConfigError(
                 'spark.read only looks at a queue: write .option("states", "all") for that; to '

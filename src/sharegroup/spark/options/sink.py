@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.spark.ack_files import folder
+from sharegroup.spark.locations import folder
 from sharegroup.spark.options import option_table
 from sharegroup.spark.options.option_table import INT_MAX, Option, OptionTable, count, flag, word
 from sharegroup.spark.options.stream import SERVERS, STREAM
-from sharegroup.spark.source.folder_lock import Writer
 
 _OF_STREAM: Final = frozenset(("client_id", "request_timeout_ms"))
 _ASYNC: Final = (
@@ -42,11 +41,6 @@ class SinkOptions:
     checkpoint: str | None = None
     """The query's checkpoint."""
     query_name: str | None = None
-
-    @property
-    def writer(self) -> Writer | None:
-        """The query, as error messages name it; None: a batch sink does not know it."""
-        return None if self.checkpoint is None else Writer(self.checkpoint, self.query_name)
 
 
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.model.errors import ConfigError
-from sharegroup.spark.ack_files import folder
+from sharegroup.spark.locations import folder
 from sharegroup.spark.options import option_table
 from sharegroup.spark.options.option_table import (
     INT_MAX,

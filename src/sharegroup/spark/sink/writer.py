@@ -77,14 +77,17 @@ class ShareSink:
             ConfigError: no source reads one of the topics through ackLocation.
             FolderTaken: another query answers there.
         """
-        from sharegroup.spark.ack_files import Outbox, commit_file
+        from sharegroup.spark.ack_files import Outbox
+        from sharegroup.spark.locations import commit_file
         from sharegroup.spark.sink.decisions import merged
+        from sharegroup.spark.source.folder_lock import Writer
 
         parts = [one.decisions for one in messages if isinstance(one, TaskDone) and one.decisions]
         decisions = merged(parts)
         if decisions and self._options.ack_location is not None:
-            commit = commit_file(self._options.checkpoint, batch_id)
-            writer = self._options.writer
+            checkpoint, name = self._options.checkpoint, self._options.query_name
+            writer = None if checkpoint is None else Writer(checkpoint, name)
+            commit = commit_file(checkpoint, batch_id)
             Outbox(self._options.ack_location).put(decisions.lists(), commit, writer)
         leave_modules_out_of_collections()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable
 from typing import Final
 
 from sharegroup.client.node_session import FetchedPartition, Lease
@@ -16,13 +16,14 @@ from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.source.acknowledging import Acknowledging
+from sharegroup.spark.source.available_now import AvailableNow
 from sharegroup.spark.source.claiming import Claimer
 from sharegroup.spark.source.ledger import Ledger
 from sharegroup.spark.source.lock_renewal import LOCK_MS_DEFAULT, LockKeeper
 from sharegroup.spark.source.offsets import Acquired, Done
 from sharegroup.spark.source.outage import Outage
 from sharegroup.spark.source.record_sizes import RecordSizes
-from sharegroup.spark.source.settling import Settling
 from sharegroup.spark.source.subscription import Subscription
 
 log = logging.getLogger("sharegroup.spark")
@@ -40,14 +41,11 @@ FEW_RECORDS: Final = 500
 """A request that brings fewer has brought all there was: asking again would only cost time. In
 claim mode the reason may also be the group's lock limit."""
 
-Targets = dict[TopicIdPartition, int]
-
 
 class Acquirer:
     """See the module. Every request takes its turn with the other uses of ``member``.
 
     Attributes:
-        targets: end offset per partition, beyond which this run reads nothing; None: no end.
         few: a request that brings fewer records has brought all there was.
     """
 
@@ -55,21 +53,22 @@ class Acquirer:
         self,
         member: ShareMember,
         ledger: Ledger,
-        settling: Settling,
+        acknowledging: Acknowledging,
         claimer: Claimer | None,
         locks: LockKeeper,
+        run: AvailableNow,
         subscription: Subscription,
         outage: Outage,
         turn: asyncio.Lock,
         options: ShareOptions,
     ) -> None:
-        self.targets: Targets | None = None
         self.few = FEW_RECORDS
         self._member = member
         self._ledger = ledger
-        self._settling = settling
+        self._acknowledging = acknowledging
         self._claimer = claimer
         self._locks = locks
+        self._run = run
         self._subscription = subscription
         self._outage = outage
         self._turn = turn
@@ -81,7 +80,7 @@ class Acquirer:
     @property
     def ready(self) -> int:
         """How many records are ready for the next batch."""
-        return self._ledger.ready_count(self.targets)
+        return self._ledger.ready_count(self._run.targets)
 
     @property
     def _wait_ms(self) -> int:
@@ -94,11 +93,8 @@ class Acquirer:
         by_bytes = self._sizes.records_in(self._options.max_acquired_bytes)
         return min(self._options.max_acquired_records, by_bytes)
 
-    async def collect(self, limit: int | None, is_over: Callable[[float], Awaitable[bool]]) -> int:
+    async def collect(self, limit: int | None) -> int:
         """Acquire until ``limit`` records are ready or no more come at once; wait for the first.
-
-        Args:
-            is_over: called when there is nothing, with the seconds since records last came.
 
         Returns:
             How many records the batch may have.
@@ -109,7 +105,7 @@ class Acquirer:
         loop = asyncio.get_running_loop()
         started = last_came = loop.time()
         # With an end in sight, ask at once whether it is reached, before waiting for more.
-        wait_ms = self._wait_ms if self.targets is None else 0
+        wait_ms = self._wait_ms if self._run.targets is None else 0
         while True:
             self._forget_lost_locks()
             most = min(limit or self.most_records(), self.most_records())
@@ -123,9 +119,9 @@ class Acquirer:
                 last_came = loop.time()
             if not came:
                 self._outage.check()
-            if self.targets is None and came < self.few and self.ready:
+            if self._run.targets is None and came < self.few and self.ready:
                 return most
-            if not came and (ready or await is_over(loop.time() - last_came)):
+            if not came and (ready or await self._run.is_over(loop.time() - last_came)):
                 return most
             wait_ms = self._wait_ms
 
@@ -137,22 +133,22 @@ class Acquirer:
         """
         self._forget_lost_locks()
         before = self.ready
-        fetched = await self._fetched(count, wait_ms)
-        again: dict[TopicIdPartition, list[Done]] = {}
-        for part in fetched:
-            partition = TopicIdPartition(part.topic_id, part.partition)
-            again[partition] = self._taken_in(partition, part)
-        if fetched:  # now it is known how long locks last
-            self._locks.start()
-        if any(again.values()):
-            await self._settling.acknowledge(again)
+        await self._take_in(await self._fetched(count, wait_ms))
         if self._claimer is not None:
-            await self._claimer.claim(self.targets)
+            await self._claimer.claim(self._run.targets)
         return self.ready - before
+
+    async def catch_up(self) -> None:
+        """Take in what fetches under way bring, in the caller's turn. Their callers have not waited
+        for it. Where locks were lost, they bring records of the batch or held records again, and
+        the ledger recognises these only until they are acknowledged. So this comes first."""
+        fetched = await self._member.last_fetched()
+        # What is refused for good is refused to the next fetch too, which raises it.
+        await self._take_in([part for part in fetched if part.error is None])
 
     def _takes_its_time(self, limit: int | None) -> bool:
         """A batch is as large as it was asked for: claimed records have no locks that run out."""
-        return self._claimer is not None and (limit is not None or self.targets is not None)
+        return self._claimer is not None and (limit is not None or self._run.targets is not None)
 
     async def _fetched(self, count: int, wait_ms: int) -> list[FetchedPartition]:
         """A fetch. Apache Kafka answers one with UNKNOWN_SERVER_ERROR when a topic in it is being
@@ -176,6 +172,16 @@ class Acquirer:
             return []
         self._refused_since = 0.0
         return fetched
+
+    async def _take_in(self, fetched: Iterable[FetchedPartition]) -> None:
+        again: dict[TopicIdPartition, list[Done]] = {}
+        for part in fetched:
+            partition = TopicIdPartition(part.topic_id, part.partition)
+            again[partition] = self._taken_in(partition, part)
+        if again:  # now it is known how long locks last
+            self._locks.start()
+        if any(again.values()):
+            await self._acknowledging.acknowledge(again)
 
     def _taken_in(self, partition: TopicIdPartition, part: FetchedPartition) -> list[Done]:
         if part.error is not None:

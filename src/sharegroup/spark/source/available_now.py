@@ -16,8 +16,9 @@ from typing import Final
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
-from sharegroup.spark.source.acquiring import Targets
-from sharegroup.spark.source.group_view import GroupView, Left
+from sharegroup.spark.ranges import size
+from sharegroup.spark.source.group_view import GroupView, Left, Offsets
+from sharegroup.spark.source.ledger import Ledger
 from sharegroup.spark.source.lock_renewal import LOCK_MS_DEFAULT
 from sharegroup.spark.source.subscription import Subscription
 
@@ -36,31 +37,45 @@ NAMED_MAX: Final = 5
 
 
 class AvailableNow:
-    """One run, which reads the records before ``targets``."""
+    """One run, which reads the records before ``targets``.
+
+    Attributes:
+        targets: end offset per partition; None: the run has no end.
+        untold: it settled, or is to settle, a batch that no progress has shown.
+    """
 
     def __init__(
-        self, targets: Targets, member: ShareMember, group: GroupView, subscription: Subscription
+        self,
+        targets: Offsets | None,
+        member: ShareMember,
+        ledger: Ledger,
+        group: GroupView,
+        subscription: Subscription,
     ) -> None:
-        self._targets = targets
+        self.targets = targets
+        self.untold = False
         self._member = member
+        self._ledger = ledger
         self._group = group
         self._subscription = subscription
         self._assigned: Collection[TopicIdPartition] = ()
         self._changed_at = 0.0
         self._told = False
 
-    async def is_read(self, held: Mapping[TopicIdPartition, int], idle_s: float) -> bool:
-        """Whether no more records before the targets will come, after ``idle_s`` without records.
+    def given(self, *, has_records: bool) -> None:
+        """Spark gets a batch. One without records closes the run: its progress tells the rest."""
+        self.untold = self.targets is not None and has_records
 
-        Args:
-            held: how many records of each partition are held for later; the run does not wait
-                for them.
-        """
-        if not self._targets:
+    async def is_over(self, idle_s: float) -> bool:
+        """Whether to tell Spark that there is nothing: no more records before the targets will
+        come, after ``idle_s`` without records. It does not wait for records that are held for
+        later. A run without an end tells Spark at once."""
+        if not self.targets:
             return True
+        held = {partition: size(ranges) for partition, ranges in self._ledger.held().items()}
         idle_s = min(idle_s, self._since_assigned())
         try:
-            left = await self._group.left(self._subscription.topics, self._targets, held)
+            left = await self._group.left(self._subscription.topics, self.targets, held)
             latest = await self._group.begins_at_latest()
             waits = await self._waits(left, latest)
         except KafkaError as error:

@@ -12,11 +12,11 @@ from typing import Final
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.source.acknowledging import Acknowledging
 from sharegroup.spark.source.claim_ledger import ClaimLedger
 from sharegroup.spark.source.claims import ClaimFolder
 from sharegroup.spark.source.ledger import Ledger
 from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Ranges
-from sharegroup.spark.source.settling import Settling
 from sharegroup.spark.source.subscription import Subscription
 
 LOCK_SECONDS: Final = 10.0
@@ -35,12 +35,12 @@ class Claimer:
         self,
         folder: ClaimFolder,
         ledger: ClaimLedger,
-        settling: Settling,
+        acknowledging: Acknowledging,
         subscription: Subscription,
     ) -> None:
         self._folder = folder
         self._ledger = ledger
-        self._settling = settling
+        self._acknowledging = acknowledging
         self._subscription = subscription
         self._under_way: asyncio.Task[None] | None = None
 
@@ -76,7 +76,7 @@ class Claimer:
         names = self._subscription.topics
         topics = {key.topic_id: names[key.topic_id] for key in ranges}
         claim = await asyncio.to_thread(self._folder.write, topics, ranges)
-        await self._settling.acknowledge(self._ledger.claimed(claim))
+        await self._acknowledging.acknowledge(self._ledger.claimed(claim))
 
 
 def make_claims(options: ShareOptions) -> ClaimFolder | None:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from sharegroup.spark.ack_files import Inbox
+from sharegroup.spark.source.offsets import BatchOffset
 
 CHECK_SECONDS: Final = 0.5
 
@@ -23,14 +24,14 @@ class CommitWatch:
     Args:
         inbox: None: there is nothing to watch.
         names: the topics that the source reads.
-        settle: settles the batch with this sequence number, unless Spark has a later one by now.
+        settle: settles the batch, unless Spark has a later one by now.
     """
 
     def __init__(
         self,
         inbox: Inbox | None,
         names: Callable[[], Collection[str]],
-        settle: Callable[[int], Awaitable[None]],
+        settle: Callable[[BatchOffset], Awaitable[None]],
     ) -> None:
         self._inbox = inbox
         self._names = names
@@ -38,31 +39,31 @@ class CommitWatch:
         self._ended = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, sequence: int) -> None:
+    def begin(self, batch: BatchOffset) -> None:
         """Spark has this batch."""
         if self._inbox is not None:
             self.end()
             self._inbox.begin()
             self._ended = asyncio.Event()
-            watch = self._watch(sequence, self._ended)
+            watch = self._watch(batch, self._ended)
             self._task = asyncio.create_task(watch, name="share-commit-watch")
 
     def end(self) -> None:
         """Spark has called: stop watching. A settling under way goes on, in its turn."""
         self._ended.set()
 
-    async def check(self, sequence: int) -> bool:
+    async def check(self, batch: BatchOffset) -> bool:
         """Settle this batch if Spark has committed it; return whether it had."""
         if self._inbox is None or not await asyncio.to_thread(self._inbox.committed, self._names()):
             return False
-        await self._settle(sequence)
+        await self._settle(batch)
         return True
 
-    async def _watch(self, sequence: int, ended: asyncio.Event) -> None:
+    async def _watch(self, batch: BatchOffset, ended: asyncio.Event) -> None:
         while not ended.is_set():
             try:
                 async with asyncio.timeout(CHECK_SECONDS):
                     await ended.wait()
             except TimeoutError:
-                if await self.check(sequence):
+                if await self.check(batch):
                     return

@@ -7,8 +7,9 @@ import contextlib
 import logging
 
 from sharegroup.model.errors import KafkaError
+from sharegroup.spark.source.acknowledging import Acknowledging, clock_ms
+from sharegroup.spark.source.acquiring import Acquirer
 from sharegroup.spark.source.ledger import Ledger
-from sharegroup.spark.source.settling import Settling, clock_ms
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -16,9 +17,12 @@ log = logging.getLogger("sharegroup.spark")
 class HoldKeeper:
     """Releases the ledger's held records when due; :class:`LockKeeper` renews their locks."""
 
-    def __init__(self, ledger: Ledger, settling: Settling, turn: asyncio.Lock) -> None:
+    def __init__(
+        self, ledger: Ledger, acquirer: Acquirer, acknowledging: Acknowledging, turn: asyncio.Lock
+    ) -> None:
         self._ledger = ledger
-        self._settling = settling
+        self._acquirer = acquirer
+        self._acknowledging = acknowledging
         self._turn = turn
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -39,7 +43,8 @@ class HoldKeeper:
             await self._until(self._ledger.next_due_ms())
             async with self._turn:
                 try:
-                    await self._settling.release_due()
+                    await self._acquirer.catch_up()
+                    await self._acknowledging.release_due()
                 except KafkaError as error:  # the ledger still owes them; later ones go on
                     log.warning("delayed records could not be released this time: %s", error)
 

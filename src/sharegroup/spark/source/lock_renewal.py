@@ -16,8 +16,8 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.offsets import OffsetRange
+from sharegroup.spark.source.acknowledging import ATTEMPTS_PER_PARTITION
 from sharegroup.spark.source.ledger import Ledger
-from sharegroup.spark.source.settling import ATTEMPTS_PER_PARTITION
 
 log = logging.getLogger("sharegroup.spark")
 

@@ -7,22 +7,22 @@ import logging
 from typing import Final, NamedTuple
 
 from sharegroup.client.cluster import Cluster
+from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.share_member import ShareMember
 from sharegroup.model.errors import NetworkException, RetriableError
-from sharegroup.spark.ack_files import Inbox
 from sharegroup.spark.options.stream import ShareOptions
+from sharegroup.spark.source.acknowledging import Acknowledging
 from sharegroup.spark.source.acquiring import Acquirer
+from sharegroup.spark.source.available_now import AvailableNow
 from sharegroup.spark.source.claim_ledger import ClaimLedger
 from sharegroup.spark.source.claiming import Claimer
-from sharegroup.spark.source.claims import ClaimFolder
 from sharegroup.spark.source.delayed_releases import HoldKeeper
-from sharegroup.spark.source.group_view import GroupView
-from sharegroup.spark.source.ledger import Ledger
+from sharegroup.spark.source.group_view import GroupView, Offsets
 from sharegroup.spark.source.lock_renewal import LockKeeper
 from sharegroup.spark.source.outage import Outage
 from sharegroup.spark.source.prefetch import Prefetcher
-from sharegroup.spark.source.settling import Settling
+from sharegroup.spark.source.settling import Settlement
 from sharegroup.spark.source.subscription import Subscription
 
 log = logging.getLogger("sharegroup.spark")
@@ -30,6 +30,8 @@ log = logging.getLogger("sharegroup.spark")
 RETRY_SECONDS: Final = 0.5
 REACH_SECONDS: Final = 8.0
 """How long connecting to a broker's advertised address may take."""
+CLOSE_MS: Final = 1_500
+"""Spark does not wait for a source that stops."""
 
 
 class Membership(NamedTuple):
@@ -37,7 +39,7 @@ class Membership(NamedTuple):
 
     member: ShareMember
     outage: Outage
-    settling: Settling
+    run: AvailableNow
     claimer: Claimer | None
     locks: LockKeeper
     acquirer: Acquirer
@@ -47,30 +49,32 @@ class Membership(NamedTuple):
 
 def make_membership(
     cluster: Cluster,
+    group: GroupView,
     subscription: Subscription,
-    ledger: Ledger,
-    turn: asyncio.Lock,
+    settlement: Settlement,
     options: ShareOptions,
     member_id: str | None,
-    inbox: Inbox | None,
-    claims: ClaimFolder | None,
+    targets: Offsets | None,
 ) -> Membership:
     """Assemble the parts; :func:`join` joins the group."""
+    ledger, turn, claims = settlement.ledger, settlement.turn, settlement.claims
     member = ShareMember(
         cluster, options.group_id, member_id=member_id, subscribed_topics=subscription.names
     )
     outage = Outage(member, options)
-    settling = Settling(member, ledger, inbox)
+    run = AvailableNow(targets, member, ledger, group, subscription)
+    acknowledging = Acknowledging(member, ledger)
     claimer = None
     if claims is not None and isinstance(ledger, ClaimLedger):
-        claimer = Claimer(claims, ledger, settling, subscription)
+        claimer = Claimer(claims, ledger, acknowledging, subscription)
     locks = LockKeeper(member, ledger, turn, wanted=options.lock_renew)
     acquirer = Acquirer(
-        member, ledger, settling, claimer, locks, subscription, outage, turn, options
+        member, ledger, acknowledging, claimer, locks, run, subscription, outage, turn, options
     )
     prefetcher = Prefetcher(acquirer, ledger, turn)
-    holds = HoldKeeper(ledger, settling, turn)
-    return Membership(member, outage, settling, claimer, locks, acquirer, prefetcher, holds)
+    holds = HoldKeeper(ledger, acquirer, acknowledging, turn)
+    settlement.begin(acquirer, acknowledging, claimer, holds)
+    return Membership(member, outage, run, claimer, locks, acquirer, prefetcher, holds)
 
 
 async def join(
@@ -91,6 +95,29 @@ async def join(
             log.warning("the group cannot be joined yet: %s", error)
             membership.outage.check()
             await asyncio.sleep(RETRY_SECONDS)
+
+
+async def leave(membership: Membership, settlement: Settlement) -> None:
+    """Release the records that Spark was never given, and leave the group.
+
+    The records of a batch under way are not released, on purpose: the batch will be replayed, so no
+    other member should process it. The broker frees its locks when they expire or when the
+    connection ends.
+    """
+    member, ledger = membership.member, settlement.ledger
+    await settlement.end()
+    membership.prefetcher.stop()
+    membership.locks.stop()
+    membership.holds.stop()
+    in_progress = membership.claimer is None and ledger.statistics().in_batch > 0
+    if membership.claimer is not None:
+        await membership.claimer.finish()
+    for partition, ranges in ledger.spare().items():
+        for first, last in ranges:
+            member.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
+    if in_progress:
+        await member.commit()
+    await member.close(release=not in_progress, timeout_ms=CLOSE_MS)
 
 
 async def reach(cluster: Cluster) -> None:

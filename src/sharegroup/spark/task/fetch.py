@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.client.addresses import Address, parse_addresses
@@ -31,7 +31,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
     error_from_code,
 )
-from sharegroup.records.batches import end_offset
+from sharegroup.records.batches import bounds_of, end_offset
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.source.planning import Slice
 from sharegroup.spark.task.blocking import BlockingConnection
@@ -63,6 +63,8 @@ FETCH_BYTES_MIN: Final = 64 * 1024
 FIRST_GUESS_BYTES: Final = 256
 """The assumed size of a record, until a topic's records have been seen."""
 MARGIN: Final = 1.15
+FIRST_GUESS_BATCH_BYTES: Final = 16 * 1024
+"""The assumed size of a record batch, until one has been seen: a producer's default."""
 WAIT_MS: Final = 500
 RETRY_SECONDS: Final = 0.2
 EARLIEST: Final = -2
@@ -71,7 +73,14 @@ _WRONG_LEADER = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, Net
 _GONE = (UnknownTopicId, UnknownTopicOrPartition, InconsistentTopicId)
 
 _idle_connections: dict[Address, BlockingConnection] = {}
-_bytes_per_record: dict[UUID, float] = {}
+_sizes: dict[UUID, _Sizes] = {}
+
+
+class _Sizes(NamedTuple):
+    """Bytes of a topic's records and record batches, as last seen."""
+
+    record: float
+    batch: int
 
 
 class DataLoss(SharegroupError):
@@ -142,7 +151,8 @@ class SliceReader:
                 offset = self._recovered(error, offset)
                 continue
             self._progress()
-            _bytes_per_record[self._slice.topic_id] = len(data) / (end - offset)
+            first, _, batch = next(bounds_of(data))
+            _sizes[self._slice.topic_id] = _Sizes(len(data) / (end - first), len(batch))
             offset = self._needed_from(end)
             if offset is not None:
                 self._ask_ahead(offset)
@@ -191,9 +201,13 @@ class SliceReader:
         self._connected().send(apis.FETCH, request)
 
     def _request_bytes(self, records: int) -> int:
-        """How many bytes the records are likely to take: small batches must not pull megabytes."""
-        guess = _bytes_per_record.get(self._slice.topic_id, FIRST_GUESS_BYTES)
-        return max(FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, int(records * guess * MARGIN)))
+        """How many bytes the records are likely to take: small batches must not pull megabytes. The
+        first and the last record batch come whole, with records that are not needed."""
+        guess = _sizes.get(self._slice.topic_id) or _Sizes(
+            FIRST_GUESS_BYTES, FIRST_GUESS_BATCH_BYTES
+        )
+        size = int(records * guess.record * MARGIN) + 2 * guess.batch
+        return max(FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, size))
 
     def _ask_ahead(self, offset: int) -> None:
         """Send the next request, so that the broker works while this task decodes. If sending

@@ -1,0 +1,78 @@
+"""Sends acknowledgements, whether the broker confirms them or not.
+
+Acknowledgements that the broker does not confirm stay in the :class:`Ledger` as done, and go into
+the next offset. When such a record is delivered again, it is acknowledged and not processed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sharegroup.client.share_member import ShareMember
+from sharegroup.model.errors import InvalidRecordState, KafkaError
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.source.encode_acks import worded
+from sharegroup.spark.source.ledger import Ledger
+from sharegroup.spark.source.offsets import Done
+
+log = logging.getLogger("sharegroup.spark")
+
+ATTEMPTS_PER_PARTITION: Final = 64
+"""The most requests to find out which ranges of a refused acknowledgement are still ours."""
+
+Owed = Mapping[TopicIdPartition, Sequence[Done]]
+
+
+class Acknowledging:
+    """See the module. Not thread-safe; the caller takes turns with other uses of ``member``."""
+
+    def __init__(self, member: ShareMember, ledger: Ledger) -> None:
+        self._member = member
+        self._ledger = ledger
+
+    async def release_due(self, now_ms: int | None = None) -> None:
+        """Release the held records that are due, or make them ready for Spark again."""
+        due = self._ledger.due(clock_ms() if now_ms is None else now_ms)
+        if due:
+            await self.acknowledge(due)
+
+    async def acknowledge(self, owed: Owed) -> None:
+        """Send acknowledgements.
+
+        The broker refuses all acknowledgements of a partition if one record is no longer ours. So
+        refused ones are halved until the valid ones are accepted.
+        """
+        attempts = dict.fromkeys(owed, 0)
+        waiting = [(partition, list(ranges)) for partition, ranges in owed.items() if ranges]
+        while waiting:
+            now = dict(reversed(waiting))
+            rest = [(p, ranges) for p, ranges in waiting if now[p] is not ranges]
+            outcomes = await self._send(now)
+            for partition, ranges in now.items():
+                attempts[partition] += 1
+                error = outcomes.get(partition)
+                if error is None:
+                    self._ledger.confirmed(partition, [(r.first, r.last) for r in ranges])
+                elif isinstance(error, InvalidRecordState) and len(ranges) > 1:
+                    if attempts[partition] < ATTEMPTS_PER_PARTITION:
+                        middle = len(ranges) // 2
+                        rest += [(partition, ranges[:middle]), (partition, ranges[middle:])]
+                else:
+                    log.info("%s: acknowledgement not confirmed: %s", partition, error)
+            waiting = rest
+
+    async def _send(
+        self, ranges: Mapping[TopicIdPartition, Sequence[Done]]
+    ) -> dict[TopicIdPartition, KafkaError | None]:
+        member = self._member
+        for partition, ones in ranges.items():
+            member.acknowledge_ranges(partition, worded(ones))
+        return await member.commit()
+
+
+def clock_ms() -> int:
+    """The time for delays, by the clock of the running loop."""
+    return int(asyncio.get_running_loop().time() * 1000)
