@@ -28,11 +28,11 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from benchmarks.benchmark import Bench, Benchmark, Row
 from sharegroup import sync
 from sharegroup.client import AckType, Admin, Record, ShareConsumer
-from sharegroup.client.cluster import Cluster
-from sharegroup.client.connection import Connection
-from sharegroup.client.decode import decode_all
-from sharegroup.client.node_session import AcquiredRange, FetchedPartition, Lease
-from sharegroup.client.versions import CLIENT_VERSIONS
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.versions import CLIENT_VERSIONS
+from sharegroup.client.records.decode import decode_all
+from sharegroup.client.share.node_session import AcquiredRange, FetchedPartition, Lease
 from sharegroup.model.errors import InvalidConfig
 from sharegroup.records.batches import bounds_of
 from sharegroup.wire.apis import FETCH

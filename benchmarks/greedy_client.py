@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import UUID
 
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.framing import request_frame

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from benchmarks.benchmark import Bench, Benchmark, Row
 from benchmarks.wire_member import COORDINATOR_IS_COMING, until_coordinated
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import error_from_code
 from sharegroup.wire import apis
 from sharegroup.wire.messages.share_group_heartbeat import (

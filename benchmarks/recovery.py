@@ -21,7 +21,7 @@ from uuid import UUID
 
 from benchmarks.benchmark import Bench, Benchmark, Row
 from benchmarks.wire_member import TIMEOUT_MS, Held, WireMember
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import RetriableError, error_from_code
 from sharegroup.wire import apis
 from sharegroup.wire.messages import read_share_group_state_summary as summary

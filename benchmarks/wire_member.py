@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sharegroup.broker.server import Broker
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.server import Broker
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.sim import MemoryDisk, SimulatedLoop, simulated_environment
 from sharegroup.sim.disk import MemoryFile
 from sharegroup.wire import apis

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.wire import apis
 from sharegroup.wire.messages import delete_share_group_state as delete
 from sharegroup.wire.messages import initialize_share_group_state as initialize

@@ -10,7 +10,7 @@ from sharegroup.broker import meters
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
-from sharegroup.client.descriptions import RecordRange
+from sharegroup.client.admin.descriptions import RecordRange
 from sharegroup.model.ids import TopicPartition
 from tests.broker.metrics.test_endpoint import scraped, value
 from tests.broker.running import run

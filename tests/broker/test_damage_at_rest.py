@@ -14,7 +14,7 @@ from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STAT
 from sharegroup.broker.metrics import node
 from sharegroup.broker.metrics.node import LoopLag
 from sharegroup.broker.server import Broker
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.wire import apis
 from sharegroup.wire.batch import parse_header

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.client.admin import Admin
-from sharegroup.client.producer import Producer
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.producer.producer import Producer
 from tests.servers.sharegroup_server import SOURCE, SharegroupServer
 
 pytestmark = pytest.mark.process
@@ -22,7 +22,7 @@ SECONDS = 30
 
 CONSUMER = """
 import asyncio, sys
-from sharegroup.client.consumer import ShareConsumer
+from sharegroup.client.share.consumer import ShareConsumer
 
 async def main():
     consumer = ShareConsumer(

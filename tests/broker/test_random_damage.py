@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.server import Broker
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
 from sharegroup.model.ids import TopicPartition
 from tests.broker import running, share_wire
 from tests.broker.share_wire import ACCEPT

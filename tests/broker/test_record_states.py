@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sharegroup.broker.server import Broker
 from sharegroup.client import Admin
-from sharegroup.client.descriptions import PartitionRecords
+from sharegroup.client.admin.descriptions import PartitionRecords
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.model.limits import RECORD_STATES_MAX
 from sharegroup.share.record_state import RecordState

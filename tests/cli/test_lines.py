@@ -14,7 +14,7 @@ from sharegroup.cli.lines import LineSplitter, NewRecord, parser
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.record_json import record_json
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.record import PlainFields, Record
+from sharegroup.client.records.record import PlainFields, Record
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 

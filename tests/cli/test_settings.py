@@ -6,7 +6,7 @@ import pytest
 
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.settings import own_settings, parse_settings
-from sharegroup.client.descriptions import ConfigSetting
+from sharegroup.client.admin.descriptions import ConfigSetting
 
 
 def test_settings() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharegroup.client.addresses import Address, parse_addresses
+from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.model.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.client import Admin, OffsetSpec
-from sharegroup.client.descriptions import ConfigSetting, TopicListing
+from sharegroup.client.admin.descriptions import ConfigSetting, TopicListing
 from sharegroup.model.errors import (
     GroupIdNotFound,
     InvalidConfig,

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from sharegroup.client import ShareConsumer
-from sharegroup.client.consumer_metrics import ConsumerMetrics
+from sharegroup.client.share.metrics import ConsumerMetrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 

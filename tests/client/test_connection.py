@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from sharegroup.client.cluster import Cluster
-from sharegroup.client.connection import Connection
 from sharegroup.client.errors import BootstrapError
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import NetworkException, RequestTimedOut, UnsupportedVersion
 from sharegroup.wire.apis import (
     DESCRIBE_CLUSTER,

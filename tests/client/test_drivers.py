@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from sharegroup.client.addresses import Address
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.addresses import Address
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     KafkaError,

@@ -11,7 +11,7 @@ import pytest
 
 from sharegroup.client import ShareConsumer
 from sharegroup.client.core.delivery import Delivery
-from sharegroup.client.node_session import FetchedPartition
+from sharegroup.client.share.node_session import FetchedPartition
 from sharegroup.testing import broker
 from sharegroup.wire.apis import SHARE_FETCH
 

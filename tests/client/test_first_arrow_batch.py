@@ -22,7 +22,7 @@ async def main():
     turns = 0
 
     def importing():
-        ours = sys.modules.get("sharegroup.client.arrow_batches")
+        ours = sys.modules.get("sharegroup.client.share.arrow_batches")
         return ours is not None and not hasattr(ours, "answer_rows")
 
     async def other_work():

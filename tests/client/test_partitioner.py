@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sharegroup.client.partitioner import StickyPartitioner, murmur2, partition_of_key
+from sharegroup.client.producer.partitioner import StickyPartitioner, murmur2, partition_of_key
 
 # From Kafka's UtilsTest, as signed 32-bit numbers.
 JAVA_HASHES = {

@@ -20,7 +20,7 @@ from sharegroup.client import (
     ShareConsumer,
     Wakeup,
 )
-from sharegroup.client.cluster import Cluster
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     InvalidTopic,
     KafkaError,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from sharegroup.client import Admin, Backoff, Producer, Record, Reject, ShareConsumer
-from sharegroup.client.dead_letters import MESSAGE_BYTES_MAX
+from sharegroup.client.worker.dead_letters import MESSAGE_BYTES_MAX
 from sharegroup.testing import broker
 from sharegroup.testing.local_broker import LocalBroker
 from tests.client.worker_jobs import jobs, member, until, work, worker_metrics

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sharegroup.client import Backoff, IllegalState, Record, ShareConsumer
-from sharegroup.client.worker_locks import LockKeeper
-from sharegroup.client.worker_settings import SIGNALS
+from sharegroup.client.worker.locks import LockKeeper
+from sharegroup.client.worker.settings import SIGNALS
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.testing import broker

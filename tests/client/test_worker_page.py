@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.client.worker_metrics import WorkerMetrics
+from sharegroup.client.worker.metrics import WorkerMetrics
 from sharegroup.testing import broker
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import ERRORS
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.wire import apis
 from sharegroup.wire.messages.share_acknowledge import (
     AcknowledgementBatch,

@@ -11,7 +11,7 @@ import pytest
 
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.client import Admin
-from sharegroup.client.addresses import Address
+from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import NetworkException
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.source.offsets import Acquired

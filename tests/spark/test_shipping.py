@@ -11,7 +11,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 
-from sharegroup.client.addresses import Address
+from sharegroup.client.network.addresses import Address
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.data_source import KafkaShareDataSource, ShareStreamReader, ShareTask
 from sharegroup.spark.source.offsets import Acquired

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 import typer
 
 from sharegroup.cli.options import bootstrap_server_of
-from sharegroup.client.admin import Admin
-from sharegroup.client.cluster import Cluster
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import SharegroupError
 
 PATIENCE_S: Final = 1.0

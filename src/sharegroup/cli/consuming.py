@@ -14,8 +14,8 @@ from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.record_format import JSON, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count
-from sharegroup.client.consumer import ShareConsumer
-from sharegroup.client.record import Record
+from sharegroup.client.records.record import Record
+from sharegroup.client.share.consumer import ShareConsumer
 
 POLL_MS: Final = 1_000
 CLOSE_MS: Final = 5_000

@@ -10,8 +10,8 @@ import typer
 from sharegroup.cli.completion import complete_groups
 from sharegroup.cli.outcome import UsageError, explain
 from sharegroup.cli.tables import count
-from sharegroup.client.admin import Admin
-from sharegroup.client.descriptions import ShareGroupDescription
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import ShareGroupDescription
 from sharegroup.model.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
 
 Groups = Annotated[

@@ -18,8 +18,8 @@ from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import settings_if_shown
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
 from sharegroup.cli.watching import watch
-from sharegroup.client.admin import Admin
-from sharegroup.client.descriptions import (
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import (
     MemberDescription,
     ShareGroupDescription,
     ShareGroupOffset,

@@ -12,7 +12,7 @@ from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapSe
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_rows
-from sharegroup.client.descriptions import PartitionRecords, RecordRange
+from sharegroup.client.admin.descriptions import PartitionRecords, RecordRange
 from sharegroup.model.errors import UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OffsetRange

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.record import Headers
+from sharegroup.client.records.record import Headers
 
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024  # a file without line ends must not fill the memory
 

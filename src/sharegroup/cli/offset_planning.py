@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sharegroup.cli.group_choice import chosen_groups
 from sharegroup.cli.offset_plan import Plan
 from sharegroup.cli.outcome import UsageError, complain
-from sharegroup.client.admin import Admin
-from sharegroup.client.descriptions import OffsetSpec
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import TopicPartition
 

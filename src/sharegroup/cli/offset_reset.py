@@ -16,9 +16,9 @@ from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapSe
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_rows
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.client.clock import wall_ms
-from sharegroup.client.descriptions import OffsetSpec
 from sharegroup.groups.offset_reset import duration_milliseconds
 from sharegroup.model.errors import KafkaError, NonEmptyGroup
 from sharegroup.model.ids import TopicPartition

@@ -13,10 +13,10 @@ from sharegroup.cli.places import Place, parse_place, resolved
 from sharegroup.cli.reaching import reach
 from sharegroup.cli.record_format import Render, renderer
 from sharegroup.cli.stopping import Stopping
-from sharegroup.client.admin import Admin
-from sharegroup.client.cluster import Cluster
-from sharegroup.client.descriptions import OffsetSpec
-from sharegroup.client.log_reader import LogReader, LogRecord
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.records.log_reader import LogReader, LogRecord
 from sharegroup.model.ids import TopicPartition
 
 

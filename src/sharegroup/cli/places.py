@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.cli.offset_plan import parse_moment_ms
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
 from sharegroup.client.clock import wall_ms
 from sharegroup.groups.offset_reset import duration_milliseconds
 from sharegroup.model.ids import TopicPartition

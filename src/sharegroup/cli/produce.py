@@ -20,9 +20,9 @@ from sharegroup.cli.reaching import reach
 from sharegroup.cli.record_json import parse_record_json
 from sharegroup.cli.stopping import Stopping
 from sharegroup.cli.tables import count, print_json
-from sharegroup.client.produce_delivery import Delivery
-from sharegroup.client.producer import Producer
-from sharegroup.client.record import Headers
+from sharegroup.client.producer.delivery import Delivery
+from sharegroup.client.producer.producer import Producer
+from sharegroup.client.records.record import Headers
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.printable import printable
 

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from sharegroup.cli.outcome import complain
-from sharegroup.client.addresses import Address, parse_addresses
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
 from sharegroup.client.errors import BootstrapError
+from sharegroup.client.network.addresses import Address, parse_addresses
 
 REACH_S: Final = 1.0
 """How long, in seconds, to wait for a broker that is starting. A broker that accepts the connection

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sharegroup.cli.outcome import UsageError, complain
-from sharegroup.client.admin import Admin, Resource
-from sharegroup.client.descriptions import ConfigSetting
+from sharegroup.client.admin.admin import Admin, Resource
+from sharegroup.client.admin.descriptions import ConfigSetting
 from sharegroup.model.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
 
 # Kafka's ConfigSource: set on the topic, set on the group. All others are inherited.

@@ -13,8 +13,8 @@ from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, ex
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import parse_settings, settings_if_shown
 from sharegroup.cli.tables import count, print_json, print_line, print_rows, print_table
-from sharegroup.client.admin import Admin
-from sharegroup.client.descriptions import OffsetSpec
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
 from sharegroup.model.errors import KafkaError, TopicAlreadyExists, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition, topic_id_text
 

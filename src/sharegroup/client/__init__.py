@@ -9,10 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sharegroup.client.admin import Admin
-    from sharegroup.client.consumer import ShareConsumer
+    from sharegroup.client.admin.admin import Admin
+    from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.core.acknowledgements import AckType
-    from sharegroup.client.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.errors import (
         BootstrapError,
         BufferExhausted,
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
         RecordDeserializationError,
         Wakeup,
     )
-    from sharegroup.client.produce_delivery import Delivery, RecordMetadata
-    from sharegroup.client.producer import Producer
-    from sharegroup.client.record import Record, Records
-    from sharegroup.client.worker_retry import Backoff, Reject
+    from sharegroup.client.producer.delivery import Delivery, RecordMetadata
+    from sharegroup.client.producer.producer import Producer
+    from sharegroup.client.records.record import Record, Records
+    from sharegroup.client.share.consumer import ShareConsumer
+    from sharegroup.client.worker.retry import Backoff, Reject
 
 __all__ = [
     "AckType",
@@ -49,22 +49,22 @@ __all__ = [
 
 _HOMES = {
     "AckType": "core.acknowledgements",
-    "Admin": "admin",
-    "Backoff": "worker_retry",
+    "Admin": "admin.admin",
+    "Backoff": "worker.retry",
     "BootstrapError": "errors",
     "BufferExhausted": "errors",
     "CorruptRecordBatch": "errors",
-    "Delivery": "produce_delivery",
+    "Delivery": "producer.delivery",
     "IllegalState": "errors",
-    "OffsetSpec": "descriptions",
-    "Producer": "producer",
-    "Record": "record",
+    "OffsetSpec": "admin.descriptions",
+    "Producer": "producer.producer",
+    "Record": "records.record",
     "RecordDeserializationError": "errors",
-    "RecordMetadata": "produce_delivery",
-    "Records": "record",
-    "Reject": "worker_retry",
-    "ResourceType": "descriptions",
-    "ShareConsumer": "consumer",
+    "RecordMetadata": "producer.delivery",
+    "Records": "records.record",
+    "Reject": "worker.retry",
+    "ResourceType": "admin.descriptions",
+    "ShareConsumer": "share.consumer",
     "Wakeup": "errors",
 }
 

@@ -33,7 +33,7 @@ from sharegroup.spark.task.shipping import shipped
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from sharegroup.client.addresses import Address
+    from sharegroup.client.network.addresses import Address
     from sharegroup.spark.snapshot.reader import PeekReader
     from sharegroup.spark.source.driver import ShareDriver
     from sharegroup.spark.source.loop_thread import LoopThread

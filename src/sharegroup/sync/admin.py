@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from sharegroup.client import admin
-from sharegroup.client.descriptions import (
+from sharegroup.client.admin import admin
+from sharegroup.client.admin.descriptions import (
     ClusterDescription,
     ConfigSetting,
     GroupListing,

@@ -9,14 +9,14 @@ from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
-from sharegroup.client import consumer
-from sharegroup.client.asking import GIVE_UP_S
-from sharegroup.client.commit_callback import AckCallback
-from sharegroup.client.consumer_metrics import Metrics
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.record import K, Record, Records, V
-from sharegroup.client.worker_settings import SIGNALS, WorkerSettings
+from sharegroup.client.records.record import K, Record, Records, V
+from sharegroup.client.share import consumer
+from sharegroup.client.share.asking import GIVE_UP_S
+from sharegroup.client.share.commit_callback import AckCallback
+from sharegroup.client.share.metrics import Metrics
+from sharegroup.client.worker.settings import SIGNALS, WorkerSettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
@@ -24,8 +24,8 @@ from sharegroup.sync.loops import ArrowLoop, BatchLoop, RecordLoop
 from sharegroup.sync.worker_threads import HandlerThreads, signals_call
 
 if TYPE_CHECKING:
-    from sharegroup.client.arrow_batches import Answers, ArrowRows
-    from sharegroup.client.worker_retry import Backoff
+    from sharegroup.client.share.arrow_batches import Answers, ArrowRows
+    from sharegroup.client.worker.retry import Backoff
 
 
 class ShareConsumer(Front, Generic[K, V]):

@@ -1,6 +1,6 @@
 """The loops over a blocking share consumer: ``for`` over records, batches and Arrow batches.
 
-They accept and release as those of :mod:`sharegroup.client.loops` do.
+They accept and release as those of :mod:`sharegroup.client.share.loops` do.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from sharegroup.client.core.holdings import Iteration
-from sharegroup.client.record import K, Record, Records, V
+from sharegroup.client.records.record import K, Record, Records, V
 
 if TYPE_CHECKING:
-    from sharegroup.client.arrow_batches import ArrowForm
-    from sharegroup.client.arrow_decode import RecordBatch
+    from sharegroup.client.records.arrow_decode import RecordBatch
+    from sharegroup.client.share.arrow_batches import ArrowForm
     from sharegroup.sync.consumer import ShareConsumer
 
 T = TypeVar("T")

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from sharegroup.client import producer as client
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.outgoing import OutgoingRecord
-from sharegroup.client.produce_delivery import Delivery as AsyncDelivery
-from sharegroup.client.produce_delivery import RecordMetadata
+from sharegroup.client.producer import producer as client
+from sharegroup.client.producer.delivery import Delivery as AsyncDelivery
+from sharegroup.client.producer.delivery import RecordMetadata
+from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.model.errors import SharegroupError
 from sharegroup.sync.front import Front
 

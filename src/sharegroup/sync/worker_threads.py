@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sharegroup.client.record import Record
-from sharegroup.client.worker_slots import PlainHandler
+from sharegroup.client.records.record import Record
+from sharegroup.client.worker.slots import PlainHandler
 
 Handler = Callable[[Record[Any, Any]], object]
 _Job = tuple[Record, "asyncio.Future[None]"]

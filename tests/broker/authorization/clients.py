@@ -12,7 +12,7 @@ from uuid import UUID
 from sharegroup.broker.authorization.acl_file import COLUMNS
 from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.broker.server import Broker
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.codec import decode

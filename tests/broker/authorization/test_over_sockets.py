@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.network.api_table import API_TABLE
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,

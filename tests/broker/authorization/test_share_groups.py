@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sharegroup.client.connection import Connection
+from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import GroupAuthorizationFailed, TopicAuthorizationFailed
 from sharegroup.wire import apis
 from sharegroup.wire.messages import describe_share_group_offsets as offsets

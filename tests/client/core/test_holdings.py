@@ -10,8 +10,8 @@ from sharegroup.client.core.acknowledgements import UNDECIDED, AcknowledgedRange
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings, Iteration
 from sharegroup.client.errors import CorruptRecordBatch, IllegalState
-from sharegroup.client.node_session import Lease
-from sharegroup.client.record import PlainFields, Record
+from sharegroup.client.records.record import PlainFields, Record
+from sharegroup.client.share.node_session import Lease
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

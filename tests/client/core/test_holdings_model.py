@@ -14,8 +14,8 @@ from sharegroup.client.core.acknowledgements import UNDECIDED, AckType
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.core.holdings import AcknowledgementMode, Decided, Holdings
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.node_session import Lease
-from sharegroup.client.record import PlainFields, Record
+from sharegroup.client.records.record import PlainFields, Record
+from sharegroup.client.share.node_session import Lease
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, TopicPartition
 
 from sharegroup.client import Admin
-from sharegroup.client.cluster import Cluster
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.wire import apis
 from sharegroup.wire.messages.read_share_group_state import (
     PartitionData,

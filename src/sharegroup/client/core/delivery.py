@@ -24,7 +24,7 @@ from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange
 
 if TYPE_CHECKING:
-    from sharegroup.client.record import Record
+    from sharegroup.client.records.record import Record
 
 _UNDECIDED: Final = bytes([UNDECIDED])
 _KEPT: Final = bytes([KEPT])

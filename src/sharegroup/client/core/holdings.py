@@ -20,7 +20,7 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.delivery import Delivery, LeaseView
 from sharegroup.client.errors import IllegalState
-from sharegroup.client.record import Record, Records
+from sharegroup.client.records.record import Record, Records
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

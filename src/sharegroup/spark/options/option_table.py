@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sharegroup.client.addresses import parse_addresses
+from sharegroup.client.network.addresses import parse_addresses
 from sharegroup.model.errors import ConfigError
 
 INT_MAX: Final = 2**31 - 1

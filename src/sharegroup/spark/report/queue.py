@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sharegroup.client.admin import Admin
+from sharegroup.client.admin.admin import Admin
 from sharegroup.model.errors import GroupIdNotFound
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share.record_state import RecordState

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from sharegroup.client.cluster import Cluster
-from sharegroup.client.producer import Producer
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.producer.producer import Producer
 from sharegroup.model.errors import SharegroupError, UnknownTopicOrPartition
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sharegroup.client.addresses import Address
-from sharegroup.client.admin import Admin
-from sharegroup.client.cluster import Cluster
-from sharegroup.client.descriptions import OffsetSpec, PartitionRecords, TopicDescription
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec, PartitionRecords, TopicDescription
+from sharegroup.client.network.addresses import Address
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError, GroupIdNotFound, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicIdPartition, TopicPartition

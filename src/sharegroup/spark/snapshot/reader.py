@@ -26,7 +26,7 @@ from sharegroup.spark.task.shipping import shipped
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sharegroup.client.addresses import Address
+    from sharegroup.client.network.addresses import Address
 
 OFFSET: Final = "offset"
 STATE_COLUMNS: Final = {"state": "string", "member_id": "string", "lock_ms": "bigint"}

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from sharegroup.client.node_session import FetchedPartition, Lease
-from sharegroup.client.share_member import ShareMember
+from sharegroup.client.share.node_session import FetchedPartition, Lease
+from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions

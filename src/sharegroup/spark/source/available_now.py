@@ -13,7 +13,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from sharegroup.client.share_member import ShareMember
+from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.spark.ranges import size

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sharegroup.client.addresses import Address
-from sharegroup.client.cluster import Cluster
+from sharegroup.client.network.addresses import Address
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.source.acquiring import FEW_RECORDS

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.client.admin import Admin
-from sharegroup.client.cluster import Cluster
-from sharegroup.client.descriptions import (
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import (
     MemberDescription,
     OffsetSpec,
     PartitionRecords,
     ShareGroupOffset,
 )
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     ConfigError,
     GroupAuthorizationFailed,

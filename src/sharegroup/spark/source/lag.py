@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from sharegroup.client.descriptions import ShareGroupOffset
+from sharegroup.client.admin.descriptions import ShareGroupOffset
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.spark.source.group_view import GroupView

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from sharegroup.client.share_member import ShareMember
+from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import (
     InvalidRecordState,
     KafkaError,

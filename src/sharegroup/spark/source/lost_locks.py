@@ -13,7 +13,7 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from sharegroup.client.descriptions import PartitionRecords
+from sharegroup.client.admin.descriptions import PartitionRecords
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.model.offsets import OffsetRange

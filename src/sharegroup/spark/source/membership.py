@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import Final, NamedTuple
 
-from sharegroup.client.cluster import Cluster
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.errors import BootstrapError
-from sharegroup.client.share_member import ShareMember
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import NetworkException, RetriableError
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.source.acknowledging import Acknowledging

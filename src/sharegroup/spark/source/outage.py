@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sharegroup.client.share_member import ShareMember
+from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import NetworkException
 from sharegroup.spark.options.stream import ShareOptions
 

@@ -15,8 +15,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from sharegroup.client.addresses import Address
 from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.network.addresses import Address
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.ack_files import make_inbox
 from sharegroup.spark.options.stream import ShareOptions

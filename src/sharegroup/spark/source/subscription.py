@@ -7,8 +7,8 @@ import re
 from typing import Final
 from uuid import UUID
 
-from sharegroup.client.admin import Admin
-from sharegroup.client.cluster import Cluster
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import ConfigError, UnknownTopicOrPartition
 from sharegroup.spark.options.stream import ShareOptions
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sharegroup.client.addresses import Address
+from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.spark.options.stream import ShareOptions

@@ -10,9 +10,9 @@ from __future__ import annotations
 import socket
 from typing import Final, TypeVar, cast
 
-from sharegroup.client.addresses import Address
 from sharegroup.client.core.handshake import Versions
 from sharegroup.client.core.protocol import Answer, ClientProtocol, Event, Ready, Send
+from sharegroup.client.network.addresses import Address
 from sharegroup.model.errors import KafkaError, NetworkException
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sharegroup.client.addresses import Address, parse_addresses
+from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,

@@ -1,0 +1,1 @@
+"""The admin client: topics, settings, groups, and the states of a queue's records."""

@@ -1,0 +1,199 @@
+"""The admin client's results: frozen data, with Kafka's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from uuid import UUID
+
+from sharegroup.client.network.metadata import Node
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
+from sharegroup.share.record_state import RecordState
+
+
+class ResourceType(IntEnum):
+    """The kind of thing that a setting belongs to; the numbers are the protocol's."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
+class OffsetSpec(IntEnum):
+    """Special timestamps of ListOffsets."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicListing:
+    """One topic of a list."""
+
+    name: str
+    topic_id: UUID
+    is_internal: bool
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    """One partition; ``leader`` is None while there is none."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    """One topic with its partitions, in order."""
+
+    name: str
+    topic_id: UUID
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """The cluster and its brokers."""
+
+    cluster_id: str | None
+    controller_id: int
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSetting:
+    """One effective setting. ``source`` is DescribeConfigs' number (5: nobody has set it)."""
+
+    name: str
+    value: str | None
+    source: int
+    is_default: bool
+    read_only: bool
+    sensitive: bool
+    documentation: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    """One group of a list; ``type`` is ``share``, ``classic`` or ``consumer``, empty from an
+    old broker.
+    """
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    """One member of a share group."""
+
+    member_id: str
+    member_epoch: int
+    client_id: str
+    client_host: str
+    rack_id: str | None
+    topics: tuple[str, ...]
+    assignment: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupDescription:
+    """One share group; ``coordinator`` is a node id."""
+
+    group_id: str
+    state: str
+    group_epoch: int
+    assignment_epoch: int
+    assignor: str
+    coordinator: int
+    members: tuple[MemberDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupOffset:
+    """A share group's position in one partition.
+
+    Attributes:
+        start_offset: the SPSO: everything before it is done; None: nothing is done yet.
+        begins_at: where the group will begin, in a partition without a start offset; None: not
+            chosen yet, or the broker does not report it (ours does).
+        lag: records not done yet; None: not known.
+        in_flight: records of the in-flight window that some member holds; None: the broker does not
+            report it (ours does).
+        damaged: offsets that the log has lost to damage, before and after the start offset.
+    """
+
+    start_offset: int | None
+    leader_epoch: int
+    lag: int | None
+    in_flight: int | None
+    error: KafkaError | None
+    damaged: tuple[OffsetRange, ...] = ()
+    begins_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRange:
+    """Records ``first`` … ``last``, both included, in the same state.
+
+    Attributes:
+        delivery_count: how often they were delivered; 0 if no longer known: our broker keeps the
+            count of a finished record only together with its ``reason``.
+        member_id: the member that holds them; None unless they are acquired.
+        lock_ms: the time left on their lock when the broker answered; None unless they are
+            acquired.
+        reason: why they were archived: delivery-limit, rejected, damaged, deleted; None for other
+            states, and if the broker does not know (any more).
+    """
+
+    first: int
+    last: int
+    state: RecordState
+    delivery_count: int
+    member_id: str | None = None
+    lock_ms: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRecords:
+    """The records of one partition as a share group sees them. Records before ``start_offset`` are
+    finished; records from ``end_offset`` on were never delivered.
+
+    Attributes:
+        start_offset: None: nothing was ever fetched.
+        ranges: the records between both offsets, ascending and without holes.
+        locks_known: whether the broker reports which records are acquired. Apache Kafka does not:
+            its acquired records show the state they had before.
+        damaged: offsets in the log that are damaged on disk; they are never delivered.
+        given_up: the latest records archived before ``start_offset``, ascending, with the reason;
+            only those that the broker remembers since it started. Empty with Apache Kafka.
+    """
+
+    start_offset: int | None
+    end_offset: int | None
+    ranges: tuple[RecordRange, ...]
+    locks_known: bool
+    error: KafkaError | None = None
+    damaged: tuple[OffsetRange, ...] = ()
+    given_up: tuple[RecordRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffset:
+    """An offset, and the timestamp (ms) of its record if the look-up was by timestamp."""
+
+    offset: int
+    timestamp: int | None
+    leader_epoch: int

@@ -1,0 +1,219 @@
+"""``Admin``'s requests about groups: one attempt each; errors are raised."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sharegroup.client.admin.descriptions import (
+    GroupListing,
+    MemberDescription,
+    ShareGroupDescription,
+    ShareGroupOffset,
+)
+from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    KafkaError,
+    NotCoordinator,
+    error_from_code,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.offsets import OffsetRange
+from sharegroup.wire import apis
+from sharegroup.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from sharegroup.wire.messages.delete_groups import DeleteGroupsRequest
+from sharegroup.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
+from sharegroup.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsResponsePartition,
+)
+from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.share_group_describe import (
+    DescribedGroup,
+    Member,
+    ShareGroupDescribeRequest,
+)
+
+
+async def list_groups(
+    cluster: Cluster, types: Sequence[str], states: Sequence[str]
+) -> list[GroupListing]:
+    """ListGroups to every broker. The types are filtered here again: brokers whose versions lack
+    that filter answer with all groups.
+    """
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+    nodes = list(cluster.metadata.nodes)
+    responses = await asyncio.gather(
+        *(cluster.send(node_id, apis.LIST_GROUPS, request) for node_id in nodes)
+    )
+    groups = []
+    for response in responses:
+        if response.error_code:
+            raise error_from_code(response.error_code)
+        groups += [
+            GroupListing(
+                group_id=group.group_id,
+                type=group.group_type,
+                state=group.group_state,
+                protocol_type=group.protocol_type,
+            )
+            for group in response.groups
+            if not types or group.group_type.lower() in {one.lower() for one in types}
+        ]
+    return sorted(groups, key=lambda group: group.group_id)
+
+
+async def describe_share_group(cluster: Cluster, group_id: str) -> ShareGroupDescription:
+    """ShareGroupDescribe of one group."""
+    request = ShareGroupDescribeRequest(group_ids=[group_id])
+    response = await cluster.send_to_coordinator(group_id, apis.SHARE_GROUP_DESCRIBE, request)
+    [group] = response.groups
+    check_group(cluster, group_id, group)
+    return _described(group, await cluster.coordinator(group_id))
+
+
+def _described(group: DescribedGroup, coordinator: int) -> ShareGroupDescription:
+    return ShareGroupDescription(
+        group_id=group.group_id,
+        state=group.group_state,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor=group.assignor_name,
+        coordinator=coordinator,
+        members=tuple(_member(member) for member in group.members),
+    )
+
+
+def _member(member: Member) -> MemberDescription:
+    topics = member.assignment.topic_partitions if member.assignment is not None else ()
+    partitions = [TopicPartition(t.topic_name, index) for t in topics for index in t.partitions]
+    return MemberDescription(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack_id=member.rack_id,
+        topics=tuple(member.subscribed_topic_names),
+        assignment=tuple(sorted(partitions)),
+    )
+
+
+async def list_share_group_offsets(
+    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition] | None
+) -> dict[TopicPartition, ShareGroupOffset]:
+    """DescribeShareGroupOffsets of these partitions; None: of all that the group has."""
+    topics = None
+    if partitions is not None:
+        topics = [
+            DescribeShareGroupOffsetsRequestTopic(name, indexes)
+            for name, indexes in by_topic(partitions).items()
+        ]
+    request = DescribeShareGroupOffsetsRequest(
+        groups=[DescribeShareGroupOffsetsRequestGroup(group_id, topics)]
+    )
+    response = await cluster.send_to_coordinator(
+        group_id, apis.DESCRIBE_SHARE_GROUP_OFFSETS, request
+    )
+    [group] = response.groups
+    check_group(cluster, group_id, group)
+    return {
+        TopicPartition(topic.topic_name, partition.partition_index): _offset(partition)
+        for topic in sorted(group.topics, key=lambda topic: str(topic.topic_name))
+        for partition in sorted(topic.partitions, key=lambda p: int(p.partition_index))
+    }
+
+
+def _offset(partition: DescribeShareGroupOffsetsResponsePartition) -> ShareGroupOffset:
+    return ShareGroupOffset(
+        start_offset=_known(partition.start_offset),
+        leader_epoch=partition.leader_epoch,
+        lag=_known(partition.lag),
+        in_flight=_known(partition.in_flight_count),
+        error=answer_error(partition),
+        damaged=damaged_of(partition),
+        begins_at=_known(partition.begins_at),
+    )
+
+
+def damaged_of(partition: DescribeShareGroupOffsetsResponsePartition) -> tuple[OffsetRange, ...]:
+    """The damaged ranges of the partition's log, if the broker reports them."""
+    return tuple(OffsetRange(each.first_offset, each.last_offset) for each in partition.damaged)
+
+
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None
+
+
+async def alter_share_group_offsets(
+    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, KafkaError | None]:
+    """AlterShareGroupOffsets; each partition with its error."""
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=[
+            AlterShareGroupOffsetsRequestTopic(
+                name,
+                [
+                    AlterShareGroupOffsetsRequestPartition(i, offsets[TopicPartition(name, i)])
+                    for i in indexes
+                ],
+            )
+            for name, indexes in by_topic(offsets).items()
+        ],
+    )
+    response = await cluster.send_to_coordinator(group_id, apis.ALTER_SHARE_GROUP_OFFSETS, request)
+    check_group(cluster, group_id, response)
+    return {
+        TopicPartition(topic.topic_name, partition.partition_index): answer_error(partition)
+        for topic in response.responses
+        for partition in topic.partitions
+    }
+
+
+async def delete_share_group_offsets(
+    cluster: Cluster, group_id: str, topics: Sequence[str]
+) -> dict[str, KafkaError | None]:
+    """DeleteShareGroupOffsets; each topic with its error."""
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
+    )
+    response = await cluster.send_to_coordinator(group_id, apis.DELETE_SHARE_GROUP_OFFSETS, request)
+    check_group(cluster, group_id, response)
+    return {topic.topic_name: answer_error(topic) for topic in response.responses}
+
+
+async def delete_group(cluster: Cluster, group_id: str) -> None:
+    """DeleteGroups of one group."""
+    request = DeleteGroupsRequest(groups_names=[group_id])
+    response = await cluster.send_to_coordinator(group_id, apis.DELETE_GROUPS, request)
+    [result] = response.results
+    check_group(cluster, group_id, result)
+
+
+def answer_error(answer: Any) -> KafkaError | None:
+    """The error that an answer, or a part of it, carries."""
+    if not answer.error_code:
+        return None
+    return error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
+
+
+def check_group(cluster: Cluster, group_id: str, answer: Any) -> None:
+    """Raise the answer's error. A node that does not coordinate the group is not asked again."""
+    error = answer_error(answer)
+    if error is None:
+        return
+    if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+        cluster.forget_coordinator(group_id)
+    raise error

@@ -1,0 +1,298 @@
+"""``Admin``'s requests about topics, brokers and settings: one attempt each; errors are raised."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sharegroup.client.admin.descriptions import (
+    ClusterDescription,
+    ConfigSetting,
+    ListedOffset,
+    PartitionDescription,
+    ResourceType,
+    TopicDescription,
+)
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.metadata import Node
+from sharegroup.model.errors import (
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+    error_from_code,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire import apis
+from sharegroup.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from sharegroup.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from sharegroup.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from sharegroup.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
+from sharegroup.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from sharegroup.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from sharegroup.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from sharegroup.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponseTopic,
+)
+
+CONSUMER: Final = -1
+"""The replica id of a client that is not a replica."""
+DEFAULT_SOURCE: Final = 5
+_SET: Final = 0
+_DELETE: Final = 1
+
+
+async def create_topics(
+    cluster: Cluster,
+    names: Sequence[str],
+    partitions: int,
+    replication_factor: int,
+    configs: Mapping[str, str],
+) -> None:
+    """CreateTopics."""
+    entries = [CreatableTopicConfig(name, str(value)) for name, value in configs.items()]
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name, partitions, replication_factor, configs=entries) for name in names
+        ],
+        timeout_ms=cluster.request_timeout_ms,
+    )
+    response = await cluster.send_to_any(apis.CREATE_TOPICS, request)
+    _raise_first(response.topics)
+
+
+async def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
+    """DeleteTopics."""
+    request = DeleteTopicsRequest(
+        topic_names=list(names),
+        topics=[DeleteTopicState(name) for name in names],
+        timeout_ms=cluster.request_timeout_ms,
+    )
+    response = await cluster.send_to_any(apis.DELETE_TOPICS, request)
+    _raise_first(response.responses)
+
+
+async def create_partitions(cluster: Cluster, topic: str, count: int) -> None:
+    """CreatePartitions."""
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(topic, count, None)], timeout_ms=cluster.request_timeout_ms
+    )
+    response = await cluster.send_to_any(apis.CREATE_PARTITIONS, request)
+    _raise_first(response.results)
+
+
+async def describe_topics(cluster: Cluster, names: Sequence[str] | None) -> list[TopicDescription]:
+    """Metadata of these topics (None: of all), sorted by name."""
+    topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    response = await cluster.send_to_any(apis.METADATA, request)
+    for topic in response.topics:
+        if topic.error_code:
+            raise error_from_code(topic.error_code, f"topic {topic.name!r}: {_text(topic)}")
+    return sorted((_described(topic) for topic in response.topics), key=lambda topic: topic.name)
+
+
+def _described(topic: MetadataResponseTopic) -> TopicDescription:
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            PartitionDescription(
+                partition=p.partition_index,
+                leader=p.leader_id if p.leader_id >= 0 else None,
+                leader_epoch=p.leader_epoch,
+                replicas=tuple(p.replica_nodes),
+                isr=tuple(p.isr_nodes),
+            )
+            for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+        ),
+    )
+
+
+async def describe_cluster(cluster: Cluster) -> ClusterDescription:
+    """DescribeCluster."""
+    response = await cluster.send_to_any(apis.DESCRIBE_CLUSTER, DescribeClusterRequest())
+    _raise_first([response])
+    nodes = [Node(b.broker_id, b.host, b.port, b.rack) for b in response.brokers]
+    return ClusterDescription(
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        nodes=tuple(sorted(nodes)),
+    )
+
+
+async def describe_configs(
+    cluster: Cluster, kind: ResourceType, name: str
+) -> dict[str, ConfigSetting]:
+    """DescribeConfigs of one resource; the settings of a broker are asked of that broker."""
+    resource = DescribeConfigsResource(int(kind), name, None)
+    request = DescribeConfigsRequest(resources=[resource], include_documentation=True)
+    response = await _send_about(cluster, kind, name, apis.DESCRIBE_CONFIGS, request)
+    _raise_first(response.results)
+    return {
+        entry.name: ConfigSetting(
+            name=entry.name,
+            value=entry.value,
+            source=entry.config_source,
+            is_default=entry.config_source == DEFAULT_SOURCE,
+            read_only=entry.read_only,
+            sensitive=entry.is_sensitive,
+            documentation=entry.documentation,
+        )
+        for result in response.results
+        for entry in result.configs
+    }
+
+
+async def alter_configs(
+    cluster: Cluster, kind: ResourceType, name: str, settings: Mapping[str, str | None]
+) -> None:
+    """IncrementalAlterConfigs of one resource."""
+    entries = [
+        AlterableConfig(
+            key, _DELETE if value is None else _SET, None if value is None else str(value)
+        )
+        for key, value in settings.items()
+    ]
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(int(kind), name, entries)]
+    )
+    response = await _send_about(cluster, kind, name, apis.INCREMENTAL_ALTER_CONFIGS, request)
+    _raise_first(response.responses)
+
+
+async def _send_about(
+    cluster: Cluster, kind: ResourceType, name: str, api: apis.Api, request: Any
+) -> Any:
+    if kind is ResourceType.BROKER and name:
+        return await cluster.send(int(name), api, request)
+    return await cluster.send_to_any(api, request)
+
+
+async def list_offsets(
+    cluster: Cluster,
+    partitions: Sequence[TopicPartition],
+    timestamp: int,
+    *,
+    committed: bool = False,
+) -> dict[TopicPartition, ListedOffset]:
+    """ListOffsets, at each partition's leader."""
+
+    async def ask(node_id: int, mine: list[TopicPartition]) -> Any:
+        topics = [
+            ListOffsetsTopic(
+                name, [ListOffsetsPartition(index, timestamp=timestamp) for index in indexes]
+            )
+            for name, indexes in by_topic(mine).items()
+        ]
+        request = ListOffsetsRequest(
+            replica_id=CONSUMER,
+            isolation_level=int(committed),
+            topics=topics,
+            timeout_ms=cluster.request_timeout_ms,
+        )
+        return await cluster.send(node_id, apis.LIST_OFFSETS, request)
+
+    by_leader = await _by_leader(cluster, partitions)
+    responses = await asyncio.gather(*(ask(node, mine) for node, mine in by_leader.items()))
+    answers = [(t.name, p) for response in responses for t in response.topics for p in t.partitions]
+    await _check_leaders(cluster, [p for _, p in answers])
+    return {
+        TopicPartition(name, p.partition_index): ListedOffset(
+            offset=p.offset,
+            timestamp=p.timestamp if p.timestamp >= 0 else None,
+            leader_epoch=p.leader_epoch,
+        )
+        for name, p in answers
+    }
+
+
+async def delete_records(
+    cluster: Cluster, before: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """DeleteRecords, at each partition's leader."""
+
+    async def ask(node_id: int, mine: list[TopicPartition]) -> Any:
+        topics = [
+            DeleteRecordsTopic(
+                name,
+                [DeleteRecordsPartition(i, before[TopicPartition(name, i)]) for i in indexes],
+            )
+            for name, indexes in by_topic(mine).items()
+        ]
+        request = DeleteRecordsRequest(topics=topics, timeout_ms=cluster.request_timeout_ms)
+        return await cluster.send(node_id, apis.DELETE_RECORDS, request)
+
+    by_leader = await _by_leader(cluster, before)
+    responses = await asyncio.gather(*(ask(node, mine) for node, mine in by_leader.items()))
+    answers = [(t.name, p) for response in responses for t in response.topics for p in t.partitions]
+    await _check_leaders(cluster, [p for _, p in answers])
+    return {TopicPartition(name, p.partition_index): p.low_watermark for name, p in answers}
+
+
+async def _by_leader(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> dict[int, list[TopicPartition]]:
+    nodes: dict[int, list[TopicPartition]] = {}
+    for partition in partitions:
+        topic = await cluster.topic(partition.topic)
+        if not 0 <= partition.partition < len(topic.partitions):
+            raise UnknownTopicOrPartition(
+                f"{partition.topic} has no partition {partition.partition}"
+            )
+        leader = topic.partitions[partition.partition].leader
+        if leader not in cluster.metadata.nodes:
+            await cluster.refresh()
+            raise LeaderNotAvailable(f"{partition} has no leader")
+        nodes.setdefault(leader, []).append(partition)
+    return nodes
+
+
+async def _check_leaders(cluster: Cluster, answers: Sequence[Any]) -> None:
+    if any(answer.error_code for answer in answers):
+        await cluster.refresh()  # so that a retry knows the current leader
+    _raise_first(answers)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The partitions' numbers by their topics' names."""
+    topics: dict[str, list[int]] = {}
+    for partition in partitions:
+        topics.setdefault(partition.topic, []).append(partition.partition)
+    return topics
+
+
+def _raise_first(answers: Iterable[Any]) -> None:
+    """Raise the first error among these answers; some answers carry no error message."""
+    for answer in answers:
+        if answer.error_code:
+            raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
+
+
+def _text(answer: Any) -> str:
+    return error_from_code(answer.error_code).message

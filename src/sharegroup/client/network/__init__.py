@@ -1,0 +1,1 @@
+"""A cluster as a client reaches it: addresses, connections, metadata."""

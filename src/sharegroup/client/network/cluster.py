@@ -1,0 +1,383 @@
+"""A cluster as a client sees it: its brokers, its leaders, and a way to send to each broker.
+
+Producer, share member and admin client all use this class. It sends once and reports the result.
+Its callers decide about retries: they know whether a request may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from sharegroup.client.conditions import Conditions
+from sharegroup.client.errors import BootstrapError
+from sharegroup.client.network.addresses import Address, parse_addresses
+from sharegroup.client.network.backoff import Backoff
+from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.metadata import MetadataImage, TopicInfo
+from sharegroup.client.network.node_link import NodeLink
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    InvalidTopic,
+    KafkaError,
+    LeaderNotAvailable,
+    NetworkException,
+    RetriableError,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+    error_from_code,
+)
+from sharegroup.wire.apis import FIND_COORDINATOR, METADATA, Api
+from sharegroup.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from sharegroup.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from sharegroup.wire.schema import Message
+
+log = logging.getLogger("sharegroup.client")
+
+
+class Cluster:
+    """Connections and metadata of one Kafka cluster.
+
+    Args:
+        bootstrap_servers: ``host:port,…`` or a list of such.
+        client_id: the name that brokers see and log.
+        request_timeout_ms: how long one request may take.
+        bootstrap_timeout_ms: how long :meth:`start` tries to reach any bootstrap server.
+        retry_backoff_ms, retry_backoff_max_ms: the first and the longest pause between attempts at
+            a request.
+        reconnect_backoff_ms, reconnect_backoff_max_ms: the same between attempts to connect.
+        metadata_max_age_ms: topic metadata is refreshed after this time, to find new partitions.
+        allow_auto_create_topics: asking about a topic may create it, if the broker allows that.
+        jitter: the source of all randomness here; a simulator gives a seeded one.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Iterable[str],
+        *,
+        client_id: str = "sharegroup",
+        request_timeout_ms: int = 30_000,
+        bootstrap_timeout_ms: int = 8_000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1_000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1_000,
+        metadata_max_age_ms: int = 300_000,
+        allow_auto_create_topics: bool = True,
+        jitter: random.Random | None = None,
+    ) -> None:
+        self.bootstrap = parse_addresses(bootstrap_servers)
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self.random = jitter or random.Random()
+        self.metadata = MetadataImage()
+        self._bootstrap_timeout_ms = bootstrap_timeout_ms
+        self._retry_ms = (retry_backoff_ms, retry_backoff_max_ms)
+        self._reconnect_ms = (reconnect_backoff_ms, reconnect_backoff_max_ms)
+        self._allow_auto_create_topics = allow_auto_create_topics
+        self._metadata_max_age_s = metadata_max_age_ms / 1000
+        self._links: dict[Address, NodeLink] = {}
+        self._coordinators: dict[str, int] = {}
+        self.conditions = Conditions()
+        self._topics_asked: set[str] = set()
+        self._topics_watched: set[str] = set()
+        self._topic_errors: dict[str, KafkaError] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshed_at = 0.0
+        self.features: dict[str, tuple[int, int]] = {}
+        """Supported features of the latest broker to answer: name → (lowest, highest level)."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # --- life -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Reach any bootstrap server and learn the cluster's nodes. A second call does nothing.
+
+        Raises:
+            BootstrapError: none answered within ``bootstrap_timeout_ms``; the text names them all.
+        """
+        if self.metadata.nodes:
+            return
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        total = self._bootstrap_timeout_ms / 1000
+        deadline = started + total
+        reasons: dict[Address, str] = {}
+        while True:
+            for address in self.bootstrap:
+                try:
+                    async with asyncio.timeout(total / len(self.bootstrap)):
+                        await self._ask_metadata(self._link(address), [])
+                    return
+                except (KafkaError, TimeoutError) as error:
+                    reasons[address] = str(error) or "no answer"
+            if loop.time() >= deadline:
+                break
+        names = ", ".join(map(str, self.bootstrap))
+        why = "; ".join(dict.fromkeys(reasons.values()))
+        raise BootstrapError(
+            f"no broker could be reached at {names} in {loop.time() - started:.0f} s ({why})"
+        )
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail with NetworkException."""
+        await asyncio.gather(*self.cut(), return_exceptions=True)
+        await asyncio.sleep(0)  # so that the transports are gone when this returns
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """Close all connections without waiting. Returns the tasks that end now."""
+        ending: list[asyncio.Task[Any]] = []
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            ending.append(self._refreshing)
+        for link in self._links.values():
+            ending += link.close()
+        return ending
+
+    @property
+    def connected(self) -> bool:
+        """At least one connection is open."""
+        return any(link.connected for link in self._links.values())
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    async def connection(self, node_id: int) -> Connection:
+        """The connection to a node.
+
+        Raises:
+            NetworkException: the node is unknown or cannot be reached.
+        """
+        node = self.metadata.nodes.get(node_id)
+        if node is None:
+            raise NetworkException(f"node {node_id} is not known")
+        connection = await self._link(node.address).connection()
+        self.features = connection.features
+        return connection
+
+    async def send(
+        self, node_id: int, api: Api, request: Message, *, timeout_ms: int | None = None
+    ) -> Any:
+        """Send to one node and await its response; one attempt.
+
+        Raises:
+            RetriableError: NetworkException or RequestTimedOut.
+            UnsupportedVersion: the node serves no version of this API that we speak.
+        """
+        connection = await self.connection(node_id)
+        return await connection.send(api, request, timeout_ms=timeout_ms or self.request_timeout_ms)
+
+    async def send_to_any(self, api: Api, request: Message) -> Any:
+        """As :meth:`send`, to any broker that can be reached, connected ones first."""
+        return await self._through_any(
+            lambda link: self._send_through(link, api, request, self.request_timeout_ms)
+        )
+
+    async def send_to_coordinator(self, group_id: str, api: Api, request: Message) -> Any:
+        """As :meth:`send`, to the group's coordinator. Call :meth:`forget_coordinator` if the node
+        answers that it is not the coordinator.
+
+        Raises:
+            CoordinatorNotAvailable: and the other errors of FindCoordinator.
+        """
+        node_id = await self.coordinator(group_id)
+        try:
+            return await self.send(node_id, api, request)
+        except RetriableError:
+            self.forget_coordinator(group_id)
+            raise
+
+    async def coordinator(self, group_id: str) -> int:
+        """The node that coordinates a group; looked up once and cached."""
+        known = self._coordinators.get(group_id)
+        if known is not None and known in self.metadata.nodes:
+            return known
+        request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=[group_id])
+        response: FindCoordinatorResponse = await self.send_to_any(FIND_COORDINATOR, request)
+        found = response.coordinators[0] if response.coordinators else response
+        if found.error_code:
+            raise error_from_code(found.error_code, found.error_message)
+        if found.node_id not in self.metadata.nodes:
+            await self.refresh()
+            if found.node_id not in self.metadata.nodes:
+                raise CoordinatorNotAvailable
+        self._coordinators[group_id] = found.node_id
+        return found.node_id
+
+    def forget_coordinator(self, group_id: str) -> None:
+        """Drop the cached coordinator of a group."""
+        self._coordinators.pop(group_id, None)
+
+    def backoff(self) -> Backoff:
+        """Pauses between attempts at one request."""
+        return Backoff(*self._retry_ms, self.random)
+
+    # --- metadata ---------------------------------------------------------------------------------
+
+    async def topic(self, name: str) -> TopicInfo:
+        """A topic, from the cache if possible.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            KafkaError: another error of the topic (authorisation, an invalid name).
+        """
+        known = self.metadata.topics.get(name)
+        if known is not None:
+            self.refresh_when_old()
+            return known
+        self._topics_asked.add(name)
+        if self._refreshing is not None:  # that request may not include this topic
+            await asyncio.wait([self._refreshing])
+        await self.refresh()
+        known = self.metadata.topics.get(name)
+        if known is None:
+            self._topics_asked.discard(name)
+            error = self._topic_errors.pop(name, None)
+            raise error or UnknownTopicOrPartition(f"there is no topic {name!r}")
+        return known
+
+    async def check_topics(self, names: Iterable[str]) -> None:
+        """Ask whether these topics are usable, without creating any. A topic that does not exist
+        yet is no error.
+
+        Raises:
+            InvalidTopic, TopicAuthorizationFailed: a topic is not usable.
+        """
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        try:
+            response: MetadataResponse = await self.send_to_any(METADATA, request)
+        except RetriableError as error:
+            log.info("topics could not be checked: %s", error)
+            return
+        for topic in response.topics:
+            self._note_whether_it_exists(topic)
+        for topic in response.topics:
+            if topic.error_code in (InvalidTopic.code, TopicAuthorizationFailed.code):
+                raise error_from_code(topic.error_code, f"the topic {topic.name!r} is refused")
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Include these topics in every :meth:`refresh`, and warn if one does not exist."""
+        watched = set(topics)
+        self._topics_asked |= watched
+        self._topics_watched |= watched
+
+    async def refresh(self) -> None:
+        """Refresh the nodes and all topics in use. Concurrent calls share one request.
+
+        Raises:
+            NetworkException: no broker can be reached.
+        """
+        if self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh())
+            self._refreshing.add_done_callback(self._refreshed)
+        await asyncio.shield(self._refreshing)
+
+    def refresh_when_old(self) -> None:
+        """Begin a :meth:`refresh` if the last one was ``metadata_max_age_ms`` ago."""
+        now = asyncio.get_running_loop().time()
+        if self._refreshing is None and now - self._refreshed_at > self._metadata_max_age_s:
+            self._refreshing = asyncio.create_task(self._refresh())
+            self._refreshing.add_done_callback(self._refreshed)
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        self._refreshing = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.debug("metadata could not be refreshed: %s", error)
+
+    async def _refresh(self) -> None:
+        names = sorted(self._topics_asked)
+        await self._through_any(lambda link: self._ask_metadata(link, names))
+
+    async def _ask_metadata(self, link: NodeLink, names: list[str]) -> None:
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=self._allow_auto_create_topics,
+        )
+        response: MetadataResponse = await self._send_through(
+            link, METADATA, request, self.request_timeout_ms
+        )
+        if response.error_code:
+            raise error_from_code(response.error_code)
+        if not response.brokers:
+            raise LeaderNotAvailable(f"{link.address} knows no broker yet")
+        self._topic_errors = self.metadata.apply(response)
+        for topic in response.topics:
+            self._note_whether_it_exists(topic)
+        self._refreshed_at = asyncio.get_running_loop().time()
+
+    def _note_whether_it_exists(self, topic: MetadataResponseTopic) -> None:
+        if topic.name not in self._topics_watched:
+            return
+        key = ("topic", topic.name)
+        if topic.error_code == UnknownTopicOrPartition.code:
+            self.conditions.begins(
+                key,
+                "there is no topic %r: waiting until there is; create it (`sharegroup topics "
+                "create %s`) or subscribe to another name",
+                topic.name,
+                topic.name,
+            )
+        elif not topic.error_code:
+            self.conditions.ends(key, "there is a topic %r now", topic.name)
+
+    # --- links ------------------------------------------------------------------------------------
+
+    def _link(self, address: Address) -> NodeLink:
+        link = self._links.get(address)
+        if link is None:
+            link = self._links[address] = NodeLink(
+                address,
+                client_id=self.client_id,
+                connect_timeout_ms=min(10_000, self.request_timeout_ms),
+                backoff_ms=self._reconnect_ms,
+                jitter=self.random,
+                conditions=self.conditions,
+            )
+        return link
+
+    async def _send_through(
+        self, link: NodeLink, api: Api, request: Message, timeout_ms: int
+    ) -> Any:
+        connection = await link.connection()
+        self.features = connection.features
+        return await connection.send(api, request, timeout_ms=timeout_ms)
+
+    async def _through_any(self, attempt: Any) -> Any:
+        """The result of the first link that succeeds: connected ones first, bootstrap addresses
+        last.
+        """
+        addresses = [node.address for node in self.metadata.nodes.values()]
+        links = [self._link(address) for address in dict.fromkeys([*addresses, *self.bootstrap])]
+        links.sort(key=lambda link: not link.connected)
+        error: KafkaError = NetworkException("no broker is known")
+        for link in links:
+            try:
+                return await attempt(link)
+            except RetriableError as one:
+                error = one
+        raise error

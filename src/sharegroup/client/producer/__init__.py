@@ -1,0 +1,1 @@
+"""The producer: records out, in batches, in order and once."""

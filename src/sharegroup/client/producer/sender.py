@@ -1,0 +1,333 @@
+"""The producer's background task: takes due batches from the outboxes, one request per broker,
+and reads the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
+from sharegroup.client.network.backoff import Backoff
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.errors import (
+    DuplicateSequenceNumber,
+    KafkaError,
+    LeaderNotAvailable,
+    OutOfOrderSequenceNumber,
+    RequestTimedOut,
+    RetriableError,
+    SharegroupError,
+    UnknownProducerId,
+    error_from_code,
+)
+from sharegroup.wire.apis import INIT_PRODUCER_ID, PRODUCE
+from sharegroup.wire.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from sharegroup.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+log = logging.getLogger("sharegroup.client")
+
+_TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
+"""Ignored without a transactional id; Java's client sends this value."""
+_LOST_PLACE: Final = (OutOfOrderSequenceNumber, UnknownProducerId)
+
+
+class ProduceSender:
+    """See the module.
+
+    Args:
+        linger_s: the age, in seconds, at which a batch is sent although it is not full.
+        on_done: called with each batch that was delivered or has failed for good; its outcome is
+            set.
+
+    Attributes:
+        flushing: the number of callers that wait for all batches; meanwhile nothing lingers.
+        pressed: records wait for room in the buffer; then nothing lingers either.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        acks: int,
+        linger_s: float,
+        max_request_size: int,
+        on_done: Callable[[Batch, SharegroupError | None], None],
+    ) -> None:
+        self._cluster = cluster
+        self._acks = acks
+        self._linger_s = linger_s
+        self._max_request_size = max_request_size
+        self._on_done = on_done
+        self._outboxes: dict[Outbox, None] = {}  # those with something in them, in turn
+        self._backoffs: dict[Outbox, Backoff] = {}
+        self._under_way: Counter[int] = Counter()
+        self._requests: set[asyncio.Task[None]] = set()
+        self._identity: ProducerIdentity | None = None
+        self._identifying: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self.flushing = 0
+        self.pressed = False
+        self._reasons: dict[Outbox, KafkaError] = {}  # why they pause
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run(), name="producer")
+
+    async def stop(self, error: KafkaError) -> None:
+        """Stop. Batches not delivered yet fail with this error."""
+        tasks = [t for t in (self._task, self._identifying, *self._requests) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for outbox in list(self._outboxes):
+            for batch in list(outbox):
+                self.complete(batch, error)
+        self._outboxes.clear()
+
+    def add(self, outbox: Outbox) -> None:
+        """There is a new batch in this outbox."""
+        self._outboxes[outbox] = None
+        self._woken.set()
+
+    def press(self) -> None:
+        """Records wait for room: send what lingers."""
+        self.pressed = True
+        self._woken.set()
+
+    async def all_through(self) -> None:
+        """Wait until all present batches are delivered or have failed; see ``flushing``."""
+        batches = [batch for outbox in self._outboxes for batch in outbox]
+        self._woken.set()
+        if batches:
+            await asyncio.wait([batch.outcome for batch in batches])
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due_s = self._send_due(loop.time())
+            timer = None if due_s is None else loop.call_at(due_s, self._woken.set)
+            await self._woken.wait()
+            self._woken.clear()
+            if timer is not None:
+                timer.cancel()
+
+    def _send_due(self, now_s: float) -> float | None:
+        """Send all due batches. Returns when the next one is due."""
+        self._cluster.refresh_when_old()
+        linger_s = 0.0 if self.flushing or self.pressed else self._linger_s
+        requests: dict[int, list[tuple[Outbox, Batch]]] = {}
+        sizes: Counter[int] = Counter()
+        later: list[float] = []
+        for outbox in list(self._outboxes):
+            self._expire(outbox, now_s)
+            if not outbox:
+                del self._outboxes[outbox]
+                self._backoffs.pop(outbox, None)
+                self._reasons.pop(outbox, None)
+                continue
+            due_s = outbox.due_s(linger_s)
+            if due_s is None:
+                continue
+            if due_s > now_s:
+                later.append(due_s)
+                continue
+            node_id = self._ready_node(outbox)
+            if node_id is None:
+                later.append(now_s + 1.0)  # expire it, should nothing else wake us
+                continue
+            batch = outbox.take()
+            if sizes[node_id] and sizes[node_id] + batch.size > self._max_request_size:
+                self._send(node_id, requests.pop(node_id))
+                sizes[node_id] = 0
+            sizes[node_id] += batch.size
+            requests.setdefault(node_id, []).append((outbox, batch))
+            self._woken.set()  # it may have another batch
+        for node_id, batches in requests.items():
+            self._send(node_id, batches)
+        return min(later, default=None)
+
+    def _ready_node(self, outbox: Outbox) -> int | None:
+        """The leader, if a request can be sent there now; otherwise, start what is missing."""
+        if outbox.needs_identity:
+            self._identify(outbox)
+            if outbox.needs_identity:
+                return None
+        topic = self._cluster.metadata.topics.get(outbox.where.topic)
+        partitions = topic.partitions if topic is not None else ()
+        known = outbox.where.partition < len(partitions)
+        leader = partitions[outbox.where.partition].leader if known else None
+        if leader is None or leader not in self._cluster.metadata.nodes:
+            self._pause(outbox, LeaderNotAvailable(f"{outbox.where} has no leader"))
+            self._begin(self._refresh())
+            return None
+        return leader if self._under_way[leader] < IN_FLIGHT_MAX else None
+
+    def _expire(self, outbox: Outbox, now_s: float) -> None:
+        for batch in outbox.expire(now_s):
+            reason = self._reasons.get(outbox)
+            why = f": {reason}" if reason is not None else ""
+            text = f"a record for {batch.where} was not delivered in time{why}"
+            self.complete(batch, RequestTimedOut(text))
+
+    # --- one request ------------------------------------------------------------------------------
+
+    def _send(self, node_id: int, batches: list[tuple[Outbox, Batch]]) -> None:
+        self._under_way[node_id] += 1
+        self._begin(self._request(node_id, batches))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+
+    async def _request(self, node_id: int, batches: list[tuple[Outbox, Batch]]) -> None:
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for outbox, batch in batches:
+            data = PartitionProduceData(
+                batch.where.partition, bytes(batch.encoded(outbox.identity))
+            )
+            topics.setdefault(batch.where.topic, []).append(data)
+        request = ProduceRequest(
+            acks=self._acks,
+            timeout_ms=self._cluster.request_timeout_ms,
+            topic_data=[TopicProduceData(name, partition_data=p) for name, p in topics.items()],
+        )
+        answers: Mapping[tuple[str, int], PartitionProduceResponse] = {}
+        error: KafkaError = RequestTimedOut("the broker did not answer for this partition")
+        try:
+            response: ProduceResponse = await self._cluster.send(node_id, PRODUCE, request)
+            answers = {
+                (t.name, p.index): p for t in response.responses for p in t.partition_responses
+            }
+        except KafkaError as failure:
+            error = failure
+        finally:
+            self._under_way[node_id] -= 1
+            self._woken.set()
+        for outbox, batch in batches:
+            answer = answers.get(batch.where)
+            if answer is None:
+                self._failed(outbox, batch, error)
+            elif answer.error_code:
+                error = error_from_code(answer.error_code, answer.error_message)
+                self._failed(outbox, batch, error)
+            else:
+                outbox.succeeded(batch)
+                self._recovered(outbox)
+                self.complete(batch, None, answer.base_offset, answer.log_append_time_ms)
+
+    def _failed(self, outbox: Outbox, batch: Batch, error: KafkaError) -> None:
+        if isinstance(error, DuplicateSequenceNumber):  # in the log; its offset is forgotten
+            outbox.succeeded(batch)
+            self.complete(batch, None)
+        elif isinstance(error, _LOST_PLACE):
+            outbox.out_of_order(batch)
+        elif isinstance(error, RetriableError):
+            outbox.failed(batch)
+            self._pause(outbox, error)
+            self._begin(self._refresh())
+        else:
+            outbox.gave_up(batch)
+            self.complete(batch, error)
+
+    def complete(
+        self,
+        batch: Batch,
+        error: SharegroupError | None,
+        base_offset: int = -1,
+        append_time_ms: int = -1,
+    ) -> None:
+        """Set the outcome of a batch."""
+        batch.release()
+        if not batch.outcome.done():
+            if error is None:
+                batch.outcome.set_result((base_offset, append_time_ms))
+            else:
+                batch.outcome.set_exception(error)
+                batch.outcome.exception()  # told by flush() when nobody awaits it
+        self._on_done(batch, error)
+
+    def _pause(self, outbox: Outbox, error: KafkaError) -> None:
+        """Pause the outbox after an error. The first of several pauses is logged."""
+        if not self._backoffs:
+            log.warning("retrying to send records for %s: %s", outbox.where, error)
+        if outbox not in self._backoffs:
+            self._backoffs[outbox] = self._cluster.backoff()
+        self._reasons[outbox] = error
+        pause_s = self._backoffs[outbox].next_ms() / 1000
+        outbox.not_before_s = asyncio.get_running_loop().time() + pause_s
+
+    def _recovered(self, outbox: Outbox) -> None:
+        if self._backoffs.pop(outbox, None) is not None:
+            del self._reasons[outbox]
+            if not self._backoffs:
+                log.warning(
+                    "records for %s and all other partitions are accepted again", outbox.where
+                )
+
+    async def _refresh(self) -> None:
+        try:
+            await self._cluster.refresh()
+        except KafkaError as error:
+            log.debug("no metadata: %s", error)
+        self._woken.set()
+
+    # --- identity ---------------------------------------------------------------------------------
+
+    def _identify(self, outbox: Outbox) -> None:
+        """Give the outbox the producer's identity; ask for another one when it has spent that,
+        or there is none.
+        """
+        if self._identity is not None and self._identity != outbox.spent:
+            outbox.identify(self._identity)
+        elif self._identifying is None:
+            self._identifying = asyncio.create_task(self._ask_identity())
+
+    async def _ask_identity(self) -> None:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS
+        )
+        backoff = self._cluster.backoff()
+        warned = False
+        try:
+            while True:
+                try:
+                    response: InitProducerIdResponse = await self._cluster.send_to_any(
+                        INIT_PRODUCER_ID, request
+                    )
+                    if response.error_code:
+                        raise error_from_code(response.error_code)
+                    break
+                except RetriableError as error:
+                    if not warned:
+                        warned = True
+                        log.warning("no producer id yet, retrying: %s", error)
+                    await asyncio.sleep(backoff.next_ms() / 1000)
+        except KafkaError as error:
+            self._fail_unidentified(error)
+            return
+        finally:
+            self._identifying = None
+            self._woken.set()
+        self._identity = ProducerIdentity(response.producer_id, response.producer_epoch)
+
+    def _fail_unidentified(self, error: KafkaError) -> None:
+        for outbox in list(self._outboxes):
+            if outbox.needs_identity:
+                for batch in outbox.expire(math.inf):
+                    self.complete(batch, error)

@@ -1,0 +1,1 @@
+"""Fetched bytes as records, and as Arrow batches."""

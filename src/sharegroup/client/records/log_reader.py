@@ -1,0 +1,229 @@
+"""Reads partitions from an offset on by plain Fetch: without a group, and without locking records.
+
+Several partitions are read at once; the records of one ascend in offset. Unreadable data is logged
+and skipped, as a share group skips it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.metadata import NO_LEADER
+from sharegroup.client.records.reading import records_of
+from sharegroup.client.records.record import Headers
+from sharegroup.model.errors import (
+    CorruptMessage,
+    LeaderNotAvailable,
+    OffsetOutOfRange,
+    RetriableError,
+    error_from_code,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.records.batches import Bounds, place
+from sharegroup.wire.apis import FETCH
+from sharegroup.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+log = logging.getLogger("sharegroup.client")
+
+FETCH_BYTES: Final = 8 * 1024 * 1024
+PARTITION_BYTES: Final = 1024 * 1024
+WAIT_MS: Final = 500
+ENDLESS: Final = 2**63 - 1
+DAMAGED: Final = "the log has lost them"
+
+
+class LogRecord(NamedTuple):
+    """A record as it is in the log. ``timestamp``: ms since 1970, -1: none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    delivery_count: None = None
+    """Nobody delivered it."""
+
+
+class LogReader:
+    """Reads each partition of ``spans`` from its first offset on, up to its end.
+
+    Args:
+        cluster: started, and closed by the caller.
+        spans: partition → (first offset, end); the record at ``end`` is not read, and None reads
+            on for ever.
+    """
+
+    def __init__(
+        self, cluster: Cluster, spans: Mapping[TopicPartition, tuple[int, int | None]]
+    ) -> None:
+        self._cluster = cluster
+        self._next = {where: first for where, (first, _) in spans.items()}
+        self._lost: dict[TopicPartition, int] = {}  # where a hole begins that is being crossed
+        self._ends = {where: ENDLESS if end is None else end for where, (_, end) in spans.items()}
+
+    async def records(self) -> AsyncIterator[list[LogRecord]]:
+        """The records of each step, perhaps none: a broker waits for records for half a second.
+        Ends when all is read.
+
+        Raises:
+            KafkaError: a partition cannot be read. A transient error is raised after
+                ``request_timeout_ms``.
+        """
+        loop = asyncio.get_running_loop()
+        failing_since: float | None = None
+        backoff = self._cluster.backoff()
+        while wanted := self._wanted():
+            try:
+                found = await self._step(wanted)
+            except RetriableError as error:
+                failing_since = failing_since or loop.time()
+                if loop.time() - failing_since > self._cluster.request_timeout_ms / 1000:
+                    raise
+                log.info("retrying the read: %s", error)
+                await asyncio.sleep(backoff.next_ms() / 1000)
+                await self._refresh()
+                continue
+            failing_since, backoff = None, self._cluster.backoff()
+            yield found
+
+    def _wanted(self) -> list[TopicPartition]:
+        return [where for where, offset in self._next.items() if offset < self._ends[where]]
+
+    async def _refresh(self) -> None:
+        try:
+            await self._cluster.refresh()
+        except RetriableError as error:
+            log.info("metadata could not be refreshed: %s", error)
+
+    # --- one step ---------------------------------------------------------------------------------
+
+    async def _step(self, wanted: list[TopicPartition]) -> list[LogRecord]:
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for where in wanted:
+            topic = await self._cluster.topic(where.topic)
+            leader = topic.partitions[where.partition].leader
+            if leader == NO_LEADER:
+                raise LeaderNotAvailable(f"{where} has no leader now")
+            by_leader.setdefault(leader, []).append(where)
+        found = await asyncio.gather(
+            *(self._fetched(leader, mine) for leader, mine in by_leader.items())
+        )
+        return [record for records in found for record in records]
+
+    async def _fetched(self, leader: int, mine: list[TopicPartition]) -> list[LogRecord]:
+        metadata = self._cluster.metadata
+        parts: dict[str, list[FetchPartition]] = {}
+        for where in mine:
+            part = FetchPartition(
+                partition=where.partition,
+                fetch_offset=self._next[where],
+                partition_max_bytes=PARTITION_BYTES,
+            )
+            parts.setdefault(where.topic, []).append(part)
+        topics = [
+            FetchTopic(topic=name, topic_id=metadata.topics[name].topic_id, partitions=own)
+            for name, own in parts.items()
+        ]
+        request = FetchRequest(
+            max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, topics=topics
+        )
+        response: FetchResponse = await self._cluster.send(leader, FETCH, request)
+        if response.error_code:
+            raise error_from_code(response.error_code)
+        answers = [
+            (TopicPartition(name, one.partition_index), one)
+            for topic in response.responses
+            for name in [topic.topic or metadata.name_of(topic.topic_id) or ""]
+            for one in topic.partitions
+        ]
+        nothing = not any(one.records for _, one in answers)
+        found: list[LogRecord] = []
+        for where, answer in answers:
+            if where in self._next:
+                found += await self._taken(where, answer, nothing=nothing)
+        return found
+
+    async def _taken(
+        self, where: TopicPartition, answer: PartitionData, *, nothing: bool
+    ) -> list[LogRecord]:
+        """The wanted records of one partition. Moves the position behind them.
+
+        Args:
+            nothing: the broker returned no bytes of any partition, so none used up another's room.
+        """
+        offset = self._next[where]
+        if answer.error_code == OffsetOutOfRange.code:
+            await self._find_start(where)
+            return []
+        if answer.error_code == CorruptMessage.code:
+            self._cross(where)
+            return []
+        if answer.error_code:
+            raise error_from_code(answer.error_code, f"{where}: {_text(answer)}")
+        if where in self._lost:
+            _warn(where, self._lost.pop(where), offset - 1, DAMAGED)
+        if nothing and answer.high_watermark > offset:
+            self._pass_over(where, answer.high_watermark, DAMAGED)
+        return self._read(where, memoryview(answer.records or b""))
+
+    def _read(self, where: TopicPartition, data: memoryview) -> list[LogRecord]:
+        offset, end = self._next[where], self._ends[where]
+        placed = place(data, end - 1, _records)
+        found: list[LogRecord] = []
+        for piece in placed.pieces:
+            if piece.damage is not None:
+                _warn(where, piece.first, min(piece.last, end - 1), str(piece.damage))
+            found += [
+                LogRecord(*where, one.offset, one.timestamp, one.key, one.value, one.headers)
+                for one in piece.value or ()
+                if offset <= one.offset < end
+            ]
+        if placed.cut is not None and not placed.pieces:
+            raise placed.cut
+        self._next[where] = max(self._next[where], placed.end)
+        return found
+
+    def _cross(self, where: TopicPartition) -> None:
+        """Skip a lost offset. The end of the hole is not known: try the next offset."""
+        self._lost.setdefault(where, self._next[where])
+        self._next[where] += 1
+        if self._next[where] >= self._ends[where]:
+            _warn(where, self._lost.pop(where), self._next[where] - 1, DAMAGED)
+
+    async def _find_start(self, where: TopicPartition) -> None:
+        """Handle an offset out of range: after retention, or in a recreated topic."""
+        admin = Admin(cluster=self._cluster)
+        first = (await admin.list_offsets([where], OffsetSpec.EARLIEST))[where].offset
+        if first <= self._next[where]:
+            raise OffsetOutOfRange(f"{where} has no offset {self._next[where]}")
+        self._pass_over(where, first, "they have been deleted")
+
+    def _pass_over(self, where: TopicPartition, end: int, why: str) -> None:
+        _warn(where, self._next[where], min(end, self._ends[where]) - 1, why)
+        self._next[where] = end
+
+
+def _warn(where: TopicPartition, first: int, last: int, why: str) -> None:
+    log.warning("skipped: %d-%d of %s: %s", first, last, where, why)
+
+
+def _records(one: Bounds) -> list[Any] | None:
+    return records_of(one.batch, check_crcs=True)
+
+
+def _text(answer: PartitionData) -> str:
+    return error_from_code(answer.error_code).message

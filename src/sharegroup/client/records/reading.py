@@ -1,0 +1,119 @@
+"""The records of one batch as Python objects, from an untrusted broker.
+
+aiokafka's compiled reader makes the objects. It trusts a batch: it decompresses without a bound and
+believes the record count in the header. So we first decompress and check the batch here; the reader
+gets uncompressed records that are known to be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from aiokafka.record.default_records import DefaultRecordBatch
+from aiokafka.record.memory_records import MemoryRecords
+
+from sharegroup.client.records.record import Headers, PlainFields
+from sharegroup.records import walk
+from sharegroup.records.batches import Piece
+from sharegroup.records.check import check_counts, plain_records, walk_plain
+from sharegroup.records.pure import LONG, field, number
+from sharegroup.wire.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    check_crc,
+    parse_header,
+)
+
+_ATTRIBUTES_AT: Final = 22
+"""The low byte of the batch's attributes."""
+
+
+def pieces_of(
+    data: bytes, check_crcs: bool, wanted: Callable[[int, int], bool]
+) -> list[Piece[list[Any] | None]] | None:
+    """The fast path: all batches of a fetch, if all are valid and none is compressed, which is the
+    usual case. None: the caller must read each batch by itself.
+
+    Args:
+        wanted: whether an offset between two offsets, both included, is wanted; if not, the piece
+            is empty.
+    """
+    if not walk.run_is_plain(data):
+        return None
+    pieces: list[Piece[list[Any] | None]] = []
+    batches = MemoryRecords(data)
+    try:
+        while (batch := batches.next_batch()) is not None:
+            first, last = batch.base_offset, batch.next_offset - 1
+            piece: Piece[list[Any] | None] = Piece(first, last, None, None)
+            pieces.append(piece)
+            if not wanted(first, last):
+                continue
+            if check_crcs and not batch.validate_crc():
+                return None
+            if not batch.is_control_batch:
+                piece.value = list(batch)
+    except UnicodeDecodeError:  # a header's key
+        return None
+    return pieces
+
+
+def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
+    """All records of one whole batch, or none if any part is damaged. None: a control batch.
+
+    Raises:
+        KafkaError: CorruptMessage and others: the batch is damaged.
+    """
+    header = parse_header(batch)
+    if check_crcs:
+        check_crc(batch)
+    if header.attributes & CONTROL:
+        return None
+    check_counts(header, dense=False)
+    if header.attributes & COMPRESSION_MASK:
+        plain = bytearray(batch[:HEADER_BYTES])
+        plain[_ATTRIBUTES_AT] &= ~COMPRESSION_MASK
+        plain += plain_records(header, batch)
+        data = bytes(plain)
+    else:
+        data = bytes(batch)
+    walk_plain(header, data, HEADER_BYTES, dense=False)
+    try:
+        return list(DefaultRecordBatch(data))
+    except UnicodeDecodeError:
+        return list(_lenient(header, data))
+
+
+def _lenient(header: BatchHeader, data: bytes) -> Iterator[PlainFields]:
+    """As aiokafka, but header keys need not be UTF-8: as in Java, invalid ones get replacement
+    characters, so that they do not cost the whole batch. ``data`` was checked before."""
+    position, size = HEADER_BYTES, len(data)
+    append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
+    for _ in range(header.record_count):
+        _, position = number(data, position, size)
+        timestamp, position = number(data, position + 1, size, LONG)
+        delta, position = number(data, position, size)
+        key, position = _bytes(data, position)
+        value, position = _bytes(data, position)
+        headers: Headers = []
+        count, position = number(data, position, size)
+        for _ in range(count):
+            name, position = _bytes(data, position)
+            content, position = _bytes(data, position)
+            headers.append(((name or b"").decode("utf-8", "replace"), content))
+        yield PlainFields(
+            header.base_offset + delta,
+            header.base_timestamp + timestamp if append_time is None else append_time,
+            key,
+            value,
+            headers,
+        )
+
+
+def _bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, end = field(data, position, len(data), -1)
+    return (None if length < 0 else data[end - length : end]), end

@@ -1,0 +1,263 @@
+"""A member's acknowledgements: queues them, sends them, reports their outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sharegroup.client.core.acknowledgements import (
+    AcknowledgedRange,
+    AcknowledgementQueue,
+    AckType,
+)
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.node_session import Acknowledged, NodeSession
+from sharegroup.client.share.node_sessions import NodeSessions
+from sharegroup.model.errors import (
+    FencedLeaderEpoch,
+    InvalidShareSessionEpoch,
+    KafkaError,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    RetriableError,
+    ShareSessionNotFound,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import TopicIdPartition
+
+log = logging.getLogger("sharegroup.client")
+
+_LOCKS_GONE: Final = (
+    NotLeaderOrFollower,
+    FencedLeaderEpoch,
+    UnknownTopicOrPartition,
+    UnknownTopicId,
+)
+"""Errors after which a retry is pointless: the leader has changed or is gone, and with it the
+locks. After other retriable errors of a partition, the locks still hold.
+"""
+_SESSION_GONE: Final = (ShareSessionNotFound, InvalidShareSessionEpoch)
+
+AckOutcomes = dict[TopicIdPartition, KafkaError | None]
+"""None is success."""
+Ranges = Mapping[TopicIdPartition, Sequence[AcknowledgedRange]]
+
+
+class Acknowledger:
+    """One queue per partition. Every queued range is reported once, as :class:`Acknowledged`.
+
+    Args:
+        wanted: the partitions to put into a session that is opened only to acknowledge.
+        on_acknowledged: called with every outcome.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sessions: NodeSessions,
+        wanted: Callable[[], Collection[TopicIdPartition]],
+        on_acknowledged: Callable[[Acknowledged], None] | None,
+        metrics: ConsumerMetrics,
+    ) -> None:
+        self._cluster = cluster
+        self._sessions = sessions
+        self._metrics = metrics
+        self._wanted = wanted
+        self._on_acknowledged = on_acknowledged
+        self._queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
+        self._collectors: list[AckOutcomes] = []
+        self._carried: dict[int, tuple[asyncio.Future[None], set[TopicIdPartition]]] = {}
+        self._sending: set[asyncio.Task[Any]] = set()
+
+    def __bool__(self) -> bool:
+        return any(self._queues.values())
+
+    @property
+    def sending(self) -> list[asyncio.Task[Any]]:
+        """The requests under way."""
+        return list(self._sending)
+
+    def add(self, partition: TopicIdPartition, first: int, last: int, types: bytes) -> None:
+        """Queue one range."""
+        self._queues.setdefault(partition, AcknowledgementQueue()).add(first, last, types)
+
+    def extend(self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]) -> None:
+        """Queue several ranges."""
+        self._queues.setdefault(partition, AcknowledgementQueue()).extend(ranges)
+
+    def nodes(self) -> set[int]:
+        """The nodes with queued acknowledgements."""
+        nodes = {self._sessions.leader(p) for p, queue in self._queues.items() if queue}
+        return {node_id for node_id in nodes if node_id is not None}
+
+    def take(self, node_id: int) -> dict[TopicIdPartition, list[AcknowledgedRange]]:
+        """Take the queued ranges of a node. The caller must report their outcome."""
+        leader = self._sessions.leader
+        partitions = [p for p, q in self._queues.items() if q and leader(p) == node_id]
+        taken = {partition: self._queues.pop(partition).take() for partition in partitions}
+        for ranges in taken.values():
+            self._metrics.acknowledgements_sent(ranges)
+        return taken
+
+    def carry(self, node_id: int, partitions: Iterable[TopicIdPartition]) -> Callable[[], None]:
+        """Note that a fetch from this node carries acknowledgements of these partitions. The caller
+        must call the returned function when their outcomes are known.
+        """
+        known = asyncio.get_running_loop().create_future()
+        self._carried[node_id] = known, set(partitions)
+
+        def done() -> None:
+            del self._carried[node_id]
+            known.set_result(None)
+
+        return done
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    async def commit(self, wait_s: float | None = None) -> AckOutcomes:
+        """Send all, and await all outcomes, including those of requests under way. An outcome that
+        takes longer than ``wait_s`` is RequestTimedOut. Its request goes on, also when the caller
+        is cancelled.
+        """
+        outcomes: AckOutcomes = {}
+        queued = [partition for partition, queue in self._queues.items() if queue]
+        carried = [p for _, partitions in self._carried.values() for p in partitions]
+        self._collectors.append(outcomes)
+        try:
+            await self._finish([self._flush_all(queued)], wait_s)
+        finally:
+            self._collectors = [one for one in self._collectors if one is not outcomes]
+        for partition in (*queued, *carried):
+            if partition not in outcomes:
+                outcomes[partition] = RequestTimedOut(f"no answer in {wait_s} s")
+        return outcomes
+
+    async def _flush_all(self, queued: Sequence[TopicIdPartition]) -> None:
+        by_node = await self._sessions.by_node(queued)
+        await asyncio.gather(*(self.flush(n) for n in by_node.keys() | self._carried.keys()))
+        self.fail_unled()
+
+    async def _finish(
+        self, work: Iterable[Coroutine[Any, Any, Any]], wait_s: float | None = None
+    ) -> list[Any]:
+        """Await all, for at most ``wait_s``. The response to a sent request is always awaited in
+        the background: abandoning it would cost the session and all its locks.
+        """
+        tasks = [asyncio.create_task(one) for one in work]
+        for task in tasks:
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+        if not tasks:
+            return []
+        done, _ = await asyncio.wait(tasks, timeout=wait_s)
+        return [task.result() for task in tasks if task in done]
+
+    async def flush(self, node_id: int, *, final: bool = False) -> None:
+        """Send the queued ranges of one node, after the requests under way there."""
+        session = self._sessions[node_id]
+        if node_id in self._carried:
+            await asyncio.shield(self._carried[node_id][0])
+        ranges = self.take(node_id)
+        if ranges or final:
+            await self.send(session, ranges, final=final)
+
+    async def send(self, session: NodeSession, ranges: Ranges, *, final: bool = False) -> None:
+        """Send, and retry after transient errors. Reports the outcome of every range."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._cluster.request_timeout_ms / 1000
+        backoff = self._cluster.backoff()
+        left: Ranges = dict(ranges)
+        while True:
+            try:
+                outcomes = await session.acknowledge(left, self._wanted(), final=final)
+            except KafkaError as error:
+                self.complete_all(left, as_outcome(error))
+                self.fail_node(session.node_id)
+                return
+            except asyncio.CancelledError:
+                self.complete_all(left, NotLeaderOrFollower("the acknowledgement was cancelled"))
+                raise
+            again = not final and loop.time() < deadline
+            passing = {
+                one.partition: one.ranges
+                for one in outcomes
+                if isinstance(one.error, RetriableError) and not isinstance(one.error, _LOCKS_GONE)
+            }
+            left = passing if again else {}
+            for outcome in outcomes:
+                if outcome.partition not in left:
+                    self.complete(outcome)
+            if not left:
+                return
+            await asyncio.sleep(backoff.next_ms() / 1000)
+
+    async def renew(self, ranges: Iterable[tuple[TopicIdPartition, int, int]]) -> AckOutcomes:
+        """Renew acquisition locks at once, without queueing. Goes on if the caller is cancelled."""
+        queues: dict[TopicIdPartition, AcknowledgementQueue] = {}
+        for partition, first, last in ranges:
+            queue = queues.setdefault(partition, AcknowledgementQueue())
+            queue.add(first, last, bytes([AckType.RENEW]))
+        taken = {partition: queue.take() for partition, queue in queues.items()}
+        outcomes: AckOutcomes = {p: NotLeaderOrFollower(f"{p} has no leader") for p in taken}
+        by_node = await self._sessions.by_node(taken)
+        results = await self._finish(
+            self._renew(node_id, {p: taken[p] for p in ps}) for node_id, ps in by_node.items()
+        )
+        for result in results:
+            outcomes.update({one.partition: one.error for one in result})
+        return outcomes
+
+    async def _renew(self, node_id: int, ranges: Ranges) -> list[Acknowledged]:
+        for one in ranges.values():
+            self._metrics.acknowledgements_sent(one)
+        try:
+            return await self._sessions[node_id].acknowledge(ranges, self._wanted())
+        except RetriableError as error:
+            self.fail_node(node_id)
+            outcome = as_outcome(error)
+            return [Acknowledged(partition, one, outcome) for partition, one in ranges.items()]
+
+    # --- outcomes ---------------------------------------------------------------------------------
+
+    def complete(self, outcome: Acknowledged) -> None:
+        """Report an outcome."""
+        if outcome.error is not None:
+            log.info("acknowledgement of %s failed: %s", outcome.partition, outcome.error)
+            self._metrics.acknowledgements_failed(outcome.ranges)
+        for collector in self._collectors:
+            if collector.get(outcome.partition) is None:
+                collector[outcome.partition] = outcome.error
+        if self._on_acknowledged is not None:
+            self._on_acknowledged(outcome)
+
+    def complete_all(self, ranges: Ranges, error: KafkaError) -> None:
+        """Report that all these ranges failed."""
+        for partition, one in ranges.items():
+            self.complete(Acknowledged(partition, one, error))
+
+    def fail_node(self, node_id: int) -> None:
+        """Fail what is queued for a node whose session is gone."""
+        self.complete_all(self.take(node_id), locks_gone())
+
+    def fail_unled(self) -> None:
+        """Fail what is queued for partitions without a leader."""
+        for partition in list(self._queues):
+            if self._sessions.leader(partition) is None:
+                ranges = self._queues.pop(partition).take()
+                if ranges:
+                    error = NotLeaderOrFollower(f"{partition} has no leader")
+                    self.complete(Acknowledged(partition, ranges, error))
+
+
+def locks_gone() -> KafkaError:
+    """The outcome of acknowledgements whose session is gone."""
+    return NotLeaderOrFollower("the share session was lost, and its locks with it")
+
+
+def as_outcome(error: KafkaError) -> KafkaError:
+    """The outcome of acknowledgements whose request failed."""
+    return locks_gone() if isinstance(error, _SESSION_GONE) else error

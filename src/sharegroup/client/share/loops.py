@@ -1,0 +1,144 @@
+"""The loops over a share consumer: ``async for`` over records, batches and Arrow batches.
+
+In implicit mode, a loop accepts its last record or batch only when it asks for the next one. A loop
+that ends before that (an exception, ``break``, cancellation, a time-out, another loop or a poll)
+releases its record or batch in work at once. Records that it had not reached yet are kept for a
+moment for the next loop. They are not delivered anew: a new delivery would count, and a record that
+fails again and again would push the records behind it to the delivery limit.
+
+The loops are objects, not generators: Python drops an abandoned object at once, but closes an
+abandoned async generator some time later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from sharegroup.client.core.holdings import Iteration
+from sharegroup.client.records.record import K, Record, Records, V
+from sharegroup.client.share.answering import arrow
+
+if TYPE_CHECKING:
+    from sharegroup.client.records.arrow_decode import RecordBatch
+    from sharegroup.client.share.arrow_batches import ArrowForm
+    from sharegroup.client.share.consumer import ShareConsumer
+
+T = TypeVar("T")
+
+
+def asking_task() -> object:
+    """The task that calls."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs: it is started later, with the object made here
+        return None
+
+
+class Loop(ABC, Generic[T]):
+    """What one ``async for`` goes over."""
+
+    def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
+        self._consumer = consumer
+        self._iteration = Iteration()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        self._iteration.asker = asking_task()
+        return self._next()
+
+    @abstractmethod
+    async def _next(self) -> T:
+        """Raises StopAsyncIteration: the loop ends."""
+
+    async def aclose(self) -> None:
+        """Leave the loop: its record or batch in work is released."""
+        self._consumer._leaving.leave(self._iteration)
+
+    def __del__(self) -> None:
+        self._consumer._leaving.leave(self._iteration)
+
+
+async def _ready(record: Record[K, V]) -> Record[K, V]:
+    return record
+
+
+class RecordLoop(Loop[Record[K, V]], Generic[K, V]):
+    """Records, one by one. A buffered record is returned without going through :meth:`_next`."""
+
+    def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
+        super().__init__(consumer)
+        self._holdings = consumer._holdings
+
+    def __anext__(self) -> Coroutine[Any, Any, Record[K, V]]:
+        iteration = self._iteration
+        iteration.asker = asyncio.current_task()
+        iteration.done = given = iteration.given
+        if iteration is self._holdings.iteration and given < len(iteration.records):
+            consumer = self._consumer
+            if consumer._clock() <= consumer._yield_at:
+                iteration.given = given + 1
+                return _ready(iteration.records[given])
+        return self._next()
+
+    async def _next(self) -> Record[K, V]:
+        consumer, iteration = self._consumer, self._iteration
+        while True:
+            given = iteration.given
+            if iteration is self._holdings.iteration and given < len(iteration.records):
+                if consumer._clock() > consumer._yield_at:
+                    await consumer._give_way()
+                    continue
+                iteration.given = given + 1
+                return iteration.records[given]
+            if not consumer._may_ask(iteration):
+                raise StopAsyncIteration
+            await consumer._next_records(iteration)
+
+
+class BatchLoop(Loop[Records[K, V]], Generic[K, V]):
+    """The results of polls, without the empty ones."""
+
+    def __init__(self, consumer: ShareConsumer[Any, Any], wait_s: float) -> None:
+        super().__init__(consumer)
+        self._wait_s = wait_s
+
+    async def _next(self) -> Records[K, V]:
+        while self._consumer._may_ask(self._iteration):
+            records = await self._consumer._poll_records(self._wait_s, self._iteration)
+            if records:
+                return records
+        raise StopAsyncIteration
+
+
+class ArrowLoop(Loop["RecordBatch"]):
+    """Arrow batches, until none has come for ``wait_s``."""
+
+    def __init__(
+        self,
+        consumer: ShareConsumer[Any, Any],
+        max_records: int,
+        include_headers: bool,
+        wait_s: float,
+    ) -> None:
+        super().__init__(consumer)
+        self._columns = (max_records, include_headers)
+        self._wait_s = wait_s
+        self._form: ArrowForm | None = None
+
+    async def _next(self) -> RecordBatch:
+        consumer = self._consumer
+        if self._form is None:
+            await asyncio.to_thread(arrow)  # to import NumPy and PyArrow takes a second
+            self._form = consumer._arrow_form(*self._columns)
+        while consumer._may_ask(self._iteration):
+            batch = await consumer._poll_arrow(self._form, self._wait_s, self._iteration)
+            if batch is not None:
+                return batch
+            if consumer._member.assignment:
+                consumer._leaving.leave(self._iteration)
+        raise StopAsyncIteration

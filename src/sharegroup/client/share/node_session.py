@@ -1,0 +1,271 @@
+"""Runs the share session with one broker: one request at a time. Its answers change locks and
+epochs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from sharegroup.client.core.acknowledgements import AcknowledgedRange
+from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.model.errors import (
+    InvalidRecordState,
+    KafkaError,
+    NotLeaderOrFollower,
+    UnsupportedVersion,
+    error_from_code,
+)
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.wire.apis import SHARE_ACKNOWLEDGE, SHARE_FETCH, Api
+from sharegroup.wire.messages.share_acknowledge import PartitionData as AcknowledgedPartition
+from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeResponse
+from sharegroup.wire.messages.share_fetch import PartitionData, ShareFetchResponse
+from sharegroup.wire.schema import Message
+
+log = logging.getLogger("sharegroup.client")
+
+WITHOUT_RECORDS_FEATURE: Final = "share.acquire.without.records"
+_NO_ANSWER: Final = InvalidRecordState("the broker's response has no result for these records")
+_NOTHING: Final = FetchLimits(max_records=0, max_bytes=0, max_wait_ms=0, min_bytes=0)
+
+
+class Lease:
+    """The locks of one share session with one node: they live as long as the session does. ``lost``
+    turns True once.
+    """
+
+    __slots__ = ("lost", "node_id")
+
+    def __init__(self, node_id: int = -1) -> None:
+        self.node_id = node_id
+        self.lost = False
+
+
+class AcquiredRange(NamedTuple):
+    """Offsets ``first`` … ``last`` (both included) that are ours now, delivered for the
+    ``delivery_count``-th time.
+    """
+
+    first: int
+    last: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedPartition:
+    """What one fetch brought from one partition.
+
+    ``records``: whole record batches; they may hold more than was acquired, and only ``acquired``
+    counts.
+    ``error``: why there is nothing; None mostly.
+    ``lease``: tells whether the locks are still there; ``lock_deadline`` (the loop's time, seconds)
+    when they expire.
+    """
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    records: bytes
+    acquired: list[AcquiredRange]
+    error: KafkaError | None
+    lease: Lease
+    lock_deadline: float
+
+
+class Acknowledged(NamedTuple):
+    """The outcome of acknowledgements of one partition: all of ``ranges``, or none (``error``)."""
+
+    partition: TopicIdPartition
+    ranges: Sequence[AcknowledgedRange]
+    error: KafkaError | None
+
+
+class NodeSession:
+    """See the module. All methods that send take turns.
+
+    Attributes:
+        lock_timeout_ms: how long the broker's acquisition locks last, from its last answer; None
+            before.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_id: int,
+        group_id: str,
+        member_id: str,
+        metrics: ConsumerMetrics,
+    ) -> None:
+        self.node_id = node_id
+        self.lock_timeout_ms: int | None = None
+        self._cluster = cluster
+        self._session = ShareSession(group_id, member_id)
+        self._metrics = metrics
+        self._lease = Lease(node_id)
+        self._turn = asyncio.Lock()
+
+    @property
+    def open(self) -> bool:
+        """Whether acknowledgements can be sent without a fetch before them."""
+        return self._session.open
+
+    async def fetch(
+        self,
+        wanted: Collection[TopicIdPartition],
+        acknowledgements: Acknowledgements,
+        limits: FetchLimits,
+    ) -> tuple[list[FetchedPartition], list[Acknowledged]]:
+        """One fetch; the acknowledgements ride on it when the session is open, which the caller
+        checks.
+
+        Raises:
+            KafkaError: the request as a whole failed; all ``acknowledgements`` failed with it.
+        """
+        async with self._turn:
+            return await self._fetch(wanted, acknowledgements, limits)
+
+    async def acknowledge(
+        self,
+        acknowledgements: Acknowledgements,
+        wanted: Collection[TopicIdPartition] = (),
+        *,
+        final: bool = False,
+    ) -> list[Acknowledged]:
+        """Acknowledge without fetching; a session that is not open is opened for it, with
+        ``wanted``.
+
+        Raises:
+            KafkaError: the request as a whole failed; all ``acknowledgements`` failed with it.
+        """
+        async with self._turn:
+            if not self._session.open:
+                await self._fetch({*wanted, *acknowledgements}, {}, _NOTHING)
+            request = self._session.acknowledge_request(acknowledgements, final=final)
+            if request.is_renew_ack:
+                await self._need_version_2(SHARE_ACKNOWLEDGE, "renewing locks")
+            response: ShareAcknowledgeResponse = await self._send(SHARE_ACKNOWLEDGE, request)
+            self._note_lock_timeout(response.acquisition_lock_timeout_ms)
+            if final:
+                self._lose()
+            answers = {
+                TopicIdPartition(topic.topic_id, p.partition_index): p
+                for topic in response.responses
+                for p in topic.partitions
+            }
+            return [
+                Acknowledged(partition, ranges, _outcome(answers.get(partition)))
+                for partition, ranges in acknowledgements.items()
+            ]
+
+    async def _fetch(
+        self,
+        wanted: Collection[TopicIdPartition],
+        acknowledgements: Acknowledgements,
+        limits: FetchLimits,
+    ) -> tuple[list[FetchedPartition], list[Acknowledged]]:
+        if limits.strict:
+            await self._need_version_2(SHARE_FETCH, "share_acquire_mode=record_limit")
+        if limits.without_records:
+            connection = await self._cluster.connection(self.node_id)
+            if WITHOUT_RECORDS_FEATURE not in connection.features:
+                limits = replace(limits, without_records=False)
+        if acknowledgements and not self._session.open:  # lost while we waited for our turn
+            raise NotLeaderOrFollower(
+                "the share session was lost before the acknowledgement was sent"
+            )
+        request = self._session.fetch_request(wanted, acknowledgements, limits)
+        response: ShareFetchResponse = await self._send(SHARE_FETCH, request, limits.max_wait_ms)
+        self._note_lock_timeout(response.acquisition_lock_timeout_ms)
+        return self._read(response, acknowledgements)
+
+    def _read(
+        self, response: ShareFetchResponse, acknowledgements: Acknowledgements
+    ) -> tuple[list[FetchedPartition], list[Acknowledged]]:
+        deadline = asyncio.get_running_loop().time() + (self.lock_timeout_ms or 0) / 1000
+        fetched = []
+        errors: dict[TopicIdPartition, KafkaError | None] = {}
+        for topic in response.responses:
+            name = self._cluster.metadata.name_of(topic.topic_id) or ""
+            for data in topic.partitions:
+                partition = TopicIdPartition(topic.topic_id, data.partition_index)
+                errors[partition] = _error(
+                    data.acknowledge_error_code, data.acknowledge_error_message
+                )
+                if data.acquired_records or data.error_code:
+                    fetched.append(self._fetched(name, partition, data, deadline))
+        acknowledged = [
+            Acknowledged(partition, ranges, errors.get(partition, _NO_ANSWER))
+            for partition, ranges in acknowledgements.items()
+        ]
+        return fetched, acknowledged
+
+    def _fetched(
+        self, topic: str, partition: TopicIdPartition, data: PartitionData, deadline: float
+    ) -> FetchedPartition:
+        return FetchedPartition(
+            topic=topic,
+            topic_id=partition.topic_id,
+            partition=partition.partition,
+            records=bytes(data.records or b""),
+            acquired=[
+                AcquiredRange(a.first_offset, a.last_offset, a.delivery_count)
+                for a in data.acquired_records
+            ],
+            error=_error(data.error_code, data.error_message),
+            lease=self._lease,
+            lock_deadline=deadline,
+        )
+
+    async def _send(
+        self,
+        api: Api,
+        request: Message,
+        wait_ms: int = 0,
+    ) -> Any:
+        """Send, and step the epoch. Any failure loses the session."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        try:
+            response = await self._cluster.send(
+                self.node_id, api, request, timeout_ms=self._cluster.request_timeout_ms + wait_ms
+            )
+            if response.error_code:
+                raise error_from_code(response.error_code, response.error_message)
+        except BaseException:
+            self._lose()
+            raise
+        self._session.answered()
+        self._metrics.request_answered(now() - began, response.throttle_time_ms)
+        return response
+
+    def _lose(self) -> None:
+        self._session.lost()
+        self._lease.lost = True
+        self._lease = Lease(self.node_id)
+
+    def _note_lock_timeout(self, timeout_ms: int) -> None:
+        if timeout_ms > 0:
+            self.lock_timeout_ms = timeout_ms
+
+    async def _need_version_2(self, api: Api, what: str) -> None:
+        connection = await self._cluster.connection(self.node_id)
+        if connection.version_of(api) < 2:
+            raise UnsupportedVersion(
+                f"{what} needs {api.name} version 2 (Apache Kafka 4.2), which the broker at "
+                f"{connection.address} does not serve"
+            )
+
+
+def _outcome(answer: AcknowledgedPartition | None) -> KafkaError | None:
+    return _NO_ANSWER if answer is None else _error(answer.error_code, answer.error_message)
+
+
+def _error(code: int, message: str | None) -> KafkaError | None:
+    return error_from_code(code, message) if code else None

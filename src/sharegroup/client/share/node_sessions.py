@@ -1,0 +1,78 @@
+"""All share sessions of one member: one per broker that leads some of its partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.node_session import NodeSession
+from sharegroup.model.errors import RetriableError
+from sharegroup.model.ids import TopicIdPartition
+
+log = logging.getLogger("sharegroup.client")
+
+
+class NodeSessions:
+    """Sessions by node, made when first asked for, and who leads which partition."""
+
+    def __init__(
+        self, cluster: Cluster, group_id: str, member_id: str, metrics: ConsumerMetrics
+    ) -> None:
+        self._cluster = cluster
+        self._group_id = group_id
+        self._member_id = member_id
+        self._metrics = metrics
+        self._sessions: dict[int, NodeSession] = {}
+
+    def __iter__(self) -> Iterator[NodeSession]:
+        return iter(list(self._sessions.values()))
+
+    def __getitem__(self, node_id: int) -> NodeSession:
+        session = self._sessions.get(node_id)
+        if session is None:
+            session = self._sessions[node_id] = NodeSession(
+                self._cluster, node_id, self._group_id, self._member_id, self._metrics
+            )
+        return session
+
+    @property
+    def lock_timeout_ms(self) -> int | None:
+        """The shortest lock duration that a broker told; None before the first answer."""
+        return min((s.lock_timeout_ms for s in self if s.lock_timeout_ms), default=None)
+
+    def leader(self, partition: TopicIdPartition) -> int | None:
+        """The node that leads a partition, as far as known."""
+        return self._cluster.metadata.leader(partition)
+
+    async def by_node(
+        self, partitions: Iterable[TopicIdPartition], *, wait_s: float | None = None
+    ) -> dict[int, list[TopicIdPartition]]:
+        """Partitions by leader. If a leader is unknown, the cluster is asked once."""
+        partitions = list(partitions)
+        if any(self.leader(partition) is None for partition in partitions):
+            await within(wait_s, self.refresh)
+        nodes: dict[int, list[TopicIdPartition]] = {}
+        for partition in partitions:
+            node_id = self.leader(partition)
+            if node_id is not None:
+                nodes.setdefault(node_id, []).append(partition)
+        return nodes
+
+    async def refresh(self) -> None:
+        """Refresh the leaders. If the cluster cannot be reached, nothing changes."""
+        try:
+            await self._cluster.refresh()
+        except RetriableError as error:
+            log.debug("no metadata: %s", error)
+
+
+async def within(wait_s: float | None, wait: Callable[[], Awaitable[None]]) -> None:
+    """Await, but not longer than this many seconds; None: as long as it takes."""
+    try:
+        async with asyncio.timeout(wait_s):
+            await wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,96 @@
+"""One poll: acknowledges the previous records, and gets the next ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from sharegroup.client.core.holdings import Holdings, Iteration
+from sharegroup.client.network.metadata import PartitionNames
+from sharegroup.client.share.commit_callback import CommitCallback
+from sharegroup.client.share.committer import Committer
+from sharegroup.client.share.fetcher import Fetcher
+from sharegroup.client.share.share_member import ShareMember
+
+T = TypeVar("T")
+
+
+class Receiver:
+    """See the module. The caller says how to take the next records or Arrow batches.
+
+    Args:
+        names: is told the names of fetched partitions.
+    """
+
+    def __init__(
+        self,
+        member: ShareMember,
+        fetcher: Fetcher,
+        holdings: Holdings,
+        committer: Committer,
+        callback: CommitCallback,
+        names: PartitionNames,
+    ) -> None:
+        self._member = member
+        self._fetcher = fetcher
+        self._holdings = holdings
+        self._committer = committer
+        self._callback = callback
+        self._names = names
+        self._asked = 0
+
+    async def receive(
+        self, take: Callable[[], T], wait_s: float, asking: Iteration | None = None
+    ) -> T | None:
+        """The result of ``take`` on the holdings: at once, or after as many fetches as ``wait_s``
+        allows; None when there are no records. ``asking``: the loop that asks; None: a poll asks.
+
+        Raises:
+            KafkaError, IllegalState, CorruptRecordBatch, RecordDeserializationError: as
+                ``ShareConsumer.poll``.
+        """
+        now = asyncio.get_running_loop().time
+        deadline = now() + wait_s
+        self._asked += 1
+        self._callback.run()
+        self._raise_refusal()
+        self._committer.queue(self._holdings.settle(asking))
+        self._member.polled()
+        self._committer.begin_renewals()
+        if not await self._committer.renewed(wait_s):
+            return None  # while renewals are under way there are no other records
+        taken = self._take(take)
+        riding = False  # what is queued rides on a fetch ahead
+        while not taken:
+            remaining = max(0.0, deadline - now())
+            deliveries = await self._fetcher.fetch(remaining)
+            riding = self._fetcher.fetching_ahead
+            self._names.known |= {one.partition: one.topic_partition for one in deliveries}
+            self._committer.queue(self._holdings.buffer(deliveries))
+            taken = self._take(take)
+            if not taken:
+                self._raise_refusal()
+                if remaining <= 0:
+                    break
+        if not riding:
+            self._committer.flush(soon=self._holdings.has_buffered)
+        return taken
+
+    async def give_back(self) -> None:
+        """Release the records not given to the application, unless it asks for some meanwhile."""
+        asked = self._asked
+        self._committer.queue(self._holdings.buffer(await self._fetcher.stop()))
+        if asked == self._asked:
+            self._committer.queue(self._holdings.give_back())
+        self._committer.flush()
+
+    def _take(self, take: Callable[[], T]) -> T:
+        try:
+            return take()
+        finally:
+            self._callback.run()
+
+    def _raise_refusal(self) -> None:
+        if self._fetcher.errors:
+            raise self._fetcher.errors.popleft()

@@ -1,0 +1,466 @@
+"""One member of a share group. It does not decide how records are acknowledged.
+
+It joins, sends heartbeats, fetches and acknowledges raw ranges of offsets. ``ShareConsumer`` adds
+records and Kafka's acknowledgement rules; the Spark driver uses this class directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from sharegroup.client.closing import ended
+from sharegroup.client.core.acknowledgements import (
+    AcknowledgedRange,
+    AckType,
+)
+from sharegroup.client.core.membership import Membership, MemberState
+from sharegroup.client.core.share_session import FetchLimits
+from sharegroup.client.network.backoff import Backoff
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.share.acknowledger import Acknowledger, AckOutcomes, as_outcome
+from sharegroup.client.share.heartbeats import Heartbeats, now_ms
+from sharegroup.client.share.metrics import ConsumerMetrics
+from sharegroup.client.share.node_session import (
+    WITHOUT_RECORDS_FEATURE,
+    Acknowledged,
+    FetchedPartition,
+    NodeSession,
+)
+from sharegroup.client.share.node_sessions import NodeSessions, within
+from sharegroup.model.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+    RetriableError,
+)
+from sharegroup.model.ids import TopicIdPartition, topic_id_text
+
+log = logging.getLogger("sharegroup.client")
+
+MAX_BYTES_DEFAULT: Final = 52_428_800
+"""fetch.max.bytes of Kafka's clients."""
+_FETCH_GRACE_S: Final = 0.5
+"""How much longer than asked a fetch may take before :meth:`ShareMember.fetch` leaves it to the
+next call.
+"""
+_CLOSE_WAIT_S: Final = 1.0
+OffsetsByPartition = Iterable[tuple[TopicIdPartition, int, int]]
+
+
+def new_member_id(cluster: Cluster) -> str:
+    """A member id as Kafka's clients make them: 16 random bytes in url-safe base64."""
+    return topic_id_text(UUID(bytes=cluster.random.randbytes(16), version=4))
+
+
+class ShareMember:
+    """See the module.
+
+    Args:
+        cluster: the connections; the caller starts and closes it.
+        group_id: the share group.
+        member_id: None makes a new one; to replace an old member, pass its id.
+        rack_id: where this client is.
+        subscribed_topics: names of topics, which need not exist yet.
+        poll_interval_max_ms: leave the group when :meth:`fetch` is not called for this long; None:
+            never.
+        on_acknowledged: called with the outcome of every acknowledgement, however it was sent.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group_id: str,
+        *,
+        member_id: str | None = None,
+        rack_id: str | None = None,
+        subscribed_topics: Iterable[str] = (),
+        poll_interval_max_ms: int | None = None,
+        on_acknowledged: Callable[[Acknowledged], None] | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id or new_member_id(cluster)
+        self._cluster = cluster
+        self._topics = tuple(sorted(set(subscribed_topics)))
+        self._membership = Membership(
+            group_id, self.member_id, rack_id=rack_id, poll_interval_max_ms=poll_interval_max_ms
+        )
+        self.metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time())
+        """The metrics of this member."""
+        self._heartbeats = Heartbeats(cluster, self._membership, self.metrics)
+        self._sessions = NodeSessions(cluster, group_id, self.member_id, self.metrics)
+        self._acknowledger = Acknowledger(
+            cluster, self._sessions, lambda: self.assignment, on_acknowledged, self.metrics
+        )
+        self._checking: asyncio.Task[None] | None = None
+        self._strict_node = -1
+        self._pauses: dict[int, Backoff] = {}
+        self._rounds: dict[int, asyncio.Task[list[FetchedPartition]]] = {}
+
+    # --- what is known ----------------------------------------------------------------------------
+
+    @property
+    def assignment(self) -> frozenset[TopicIdPartition]:
+        """The partitions that the group has given to this member."""
+        return self._membership.assignment
+
+    @property
+    def state(self) -> MemberState:
+        """The member's state."""
+        return self._membership.state
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The subscription."""
+        return self._topics
+
+    @property
+    def lock_timeout_ms(self) -> int | None:
+        """The group's acquisition lock duration, from the last answer; None before the first
+        fetch.
+        """
+        return self._sessions.lock_timeout_ms
+
+    @property
+    def can_acquire_without_records(self) -> bool:
+        """The broker offers acquisition without bytes (our extension)."""
+        return WITHOUT_RECORDS_FEATURE in self._cluster.features
+
+    @property
+    def has_pending_acknowledgements(self) -> bool:
+        """Something is queued by :meth:`acknowledge` and not sent yet."""
+        return bool(self._acknowledger)
+
+    # --- life -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Join the group; heartbeats go on in the background until :meth:`close`.
+
+        Our own broker assigns partitions in its first answer; Apache Kafka does so a heartbeat
+        later, and :meth:`fetch` waits for it.
+
+        Raises:
+            KafkaError: the group refused (authorisation, group full, another group type …).
+            RequestTimedOut: no coordinator answered within the request time-out.
+        """
+        await self._cluster.start()
+        self._heartbeats.start()
+        self.subscribe(self._topics)
+        if not self._topics:
+            return
+        timeout_ms = self._cluster.request_timeout_ms
+        joined = await self._heartbeats.wait_for(
+            MemberState.STABLE, MemberState.FAILED, timeout_ms=timeout_ms
+        )
+        self._raise_failure()
+        if not joined:
+            raise RequestTimedOut(f"the group {self.group_id!r} was not joined in {timeout_ms} ms")
+
+    def polled(self) -> None:
+        """Note that the application is alive: restart ``poll_interval_max_ms``. :meth:`fetch` does
+        so too.
+        """
+        self._membership.polled(now_ms())
+        self._heartbeats.wake()
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Set the subscription; an empty one leaves the group."""
+        self._topics = tuple(sorted(set(topics)))
+        self._forget_check()
+        if self._topics:
+            self._cluster.watch(self._topics)
+            self._membership.subscribe(self._topics, now_ms())
+            check = self._cluster.check_topics(self._topics)
+            self._checking = asyncio.create_task(check, name="share-topic-check")
+            self._checking.add_done_callback(_seen)
+        else:
+            self._membership.leave(now_ms())
+        self._heartbeats.wake()
+
+    async def close(self, release: bool = True, *, timeout_ms: int = 30_000) -> None:
+        """Send queued acknowledgements, end the sessions (the broker releases all acquired
+        records), leave the group.
+
+        With ``release=False`` nothing is sent: membership and locks stay, as far as the broker
+        keeps them after the connection ends. A successor takes over with the same member id.
+        """
+        if release:
+            await self.leave(timeout_ms=timeout_ms)
+        else:
+            await self._end_rounds()
+        await ended(self.cut())
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """Abort without telling the group. Returns the tasks that end now. The locks end with the
+        connection.
+        """
+        self._forget_check()
+        rounds = list(self._rounds.values())
+        self._rounds.clear()
+        tasks = [*rounds, *self._acknowledger.sending, *self._heartbeats.cut()]
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def leave(self, *, timeout_ms: int = 30_000) -> None:
+        """Send queued acknowledgements, end the sessions (the broker releases all acquired
+        records), and leave the group. :meth:`subscribe` joins again.
+        """
+        await self._end_rounds()
+        limit_ms = min(timeout_ms, self._cluster.request_timeout_ms)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._end_sessions()
+                await self._leave(limit_ms)
+        except TimeoutError:
+            log.warning(
+                "%s could not tell %s that it leaves: timeout", self.member_id, self.group_id
+            )
+        self._topics = ()
+
+    async def _end_rounds(self) -> None:
+        if not self._rounds:
+            return
+        await asyncio.wait(self._rounds.values(), timeout=_CLOSE_WAIT_S)
+        for task in self._rounds.values():
+            task.cancel()
+        await asyncio.gather(*self._rounds.values(), return_exceptions=True)
+        self._rounds.clear()
+
+    async def _end_sessions(self) -> None:
+        open_sessions = [session for session in self._sessions if session.open]
+        await asyncio.gather(
+            *(self._acknowledger.flush(one.node_id, final=True) for one in open_sessions)
+        )
+        if self._acknowledger:  # what belongs to a session that is not open
+            await self._acknowledger.commit()
+
+    async def _leave(self, timeout_ms: int) -> None:
+        self._membership.leave(now_ms())
+        self._heartbeats.wake()
+        await self._heartbeats.wait_for(
+            MemberState.UNSUBSCRIBED, MemberState.FAILED, timeout_ms=timeout_ms
+        )
+
+    # --- fetching ---------------------------------------------------------------------------------
+
+    async def fetch(
+        self,
+        *,
+        max_records: int = 500,
+        max_bytes: int = MAX_BYTES_DEFAULT,
+        max_wait_ms: int = 500,
+        min_bytes: int = 1,
+        batch_size: int | None = None,
+        strict: bool = False,
+        without_records: bool = False,
+    ) -> list[FetchedPartition]:
+        """Acquire records from all assigned partitions; queued acknowledgements ride along.
+
+        Returns as soon as one broker returned something. The next call returns what the other
+        brokers send, and also the result of a cancelled call. Empty when nothing came within
+        ``max_wait_ms``. A lost connection or session is not an error: it is opened again.
+
+        Args:
+            max_records: the approximate number of records; with ``strict`` (needs Apache Kafka 4.2
+                or our broker), the maximum.
+            batch_size: the broker may cut acquired ranges at this many records; None:
+                ``max_records``.
+            without_records: acquire only, no bytes; ignored if the broker does not offer it
+                (:attr:`can_acquire_without_records`).
+
+        Raises:
+            KafkaError: the group has removed this member for good, or ``strict`` is not served.
+        """
+        self.polled()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max_wait_ms / 1000
+        while True:
+            self._raise_failure()
+            remaining = max(0.0, deadline - loop.time())
+            limits = FetchLimits(
+                max_records=max_records,
+                max_bytes=max_bytes,
+                max_wait_ms=int(remaining * 1000),
+                min_bytes=min_bytes,
+                batch_size=batch_size,
+                strict=strict,
+                without_records=without_records,
+            )
+            await self._start_rounds(limits, remaining)
+            fetched = await self._harvest(remaining)
+            if fetched or loop.time() >= deadline:
+                return fetched
+
+    async def last_fetched(self, wait_s: float | None = None) -> list[FetchedPartition]:
+        """The results of fetches under way, within ``wait_s``; None: of all of them. Starts no new
+        fetch."""
+        if self._rounds:
+            await asyncio.wait(self._rounds.values(), timeout=wait_s)
+        done = [node_id for node_id, task in self._rounds.items() if task.done()]
+        rounds = [self._rounds.pop(node_id) for node_id in done]
+        return [one for task in rounds if task.exception() is None for one in task.result()]
+
+    async def _start_rounds(self, limits: FetchLimits, remaining: float) -> None:
+        wanted = await self._sessions.by_node(self.assignment, wait_s=remaining)
+        if limits.strict:
+            wanted = self._one_node(wanted)
+        for node_id in wanted.keys() | self._acknowledger.nodes():
+            if node_id not in self._rounds:
+                partitions = wanted.get(node_id, [])
+                self._rounds[node_id] = asyncio.create_task(
+                    self._round(node_id, partitions, limits), name=f"share-fetch-{node_id}"
+                )
+
+    def _one_node(
+        self, wanted: dict[int, list[TopicIdPartition]]
+    ) -> dict[int, list[TopicIdPartition]]:
+        """Fetch from one node at a time, in turn: a strict limit holds for a single request."""
+        if not wanted or self._rounds:
+            return {}
+        nodes = sorted(wanted)
+        self._strict_node = next((n for n in nodes if n > self._strict_node), nodes[0])
+        return {self._strict_node: wanted[self._strict_node]}
+
+    async def _harvest(self, remaining: float) -> list[FetchedPartition]:
+        if not self._rounds:
+            await within(remaining, self._heartbeats.changed)
+            return []
+        await asyncio.wait(
+            self._rounds.values(),
+            timeout=remaining + _FETCH_GRACE_S,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        fetched: list[FetchedPartition] = []
+        for node_id, task in list(self._rounds.items()):
+            if not task.done() or (fetched and task.exception() is not None):
+                continue  # the next call has it
+            del self._rounds[node_id]
+            fetched += task.result()
+        return fetched
+
+    async def _round(
+        self, node_id: int, wanted: Sequence[TopicIdPartition], limits: FetchLimits
+    ) -> list[FetchedPartition]:
+        """One node's part of a fetch. After a transient error: a pause and an empty list."""
+        session = self._sessions[node_id]
+        acknowledgements = self._acknowledger.take(node_id) if session.open else {}
+        riding = {p: acknowledgements.pop(p) for p in wanted if p in acknowledgements}
+        settled = self._acknowledger.carry(node_id, (*riding, *acknowledgements))
+        try:
+            if acknowledgements:  # of partitions that are not ours any more
+                await self._acknowledger.send(session, acknowledgements)
+            if not wanted:
+                return []
+            fetched = await self._fetch_from(session, wanted, riding, limits)
+        finally:
+            settled()
+        if any(isinstance(one.error, RetriableError) for one in fetched):
+            await self._recover(node_id)
+            fetched = [one for one in fetched if not isinstance(one.error, RetriableError)]
+        else:
+            self._pauses.pop(node_id, None)
+        return fetched
+
+    async def _fetch_from(
+        self,
+        session: NodeSession,
+        wanted: Sequence[TopicIdPartition],
+        riding: Mapping[TopicIdPartition, Sequence[AcknowledgedRange]],
+        limits: FetchLimits,
+    ) -> list[FetchedPartition]:
+        try:
+            fetched, outcomes = await session.fetch(wanted, riding, limits)
+        except RetriableError as error:
+            log.debug("fetch from node %s: %s", session.node_id, error)
+            self._acknowledger.complete_all(riding, as_outcome(error))
+            self._acknowledger.fail_node(session.node_id)
+            await self._recover(session.node_id)
+            return []
+        except BaseException as error:
+            reason = error if isinstance(error, KafkaError) else NotLeaderOrFollower()
+            self._acknowledger.complete_all(riding, reason)
+            raise
+        for outcome in outcomes:
+            self._acknowledger.complete(outcome)
+        return fetched
+
+    async def _recover(self, node_id: int) -> None:
+        """After a transient error: refresh the leaders, and pause."""
+        pause = self._pauses.setdefault(node_id, self._cluster.backoff())
+        await asyncio.sleep(pause.next_ms() / 1000)
+        await self._sessions.refresh()
+
+    # --- acknowledging ----------------------------------------------------------------------------
+
+    def acknowledge(
+        self, partition: TopicIdPartition, first: int, last: int, types: bytes | bytearray
+    ) -> None:
+        """Queue acknowledgements of the offsets ``first`` … ``last``: the next fetch or
+        :meth:`commit` carries them. For each offset, the last acknowledgement wins.
+
+        Args:
+            types: ``AckType`` values, one byte for all offsets or one per offset.
+
+        Raises:
+            ValueError: neither one type nor one per offset.
+        """
+        self._acknowledger.add(partition, first, last, bytes(types))
+
+    def acknowledge_ranges(
+        self, partition: TopicIdPartition, ranges: Iterable[AcknowledgedRange]
+    ) -> None:
+        """As :meth:`acknowledge`, for several ranges."""
+        self._acknowledger.extend(partition, ranges)
+
+    def has_moved(self, partition: TopicIdPartition, node_id: int) -> bool:
+        """Whether another node leads the partition now: the locks from ``node_id`` are gone."""
+        leader = self._sessions.leader(partition)
+        return leader is not None and leader != node_id
+
+    async def commit(self, wait_s: float | None = None) -> AckOutcomes:
+        """Send queued acknowledgements and await all outcomes, including those of requests under
+        way. None is success, RequestTimedOut is an outcome that takes longer than ``wait_s``.
+        Nothing is lost when the caller is cancelled.
+
+        If a session is lost, its acknowledgements fail with NotLeaderOrFollower or a network error:
+        their locks are gone, and the records are delivered again.
+        """
+        return await self._acknowledger.commit(wait_s)
+
+    async def renew(self, ranges: OffsetsByPartition) -> AckOutcomes:
+        """Renew the acquisition locks of these offsets.
+
+        Raises:
+            UnsupportedVersion: the broker is older than Apache Kafka 4.2.
+        """
+        return await self._acknowledger.renew(ranges)
+
+    async def release(self, ranges: OffsetsByPartition) -> AckOutcomes:
+        """Release these offsets at once, for delivery to other members."""
+        for partition, first, last in ranges:
+            self.acknowledge(partition, first, last, bytes([AckType.RELEASE]))
+        return await self.commit()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _raise_failure(self) -> None:
+        if self._membership.error is not None:
+            raise self._membership.error
+        if self._checking is not None and self._checking.done():
+            checked, self._checking = self._checking, None
+            checked.result()
+
+    def _forget_check(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
+            self._checking = None
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """Mark the check's error as seen: the next fetch, if any, raises it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.info("subscription: %s", error)

@@ -1,0 +1,103 @@
+"""A worker's answers on their way to the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from sharegroup.client.core.acknowledgements import SENT, AckType
+from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.records.record import Record
+from sharegroup.client.share.committer import Committer
+from sharegroup.client.share.node_session import Acknowledged
+from sharegroup.client.share.share_member import ShareMember
+from sharegroup.model.errors import InvalidRecordState
+
+log = logging.getLogger("sharegroup.worker")
+
+_GATHER_S: Final = 0.02
+"""Answers that are given within this time go together, or ride on a fetch."""
+
+
+class Answers:
+    """One answer for each record.
+
+    For each partition, Kafka takes all acknowledgements of a request or none. So when one lock is
+    gone, the other acknowledgements are sent again, each alone.
+
+    Args:
+        holdings, member, committer: the consumer's.
+        on_late: called with the number of answers that came too late.
+    """
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        member: ShareMember,
+        committer: Committer,
+        on_late: Callable[[int], None],
+    ) -> None:
+        self._holdings = holdings
+        self._member = member
+        self._committer = committer
+        self._on_late = on_late
+        self._timer: asyncio.TimerHandle | None = None
+        self._again: set[asyncio.Task[None]] = set()
+
+    def give(self, record: Record, kind: AckType) -> bool:
+        """Acknowledge. False: the record's lock is gone with its session; nothing is sent."""
+        if record._delivery.lease.lost:
+            return False
+        record._delivery.decide(record.offset, kind)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._send)
+        return True
+
+    def forget(self, record: Record) -> None:
+        """Drop the record: it gets no acknowledgement."""
+        record._delivery.mark(record.offset, record.offset, SENT)
+
+    def _send(self) -> None:
+        self._timer = None
+        self._committer.queue_decided()
+        self._committer.flush()
+
+    def outcome(self, outcome: Acknowledged) -> None:
+        """What the broker said of some answers."""
+        if outcome.error is None:
+            return
+        said = _each(outcome)
+        if isinstance(outcome.error, InvalidRecordState) and len(said) > 1:
+            task = asyncio.create_task(self._say_again(outcome, said))
+            self._again.add(task)
+            task.add_done_callback(self._again.discard)
+        elif said:
+            log.info("%d acknowledgements came too late: %s", len(said), outcome.error)
+            self._on_late(len(said))
+
+    async def _say_again(self, outcome: Acknowledged, said: list[tuple[int, int]]) -> None:
+        for offset, kind in said:
+            self._member.acknowledge(outcome.partition, offset, offset, bytes([kind]))
+            await self._member.commit()
+
+    async def finish(self) -> None:
+        """Send all decided answers, and wait until none has to be sent again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._committer.queue_decided()
+        await self._member.commit()
+        while self._again:
+            await asyncio.wait(self._again)
+
+
+def _each(outcome: Acknowledged) -> list[tuple[int, int]]:
+    """(offset, answer) of each record among them."""
+    return [
+        (first + at, types[at] if len(types) > 1 else types[0])
+        for first, last, types in outcome.ranges
+        for at in range(last - first + 1)
+        if (types[at] if len(types) > 1 else types[0]) != AckType.GAP
+    ]

@@ -1,0 +1,124 @@
+"""Produces dead letters: records that a worker has given up on go to another topic.
+
+The headers have the names of Apache Kafka's own dead-letter queues (KIP-1191), so that one tool
+reads both. The timestamp and the exception's type are our additions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.producer.producer import Producer
+from sharegroup.client.records.record import Headers, Record
+from sharegroup.model.errors import (
+    ConfigError,
+    KafkaError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+
+log = logging.getLogger("sharegroup.worker")
+
+HEADER_PREFIX: Final = "__dlq.errors."
+MESSAGE_BYTES_MAX: Final = 1_000
+"""The most bytes that are kept of an exception's text."""
+_PATIENCE_MS: Final = 10_000
+"""How long one dead letter may take. After that, its record is released and delivered again."""
+_CLOSE_S: Final = 2.0
+
+
+class DeadLetters:
+    """Produces to one topic, which must exist. It uses connections of its own: the consumer's
+    connections answer in order, so a produce request would wait behind a fetch.
+
+    Args:
+        cluster: the consumer's; it gives the brokers' addresses and the client id.
+        topic: the dead-letter topic.
+        group_id: the share group that the records come from.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, group_id: str) -> None:
+        self.topic = topic
+        self._group_id = group_id
+        self._cluster = Cluster(
+            [str(address) for address in cluster.bootstrap],
+            client_id=cluster.client_id,
+            request_timeout_ms=min(_PATIENCE_MS, cluster.request_timeout_ms),
+            allow_auto_create_topics=False,
+            jitter=cluster.random,
+        )
+        self._producer = Producer(
+            cluster=self._cluster, max_block_ms=_PATIENCE_MS, delivery_timeout_ms=_PATIENCE_MS
+        )
+
+    async def start(self, *, create: bool) -> None:
+        """Connect and look for the topic.
+
+        Args:
+            create: create the topic if it is missing, with the broker's defaults.
+
+        Raises:
+            ConfigError: the topic is missing.
+            KafkaError: the topic cannot be looked up or created.
+        """
+        await self._producer.start()
+        admin = Admin(cluster=self._cluster)
+        try:
+            await admin.describe_topics(self.topic)
+        except UnknownTopicOrPartition:
+            if not create:
+                raise ConfigError(
+                    f"the dead-letter topic {self.topic!r} does not exist: make it (sharegroup "
+                    f"topics create {self.topic}), or pass create_dead_letter=True"
+                ) from None
+            await self._create(admin)
+
+    async def _create(self, admin: Admin) -> None:
+        try:
+            await admin.create_topics(self.topic)
+        except TopicAlreadyExists:
+            return  # another worker has just created it
+
+    async def send(self, record: Record, error: BaseException) -> None:
+        """Produce a dead letter; it is durable when this returns.
+
+        Raises:
+            KafkaError, SharegroupError: it could not be produced.
+        """
+        await self._producer.send(
+            self.topic,
+            record.value,
+            key=record.key,
+            headers=headers_of(record, self._group_id, error),
+        )
+
+    async def close(self) -> None:
+        """Disconnect within ``_CLOSE_S`` seconds; dead letters still pending are dropped."""
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self._producer.close()
+        except (KafkaError, TimeoutError) as error:
+            log.info("a dead letter was not confirmed: %s", str(error) or "no answer")
+        finally:
+            await self._cluster.close()
+
+
+def headers_of(record: Record, group_id: str, error: BaseException) -> Headers:
+    """The record's own headers, its origin, and the reason."""
+    message = str(error).encode(errors="replace")[:MESSAGE_BYTES_MAX]
+    reasons = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "group": group_id,
+        "delivery.count": record.delivery_count,
+        "exception": type(error).__qualname__,
+        "message": message.decode(errors="ignore"),
+    }
+    own = [(name, data) for name, data in record.headers if not name.startswith(HEADER_PREFIX)]
+    return own + [(HEADER_PREFIX + name, str(said).encode()) for name, said in reasons.items()]

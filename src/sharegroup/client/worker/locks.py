@@ -1,0 +1,105 @@
+"""Keeps the locks of all records that a worker holds, and says which ones it has lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from sharegroup.client.core.holdings import Holdings
+from sharegroup.client.share.share_member import ShareMember
+from sharegroup.model.errors import InvalidRecordState, KafkaError, UnsupportedVersion
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.offsets import OffsetRange
+
+log = logging.getLogger("sharegroup.worker")
+
+_LOOK_S: Final = 1.0
+"""How often to look, at least."""
+
+
+class LockKeeper:
+    """Renews every lock when a third of its time is over, in :meth:`run`.
+
+    One record whose lock is gone makes the broker refuse the renewals of a whole partition. They
+    are then cut in halves, until it stands alone.
+
+    Args:
+        holdings, member: the consumer's.
+        renewing: the group allows it.
+
+    Attributes:
+        renewing: locks are being renewed.
+    """
+
+    def __init__(self, holdings: Holdings, member: ShareMember, *, renewing: bool) -> None:
+        self.renewing = renewing
+        self._holdings = holdings
+        self._member = member
+        self._on_lost: Callable[[TopicIdPartition, int], None] = lambda _partition, _offset: None
+
+    async def run(
+        self, on_lost: Callable[[TopicIdPartition, int], None], look: Callable[[], None]
+    ) -> None:
+        """For ever.
+
+        Args:
+            on_lost: called with each offset whose lock is gone.
+            look: called about once a second.
+        """
+        self._on_lost = on_lost
+        now = asyncio.get_running_loop().time
+        renewed_at = now()
+        while True:
+            third_s = (self._member.lock_timeout_ms or 3_000) / 3_000
+            await asyncio.sleep(min(_LOOK_S, third_s))
+            self._member.polled()  # all slots may be busy for longer than max_poll_interval_ms
+            look()
+            if self.renewing and now() >= renewed_at + third_s:
+                renewed_at = now()
+                await self._renew_all()
+
+    async def _renew_all(self) -> None:
+        held: dict[TopicIdPartition, list[OffsetRange]] = {}
+        for partition, offsets in self._holdings.undecided():
+            held.setdefault(partition, []).append(offsets)
+        try:
+            await asyncio.gather(*(self._renew(*one) for one in held.items()))
+        except UnsupportedVersion as error:
+            self.renewing = False
+            log.warning(
+                "locks are not renewed: %s; if a handler takes longer than the lock, its record "
+                "is redelivered",
+                error,
+            )
+        except KafkaError as error:
+            log.warning("locks could not be renewed: %s", error)
+
+    async def _renew(self, partition: TopicIdPartition, held: list[OffsetRange]) -> None:
+        began = asyncio.get_running_loop().time()
+        outcomes = await self._member.renew((partition, *offsets) for offsets in held)
+        error = outcomes.get(partition)
+        if error is None:
+            deadline = began + (self._member.lock_timeout_ms or 0) / 1000
+            self._holdings.partition_locked_until(partition, held, deadline)
+        elif isinstance(error, InvalidRecordState):
+            halves = _halves(held)
+            if halves is None:
+                self._on_lost(partition, held[0].first)
+                return
+            for half in halves:
+                await self._renew(partition, half)
+        # Any other error passes, or the session is lost, which its lease says.
+
+
+def _halves(held: list[OffsetRange]) -> tuple[list[OffsetRange], list[OffsetRange]] | None:
+    """Two parts of it; None when it is one offset."""
+    if len(held) > 1:
+        middle = len(held) // 2
+        return held[:middle], held[middle:]
+    [(first, last)] = held
+    if first == last:
+        return None
+    middle = (first + last) // 2
+    return [OffsetRange(first, middle)], [OffsetRange(middle + 1, last)]

@@ -1,0 +1,54 @@
+"""How a worker works, checked before anything is connected."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sharegroup.client.records.record import Record
+from sharegroup.client.share.settings import check_positive
+from sharegroup.client.worker.retry import Backoff, Reject
+from sharegroup.model.errors import ConfigError
+
+Handler = Callable[[Record[Any, Any]], Awaitable[object]]
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """The arguments of ``ShareConsumer.run``; their meaning stands there.
+
+    Raises:
+        ConfigError: one of them cannot be.
+    """
+
+    concurrency: int
+    prefetch: int | None = None
+    retry: Backoff | None = None
+    dead_letter: str | None = None
+    create_dead_letter: bool = False
+    fatal: Sequence[type[Exception]] = ()
+    timeout_s: float | None = None
+    drain_s: float = 30.0
+    signals: Sequence[signal.Signals] = SIGNALS
+    given_up_at_once: tuple[type[Exception], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_positive("concurrency", self.concurrency)
+        if self.prefetch is not None and self.prefetch < 0:
+            raise ConfigError(f"prefetch is {self.prefetch}: it must be at least 0")
+        if self.timeout_s is not None and self.timeout_s <= 0:
+            raise ConfigError(f"timeout_s is {self.timeout_s}: it must be more than 0")
+        if self.drain_s < 0:
+            raise ConfigError(f"drain_s is {self.drain_s}: it must be at least 0")
+        if self.create_dead_letter and self.dead_letter is None:
+            raise ConfigError("create_dead_letter needs dead_letter, the name of the topic")
+        object.__setattr__(self, "given_up_at_once", (Reject, *self.fatal))
+
+    @property
+    def ahead(self) -> int:
+        """How many records may wait for a slot."""
+        return self.concurrency if self.prefetch is None else self.prefetch

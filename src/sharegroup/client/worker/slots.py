@@ -1,0 +1,436 @@
+"""The records that a worker holds: who runs, who waits, who rests, and what becomes of each.
+
+::
+
+    fetched ─▶ waiting ─▶ running ─┬─ returned ─────────────────▶ ACCEPT
+                                   ├─ raised ─▶ resting, its pause is over ─▶ RELEASE
+                                   └─ raised for the last time ─▶ dead letter ─▶ REJECT
+
+All of them keep their locks. Each gets one answer; a record whose lock is lost gets none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from sharegroup.client.core.acknowledgements import AckType
+from sharegroup.client.records.decode import Decoding, deserialized
+from sharegroup.client.records.record import Record
+from sharegroup.client.worker.answers import Answers
+from sharegroup.client.worker.dead_letters import DeadLetters
+from sharegroup.client.worker.failures import FailureLog
+from sharegroup.client.worker.metrics import WorkerMetrics
+from sharegroup.client.worker.retry import Backoff, Deliveries
+from sharegroup.client.worker.settings import Handler, WorkerSettings
+from sharegroup.model.errors import ConfigError, SharegroupError
+from sharegroup.model.ids import TopicIdPartition
+
+RESTING_MAX: Final = 500
+"""With this many records resting, fetching stops: when all fail, more would fail too."""
+NAMES_MAX: Final = 5
+"""How many records one log line names."""
+_BEFORE_LOCK_ENDS_S: Final = 1.0
+"""If locks cannot be renewed, a record's rest ends this many seconds before its lock expires."""
+
+
+class PlainHandler(ConfigError):
+    """The handler is of the wrong kind: a plain function for asyncio, or a coroutine function for
+    threads.
+    """
+
+
+class DeliveriesUsedUp(Exception):
+    """Why the worker gives up on a record without trying: all deliveries before the last ended
+    without an acknowledgement, for instance because the process died.
+    """
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """One record.
+
+    Attributes:
+        task: handles it, while it runs.
+        timer: ends its rest.
+        error: why it was given up, when its dead letter could not be produced.
+        burying: its dead letter is under way, which a lost lock should not interrupt.
+        cancelled: the worker has cancelled the task.
+        lost: its lock is gone.
+    """
+
+    record: Record
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    error: Exception | None = None
+    burying: bool = False
+    cancelled: bool = False
+    lost: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its place, as logs show it."""
+        return f"{self.record.topic_partition}@{self.record.offset}"
+
+
+class Slots:
+    """See the module.
+
+    Args:
+        handler: awaited with each record.
+        decoding: the consumer's deserializers.
+        answers: takes the answers.
+        letters: None: there is no dead-letter topic.
+        deliveries: what the group allows.
+        chance: the jitter of pauses.
+        renewing: whether locks are being renewed.
+        interruptible: cancelling the handler's task ends the handler.
+
+    Attributes:
+        changed: set when something has ended.
+        failure: an error that ends the worker.
+        overdue: how many slots are taken by handlers that nobody awaits any more.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        settings: WorkerSettings,
+        *,
+        decoding: Decoding,
+        answers: Answers,
+        letters: DeadLetters | None,
+        deliveries: Deliveries,
+        metrics: WorkerMetrics,
+        chance: random.Random,
+        renewing: Callable[[], bool],
+        interruptible: bool,
+    ) -> None:
+        self.changed = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.overdue: Callable[[], int] = lambda: 0
+        self._handler = handler
+        self._settings = settings
+        self._retry = settings.retry or Backoff()
+        self._decoding = decoding
+        self._answers = answers
+        self._letters = letters
+        self._deliveries = deliveries
+        self._metrics = metrics
+        self._chance = chance
+        self._renewing = renewing
+        self._interruptible = interruptible
+        self._now = asyncio.get_running_loop().time
+        self._failures = FailureLog(self._now)
+        self._letters_work = True
+        self._held_back = self._draining = self._closed = False
+        self._works: dict[tuple[TopicIdPartition, int], Work] = {}
+        self._waiting: deque[Work] = deque()
+        self._running: set[Work] = set()
+        self._resting: set[Work] = set()
+
+    # --- records come -----------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> int:
+        """Slots that are taken."""
+        return len(self._running) + self.overdue()
+
+    @property
+    def waiting(self) -> int:
+        """Records without a slot."""
+        return len(self._waiting)
+
+    @property
+    def resting(self) -> int:
+        """Records that failed and are not yet given back."""
+        return len(self._resting)
+
+    def room(self) -> int:
+        """How many records to fetch now. 0 until half of the waiting records have a slot, so that
+        a fetch brings several records.
+        """
+        settings = self._settings
+        if len(self._resting) >= RESTING_MAX or len(self._waiting) > settings.ahead // 2:
+            return 0
+        return max(0, settings.concurrency + settings.ahead - self.busy - len(self._waiting))
+
+    def take(self, records: Iterable[Record]) -> None:
+        """These were fetched."""
+        for record in records:
+            work, place = Work(record), _place(record)
+            if place in self._works:
+                self._lose(self._works[place])  # else it would not have come again
+            self._works[place] = work
+            self._waiting.append(work)
+        self.fill()
+
+    def fill(self) -> None:
+        """Start handlers while there are slots and records."""
+        while (
+            not self._closed
+            and not self._held_back
+            and self._waiting
+            and self.busy < self._settings.concurrency
+        ):
+            work = self._waiting.popleft()
+            delivery = work.record._delivery
+            if delivery.lease.lost or delivery.deadline < self._now():
+                self.lose(*_place(work.record))
+            else:
+                work.task = asyncio.create_task(self._run(work), name=f"handler of {work.name}")
+                self._running.add(work)
+                work.task.add_done_callback(partial(self._ended, work))
+        self.changed.set()
+
+    def _ended(self, work: Work, task: asyncio.Task[None]) -> None:
+        self._running.discard(work)
+        work.task = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failure = self.failure or error
+        self.fill()
+
+    # --- handlers ---------------------------------------------------------------------------------
+
+    async def _run(self, work: Work) -> None:
+        if self._is_last(work):
+            error = work.error or DeliveriesUsedUp(
+                f"{work.record.delivery_count - 1} deliveries ended without an acknowledgement"
+            )
+            await self._give_up(work, error)
+            return
+        failure = await self._failure_of(work)
+        if failure is None:
+            if self._answer(work, AckType.ACCEPT):
+                self._metrics.handled += 1
+        else:
+            await self._failed(work, failure)
+
+    def _is_last(self, work: Work) -> bool:
+        """Whether this delivery is the one reserved for the dead letter. One is reserved, so that a
+        record is not lost when its process dies.
+        """
+        limit = self._deliveries.limit
+        return self._letters is not None and work.record.delivery_count >= limit > 1
+
+    async def _failure_of(self, work: Work) -> Exception | None:
+        """Run the handler; what it raised."""
+        limit_s = self._settings.timeout_s
+        began = self._now()
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                awaited = self._handler(deserialized(work.record, self._decoding))
+                if not inspect.isawaitable(awaited):
+                    raise PlainHandler(
+                        "the handler of ShareConsumer.run must be a coroutine function (async "
+                        "def); sharegroup.sync runs plain functions, in threads"
+                    )
+                await awaited
+        except PlainHandler:
+            raise
+        except asyncio.CancelledError:
+            if work.cancelled:
+                raise
+            return RuntimeError("the handler cancelled itself")
+        except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+            if isinstance(error, TimeoutError) and limit.expired():
+                return TimeoutError(f"the handler took longer than {limit_s} s")
+            return error
+        finally:
+            self._metrics.handler_took(self._now() - began)
+        return None
+
+    async def _failed(self, work: Work, error: Exception) -> None:
+        self._metrics.failed += 1
+        count, attempts = work.record.delivery_count, self._deliveries.attempts
+        what = f"{work.name} failed, delivery {count} of {attempts}"
+        if isinstance(error, self._settings.given_up_at_once) or count >= attempts:
+            letters = self._letters
+            end = "it is rejected" if letters is None else f"it is sent to {letters.topic}"
+            self._failures.note(f"{what}: {end}", error)
+            await self._give_up(work, error)
+            return
+        pause_s = self._retry.pause_s(count, self._chance)
+        self._failures.note(f"{what}: it is released in {pause_s:.1f} s", error)
+        self._rest(work, pause_s)
+
+    async def _give_up(self, work: Work, error: Exception) -> None:
+        if work.lost:
+            return
+        if self._letters is None:
+            if self._answer(work, AckType.REJECT):
+                self._metrics.rejected += 1
+            return
+        work.burying = True
+        try:
+            await self._letters.send(work.record, error)
+        except SharegroupError as refusal:
+            self._not_buried(work, error, refusal)
+            return
+        finally:
+            work.burying = False
+        self._letters_work = True
+        self._metrics.dead_lettered += 1
+        self._answer(work, AckType.REJECT)
+
+    def _not_buried(self, work: Work, error: Exception, refusal: SharegroupError) -> None:
+        """The dead letter could not be produced: the record must not be rejected."""
+        self._metrics.dead_letters_failed += 1
+        if self._letters_work and self._letters is not None:
+            self._letters_work = False
+            self._failures.note(
+                f"dead letters cannot be produced to {self._letters.topic}, so their records are "
+                f"released and not rejected; the first is {work.name}: {refusal}"
+            )
+        work.error = error
+        self._rest(work, self._retry.pause_s(work.record.delivery_count, self._chance))
+
+    # --- resting ----------------------------------------------------------------------------------
+
+    def _rest(self, work: Work, pause_s: float) -> None:
+        if work.lost:
+            return
+        if not self._renewing():
+            lock_s = work.record._delivery.deadline - self._now()
+            pause_s = max(0.0, min(pause_s, lock_s - _BEFORE_LOCK_ENDS_S))
+        if self._draining:
+            pause_s = 0.0
+        self._resting.add(work)
+        loop = asyncio.get_running_loop()
+        work.timer = loop.call_later(pause_s, self._rested, work)
+
+    def _rested(self, work: Work) -> None:
+        self._resting.discard(work)
+        if self._draining:
+            self._give_back(work)
+        elif self._is_last(work):
+            self._waiting.append(work)  # for its dead letter: a release would be its end
+        elif self._answer(work, AckType.RELEASE):
+            self._metrics.retried += 1
+        self.fill()
+
+    def _give_back(self, work: Work) -> None:
+        if self._is_last(work):
+            self._failures.note(
+                f"{work.name} has no dead letter and no delivery left: the broker archives it now"
+            )
+        if self._answer(work, AckType.RELEASE):
+            self._metrics.released += 1
+
+    # --- answers and locks ------------------------------------------------------------------------
+
+    def _answer(self, work: Work, kind: AckType) -> bool:
+        if work.lost:
+            return False
+        if not self._answers.give(work.record, kind):
+            self._lose(work)
+            return False
+        self._forget(work)
+        return True
+
+    def _forget(self, work: Work) -> None:
+        place = _place(work.record)
+        if self._works.get(place) is work:
+            del self._works[place]
+
+    def look_for_lost(self) -> None:
+        """Lose what was locked in sessions that are gone."""
+        gone = [one for one in self._works.values() if one.record._delivery.lease.lost]
+        for work in gone:
+            self._lose(work)
+        if gone:
+            names = ", ".join(work.name for work in gone[:NAMES_MAX])
+            more = f" and {len(gone) - NAMES_MAX} more" if len(gone) > NAMES_MAX else ""
+            self._failures.note(
+                f"the connection or session was lost, and the locks of {names}{more} with it: "
+                "these records are redelivered"
+            )
+
+    def lose(self, partition: TopicIdPartition, offset: int) -> None:
+        """The broker says that this lock is gone."""
+        work = self._works.get((partition, offset))
+        if work is not None:
+            self._lose(work)
+            self._failures.note(f"the lock of {work.name} was lost: the record is redelivered")
+
+    def _lose(self, work: Work) -> None:
+        """Cancel the handler: another member has the record, or will get it."""
+        if work.lost:
+            return
+        work.lost = True
+        self._metrics.lost += 1
+        self._answers.forget(work.record)
+        self._forget(work)
+        if work in self._waiting:
+            self._waiting.remove(work)
+        if work.timer is not None:
+            work.timer.cancel()
+            self._resting.discard(work)
+        if work.task is not None and self._interruptible and not work.burying:
+            work.cancelled = True
+            work.task.cancel()
+        self.changed.set()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def start_no_more(self) -> None:
+        """What waits goes on waiting, until :meth:`drain`."""
+        self._held_back = True
+
+    def drain(self) -> None:
+        """Release all waiting and resting records. Those on their last delivery stay."""
+        self._draining = True
+        self._held_back = False
+        staying = deque[Work]()
+        while self._waiting:
+            work = self._waiting.popleft()
+            if work.record.delivery_count >= self._deliveries.limit:
+                staying.append(work)
+            else:
+                self._give_back(work)
+        self._waiting = staying
+        for work in list(self._resting):
+            if work.timer is not None:
+                work.timer.cancel()
+            self._resting.discard(work)
+            if self._is_last(work):
+                self._waiting.append(work)
+            else:
+                self._give_back(work)
+        self.fill()
+
+    @property
+    def done(self) -> bool:
+        """Nothing runs, and nothing waits."""
+        return not (self._running or self._waiting or self._resting)
+
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Cancel the running handlers, and start no more. Returns their tasks."""
+        self._closed = True
+        self._waiting.clear()
+        tasks = []
+        for work in self._running:
+            if work.task is not None:
+                work.cancelled = True
+                work.task.cancel()
+                tasks.append(work.task)
+        return tasks
+
+    def running(self) -> list[str]:
+        """The places of the records whose handlers run."""
+        return sorted(work.name for work in self._running)
+
+    def close(self) -> None:
+        """The consumer is about to release all that is left."""
+        self._metrics.released += len(self._works)
+        self._works.clear()
+
+
+def _place(record: Record) -> tuple[TopicIdPartition, int]:
+    return record._delivery.partition, record.offset
