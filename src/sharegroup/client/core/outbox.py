@@ -20,14 +20,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from crc32c import crc32c
 
+from sharegroup.client.core.compiled_batches import new_builder
 from sharegroup.model.ids import TopicPartition
 
 IN_FLIGHT_MAX: Final = 5
 SEQUENCE_MASK: Final = 0x7FFFFFFF
-_MAGIC: Final = 2
 _CRC_AT: Final = 17
 _CRC_FROM: Final = 21
 _PRODUCER_AT: Final = 43
@@ -191,7 +190,7 @@ class Outbox:
             if batch.append(timestamp_ms, key, value, headers):
                 return batch, False
             self._closed.append(batch)
-        builder = DefaultRecordBatchBuilder(_MAGIC, self._codec, 0, -1, -1, -1, self._batch_size)
+        builder = new_builder(self._codec, self._batch_size)
         batch = self._open = Batch(
             self.where, builder, self._make_outcome(), now_s, now_s + self._delivery_timeout_s
         )

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from aiokafka.record.default_records import DefaultRecordBatch
-from aiokafka.record.memory_records import MemoryRecords
-
+from sharegroup.client.core.compiled_batches import batches_in, records_in
 from sharegroup.client.records.record import Headers, PlainFields
 from sharegroup.records import walk
 from sharegroup.records.batches import Piece
@@ -45,9 +43,8 @@ def pieces_of(
     if not walk.run_is_plain(data):
         return None
     pieces: list[Piece[list[Any] | None]] = []
-    batches = MemoryRecords(data)
     try:
-        while (batch := batches.next_batch()) is not None:
+        for batch in batches_in(data):
             first, last = batch.base_offset, batch.next_offset - 1
             piece: Piece[list[Any] | None] = Piece(first, last, None, None)
             pieces.append(piece)
@@ -83,7 +80,7 @@ def records_of(batch: memoryview, check_crcs: bool) -> list[Any] | None:
         data = bytes(batch)
     walk_plain(header, data, HEADER_BYTES, dense=False)
     try:
-        return list(DefaultRecordBatch(data))
+        return records_in(data)
     except UnicodeDecodeError:
         return list(_lenient(header, data))
 
