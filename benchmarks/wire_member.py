@@ -21,26 +21,17 @@ from sharegroup.model.errors import (
 from sharegroup.wire import apis
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from sharegroup.wire.messages.share_acknowledge import (
-    AcknowledgementBatch,
-    AcknowledgePartition,
-    AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-)
-from sharegroup.wire.messages.share_fetch import (
-    FetchPartition,
-    FetchTopic,
-    ShareFetchableTopicResponse,
-    ShareFetchRequest,
-)
+from sharegroup.wire.messages.share_fetch import ShareFetchableTopicResponse
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from tests.servers.share_session import ACCEPT as ACCEPT
+from tests.servers.share_session import RELEASE as RELEASE
+from tests.servers.share_session import Session
 
 TIMEOUT_MS = 60_000
 JOIN_SECONDS = 60
 COORDINATOR_IS_COMING = {
     error.code for error in (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 }
-ACCEPT, RELEASE = 1, 2
 GROUP = 0  # a key type of FindCoordinator
 RECORD_LIMIT = 1
 
@@ -63,7 +54,7 @@ class WireMember:
         self._member = str(uuid4())
         self.topic_id = topic_id
         self._partitions = partitions
-        self._epoch = 0
+        self._session = Session(connection, topic_id, self._member, group)
 
     @classmethod
     async def join(cls, bootstrap: str, group: str, topic: str) -> WireMember:
@@ -106,49 +97,23 @@ class WireMember:
 
     async def fetch(self, max_records: int, *, wait_ms: int, exactly: bool = False) -> list[Held]:
         """Acquire from all partitions; empty if nothing came within `wait_ms`."""
-        partitions = range(self._partitions) if self._epoch == 0 else ()
-        request = ShareFetchRequest(
-            group_id=self._group,
-            member_id=self._member,
-            share_session_epoch=self._next_epoch(),
+        answer = await self._session.fetch(
+            *(range(self._partitions) if self._session.epoch == 0 else ()),
             max_wait_ms=wait_ms,
-            min_bytes=1,
             max_bytes=50 << 20,
             max_records=max_records,
             batch_size=max_records,
             share_acquire_mode=RECORD_LIMIT if exactly else 0,
-            topics=[
-                FetchTopic(
-                    topic_id=self.topic_id,
-                    partitions=[FetchPartition(partition_index=n) for n in partitions],
-                )
-            ]
-            if partitions
-            else [],
         )
-        answer = await self._connection.send(apis.SHARE_FETCH, request, timeout_ms=TIMEOUT_MS)
         _check(answer.error_code)
         return list(_held(answer.responses))
 
     async def acknowledge(self, held: Sequence[Held], kind: int) -> None:
         """Send one ShareAcknowledge for these ranges and wait for the answer."""
-        by_partition: dict[int, list[AcknowledgementBatch]] = {}
+        by_partition: dict[int, list[tuple[int, int, list[int]]]] = {}
         for one in held:
-            batch = AcknowledgementBatch(
-                first_offset=one.first, last_offset=one.last, acknowledge_types=[kind]
-            )
-            by_partition.setdefault(one.partition, []).append(batch)
-        partitions = [
-            AcknowledgePartition(partition_index=number, acknowledgement_batches=batches)
-            for number, batches in by_partition.items()
-        ]
-        request = ShareAcknowledgeRequest(
-            group_id=self._group,
-            member_id=self._member,
-            share_session_epoch=self._next_epoch(),
-            topics=[AcknowledgeTopic(topic_id=self.topic_id, partitions=partitions)],
-        )
-        answer = await self._connection.send(apis.SHARE_ACKNOWLEDGE, request, timeout_ms=TIMEOUT_MS)
+            by_partition.setdefault(one.partition, []).append((one.first, one.last, [kind]))
+        answer = await self._session.acknowledge(by_partition)
         _check(answer.error_code)
         for topic in answer.responses:
             for partition in topic.partitions:
@@ -157,10 +122,6 @@ class WireMember:
     def die(self) -> None:
         """Cut the connection without leaving the group."""
         self._connection.close()
-
-    def _next_epoch(self) -> int:
-        epoch, self._epoch = self._epoch, self._epoch + 1
-        return epoch
 
 
 async def until_coordinated(connection: Connection, group: str) -> None:

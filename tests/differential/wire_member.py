@@ -8,16 +8,7 @@ from uuid import UUID
 
 from sharegroup.client.network.connection import Connection
 from sharegroup.wire import apis
-from sharegroup.wire.messages.share_acknowledge import (
-    AcknowledgementBatch,
-    AcknowledgePartition,
-    AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-)
-from sharegroup.wire.messages.share_fetch import (
-    AcknowledgementBatch as FetchAcknowledgementBatch,
-)
-from sharegroup.wire.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
+from tests.servers.share_session import Session
 
 TIMEOUT_MS = 30_000
 COORDINATOR_LOADING = {14, 15, 16}
@@ -25,6 +16,9 @@ RETRY_S = 0.05
 RETRIES = 400
 EMPTY_WAITS_MS = (0, 20, 120)
 """How long each fetch of a poll waits; as many empty ones end it."""
+
+NOTHING = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0, "batch_size": 0}
+"""The limits of a ShareFetch that acquires nothing."""
 
 Batch = tuple[int, int, list[int]]
 """First offset, last offset, acknowledgement types."""
@@ -47,16 +41,16 @@ class WireMember:
         self.topic_id = topic_id
         self.partitions = range(partitions)
         self.member_epoch = 0
-        self.session_epoch = 0
+        self._session = Session(self, topic_id, member_id, group)
         self.held: dict[int, dict[int, int]] = {p: {} for p in self.partitions}
         self._connection: Connection | None = None
 
-    async def send(self, api: apis.Api, request: Any) -> Any:
+    async def send(self, api: apis.Api, request: Any, *, timeout_ms: int = TIMEOUT_MS) -> Any:
         """One request; asked again while a coordinator is being loaded."""
         for _ in range(RETRIES):
             if self._connection is None or self._connection.closed:
                 self._connection = await connect(self.port, self.member_id)
-            response = await self._connection.send(api, request, timeout_ms=TIMEOUT_MS)
+            response = await self._connection.send(api, request, timeout_ms=timeout_ms)
             if getattr(response, "error_code", 0) not in COORDINATOR_LOADING:
                 return response
             await asyncio.sleep(RETRY_S)
@@ -69,8 +63,13 @@ class WireMember:
         self._connection = None
         self.forget_session()
 
+    @property
+    def session_epoch(self) -> int:
+        """The epoch of the session's next request."""
+        return self._session.epoch
+
     def forget_session(self) -> None:
-        self.session_epoch = 0
+        self._session.epoch = 0
         self.held = {p: {} for p in self.partitions}
 
     async def open_session(self) -> None:
@@ -78,25 +77,20 @@ class WireMember:
         if self.session_epoch == 0:
             await self.fetch(0, 500, 0, 0)
 
-    def _turn(self, epoch: int | None) -> int:
-        if epoch is not None:
-            return epoch
-        now = self.session_epoch
-        self.session_epoch += 1
-        return now
-
     async def fetch(
         self, records: int, batch_size: int, mode: int, wait_ms: int, *, epoch: int | None = None
     ) -> Any:
         """One ShareFetch; `epoch` in place of the session's own leaves the session's alone."""
-        turn = self._turn(epoch)
-        new = [FetchTopic(self.topic_id, [FetchPartition(p) for p in self.partitions])]
-        request = ShareFetchRequest(
-            *(self.group, self.member_id, turn, wait_ms, 1, 1 << 24, records, batch_size),
+        turn = self.session_epoch if epoch is None else epoch
+        response = await self._session.fetch(
+            *(self.partitions if turn == 0 else ()),
+            epoch=epoch,
+            max_wait_ms=wait_ms,
+            max_bytes=1 << 24,
+            max_records=records,
+            batch_size=batch_size,
             share_acquire_mode=mode,
-            topics=new if turn == 0 else [],
         )
-        response = await self.send(apis.SHARE_FETCH, request)
         self._take(response)
         return response
 
@@ -111,31 +105,15 @@ class WireMember:
         self, batches: dict[int, list[Batch]], *, renew: bool = False, epoch: int | None = None
     ) -> Any:
         """One ShareAcknowledge."""
-        parts = [
-            AcknowledgePartition(p, [AcknowledgementBatch(*batch) for batch in own])
-            for p, own in sorted(batches.items())
-        ]
-        request = ShareAcknowledgeRequest(
-            *(self.group, self.member_id, self._turn(epoch)),
-            is_renew_ack=renew,
-            topics=[AcknowledgeTopic(self.topic_id, parts)] if parts else [],
-        )
-        return await self.send(apis.SHARE_ACKNOWLEDGE, request)
+        in_order = dict(sorted(batches.items()))
+        return await self._session.acknowledge(in_order, epoch=epoch, is_renew_ack=renew)
 
     async def acknowledge_by_fetch(
         self, batches: dict[int, list[Batch]], *, renew: bool = False
     ) -> Any:
         """Acknowledgements that ride on a ShareFetch which acquires nothing."""
-        parts = [
-            FetchPartition(p, [FetchAcknowledgementBatch(*batch) for batch in own])
-            for p, own in sorted(batches.items())
-        ]
-        request = ShareFetchRequest(
-            *(self.group, self.member_id, self._turn(None), 0, 0, 0, 0, 0),
-            is_renew_ack=renew,
-            topics=[FetchTopic(self.topic_id, parts)] if parts else [],
-        )
-        return await self.send(apis.SHARE_FETCH, request)
+        in_order = dict(sorted(batches.items()))
+        return await self._session.fetch(acks=in_order, is_renew_ack=renew, **NOTHING)
 
     async def bad_fetch(
         self,
@@ -146,14 +124,13 @@ class WireMember:
         first_epoch: bool,
     ) -> Any:
         """A ShareFetch of anything, which leaves the session as it finds it."""
-        part = FetchPartition(partition, [FetchAcknowledgementBatch(*batch) for batch in batches])
-        request = ShareFetchRequest(
-            *(self.group, self.member_id, 0 if first_epoch else self.session_epoch),
-            *(0, 0, 1 << 20 if records else 0, records, records),
+        limits = {**NOTHING, "max_records": records, "batch_size": records}
+        response = await self._session.fetch(
+            acks={partition: batches},
+            epoch=0 if first_epoch else self.session_epoch,
             is_renew_ack=renew,
-            topics=[FetchTopic(self.topic_id, [part])],
+            **{**limits, "max_bytes": 1 << 20 if records else 0},
         )
-        response = await self.send(apis.SHARE_FETCH, request)
         if response.error_code == 0 and not first_epoch:
-            self.session_epoch += 1
+            self._session.epoch += 1
         return response
