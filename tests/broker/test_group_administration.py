@@ -456,7 +456,7 @@ def test_draft_names_are_accepted_with_a_warning(
 ) -> None:
     async def scenario(world: World) -> None:
         assert (await alter_configs(world, draft, "7", kind)).error_code == 0
-        assert f"{draft} is the name of a draft; it is {today} today" in caplog.text
+        assert f"{draft} is a name from a KIP draft; use {today}" in caplog.text
         assert world.broker.parts.configs.group(GROUP).delivery_count_limit == 7
         assert (await alter_configs(world, draft, None, kind)).error_code == 0
         assert world.broker.parts.configs.group(GROUP).delivery_count_limit == 5

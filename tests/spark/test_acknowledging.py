@@ -217,6 +217,27 @@ def test_a_committed_batch_is_settled_although_spark_does_not_call(
     assert (report["accepted"], report["rejected"]) == (4, 2)
 
 
+def test_a_batch_whose_answers_cannot_be_read_is_settled_by_the_next_call(
+    start: Start, server: RunningServer, topic: str, acks: str
+) -> None:
+    admin.produce(server.bootstrap, topic, values(3), partition=0)
+    query = start()
+    query.batch(by_rule)
+    query.next()
+    (settled,) = Path(acks).glob("decisions-*.json")
+    settled.unlink()
+    settled.mkdir()  # deleting it as a file now fails
+    admin.produce(server.bootstrap, topic, values(3), partition=0)
+    query.batch(by_rule)
+    query.reader.commit(query.offset)  # logs the error, as Spark expects of a commit
+    assert lag(server, topic) == 3
+    settled.rmdir()
+    assert query.next() is None
+    until(lambda: lag(server, topic) == 0)
+    report = query.report()
+    assert (report["accepted"], report["rejected"]) == (4, 2)
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_query_that_stops_settles_what_spark_has_committed(
     checkpointed: CheckpointedQuery, server: RunningServer, topic: str, committed: bool

@@ -139,13 +139,13 @@ class GroupSettings:
         (45_000, 1, INT_MAX),
         (45_000, 1, INT_MAX),
         (60_000, 1, INT_MAX),
-        "A member that has not been heard of for this long leaves the group.",
+        "The coordinator removes a member that sends no heartbeat for this long.",
     )
     heartbeat_interval_ms: int = _bounded(
         (5_000, 1, INT_MAX),
         (5_000, 1, INT_MAX),
         (15_000, 1, INT_MAX),
-        "How often a member must be heard of.",
+        "How often a member sends a heartbeat.",
     )
     record_lock_duration_ms: int = _bounded(
         (30_000, 1_000, 3_600_000),
@@ -213,8 +213,8 @@ WIDE_WINDOW: Final = ConfigDef(
     default=0,
     minimum=0,
     maximum=10_000_000,
-    doc="Not a Kafka setting. Where it is not 0 it takes the place of "
-    "share.partition.max.record.locks, without that one's bounds: for a group that holds "
+    doc="Not a Kafka setting. If it is not 0, it replaces "
+    "share.partition.max.record.locks, without that setting's bounds: for a group that holds "
     "large batches on purpose, as a Spark query does. The Spark source sets it.",
     dynamic=True,
 )

@@ -63,7 +63,7 @@ def checked_answers(
     firsts, lasts, types = zip(*batches, strict=True)
     if min(firsts) < 0 or not all(map(le, firsts, lasts)):
         first, last = next(b[:2] for b in batches if not 0 <= b.first <= b.last)
-        raise InvalidRequest(f"Acknowledgement batch {first}-{last} is no range.")
+        raise InvalidRequest(f"Acknowledgement batch {first}-{last} is not a range of offsets.")
     texts = _checked_types(batches, types, renew_allowed=renew_allowed)
     if not all(map(lt, lasts, firsts[1:])):
         first = next(after for last, after in zip(lasts, firsts[1:], strict=False) if after <= last)

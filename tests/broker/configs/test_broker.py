@@ -75,8 +75,8 @@ def test_draft_names_are_read_with_a_warning_and_current_names_win() -> None:
     assert config.group_defaults()["share.delivery.count.limit"] == Bounded(7, 2, 10)
     assert config.warnings == (
         (
-            "group.share.delivery.attempt.limit is the name of a draft; "
-            "it is group.share.delivery.count.limit today"
+            "group.share.delivery.attempt.limit is a name from a KIP draft; "
+            "use group.share.delivery.count.limit"
         ),
     )
     both = "group.share.delivery.count.limit=6\ngroup.share.delivery.attempt.limit=7"

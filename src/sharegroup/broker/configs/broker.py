@@ -307,7 +307,7 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
         return name
     today = BROKER_CONFIGS.today(name)
     if today is not None:
-        warnings.append(f"{name} is the name of a draft; it is {today} today")
+        warnings.append(f"{name} is a name from a KIP draft; use {today}")
         return today
     reason = why_meaningless(name)
     if reason is None:

@@ -170,7 +170,7 @@ class InternalLog:
 
     def _report_lost(self, first: int, end: int) -> None:
         logger.error(
-            "%s: offsets %d to %d are damaged; what they said of share groups is lost",
+            "%s: offsets %d to %d are damaged; the group state in them is lost",
             self.name,
             first,
             end - 1,

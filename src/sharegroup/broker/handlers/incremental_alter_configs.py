@@ -152,7 +152,7 @@ def _todays(parts: BrokerParts, table: ConfigTable, name: str) -> str:
     today = table.today(name)
     if today is None:
         return name
-    sentence = f"{name} is the name of a draft; it is {today} today"
+    sentence = f"{name} is a name from a KIP draft; use {today}"
     parts.counters.say(logging.WARNING, "draft_names", sentence)
     return today
 

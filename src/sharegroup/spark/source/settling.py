@@ -206,7 +206,6 @@ class Settlement:
                 self._move_to(finished)
             if finished.sequence <= self._settled or not finished.ranges:
                 return
-            self._settled = finished.sequence  # first: what fails below is not done a second time
             await self._finish(finished, *self._parts)
 
     async def _finish(
@@ -221,6 +220,7 @@ class Settlement:
         await acquirer.catch_up()
         inherited = batch.sequence == self._inherited
         decided, default = await self._decisions()
+        self._settled = batch.sequence  # what fails from here on is not done a second time
         if inherited:  # its locks may be lost: nothing can be kept waiting
             decided = {partition: without_waiting(ones) for partition, ones in decided.items()}
         now_ms = clock_ms()
