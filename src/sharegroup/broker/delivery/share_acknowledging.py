@@ -125,9 +125,7 @@ class AckRound:
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
             checked_answers(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
-            raise UnknownTopicOrPartition(
-                "no record of this partition was delivered to the group"
-            )
+            raise UnknownTopicOrPartition("no record of this partition was delivered to the group")
         self._asked = True
         settings = self._parts.share_partitions.delivery_settings(self._group_id)
         change = led.core.acknowledge(
