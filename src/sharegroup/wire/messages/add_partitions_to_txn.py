@@ -1,0 +1,89 @@
+"""AddPartitionsToTxn (API key 24).
+
+Source: Kafka's message definitions AddPartitionsToTxnRequest.json, AddPartitionsToTxnResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnTopic(Message):
+    """In AddPartitionsToTxnRequest."""
+
+    name: str = string()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnTransaction(Message):
+    """In AddPartitionsToTxnRequest."""
+
+    transactional_id: str = string("4+")
+    producer_id: int = i64("4+")
+    producer_epoch: int = i16("4+")
+    verify_only: bool = boolean("4+")
+    topics: Sequence[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "4+")
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnRequest(Message):
+    """AddPartitionsToTxnRequest, versions 0-5."""
+
+    FLEXIBLE = 3
+
+    transactions: Sequence[AddPartitionsToTxnTransaction] = array(
+        AddPartitionsToTxnTransaction, "4+"
+    )
+    v3_and_below_transactional_id: str = string("0-3")
+    v3_and_below_producer_id: int = i64("0-3")
+    v3_and_below_producer_epoch: int = i16("0-3")
+    v3_and_below_topics: Sequence[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3")
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnPartitionResult(Message):
+    """In AddPartitionsToTxnResponse."""
+
+    partition_index: int = i32()
+    partition_error_code: int = i16()
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnTopicResult(Message):
+    """In AddPartitionsToTxnResponse."""
+
+    name: str = string()
+    results_by_partition: Sequence[AddPartitionsToTxnPartitionResult] = array(
+        AddPartitionsToTxnPartitionResult
+    )
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnResult(Message):
+    """In AddPartitionsToTxnResponse."""
+
+    transactional_id: str = string("4+")
+    topic_results: Sequence[AddPartitionsToTxnTopicResult] = array(
+        AddPartitionsToTxnTopicResult, "4+"
+    )
+
+
+@dataclass(slots=True)
+class AddPartitionsToTxnResponse(Message):
+    """AddPartitionsToTxnResponse, versions 0-5."""
+
+    FLEXIBLE = 3
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16("4+")
+    results_by_transaction: Sequence[AddPartitionsToTxnResult] = array(
+        AddPartitionsToTxnResult, "4+"
+    )
+    results_by_topic_v3_and_below: Sequence[AddPartitionsToTxnTopicResult] = array(
+        AddPartitionsToTxnTopicResult, "0-3"
+    )

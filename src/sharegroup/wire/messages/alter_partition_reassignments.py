@@ -1,0 +1,69 @@
+"""AlterPartitionReassignments (API key 45).
+
+Source: Kafka's message definitions AlterPartitionReassignmentsRequest.json,
+AlterPartitionReassignmentsResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, string
+
+
+@dataclass(slots=True)
+class ReassignablePartition(Message):
+    """In AlterPartitionReassignmentsRequest."""
+
+    partition_index: int = i32()
+    replicas: Sequence[int] | None = array("i32", default=None, nullable="0+")
+
+
+@dataclass(slots=True)
+class ReassignableTopic(Message):
+    """In AlterPartitionReassignmentsRequest."""
+
+    name: str = string()
+    partitions: Sequence[ReassignablePartition] = array(ReassignablePartition)
+
+
+@dataclass(slots=True)
+class AlterPartitionReassignmentsRequest(Message):
+    """AlterPartitionReassignmentsRequest, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    timeout_ms: int = i32(default=60000)
+    allow_replication_factor_change: bool = boolean("1+", default=True)
+    topics: Sequence[ReassignableTopic] = array(ReassignableTopic)
+
+
+@dataclass(slots=True)
+class ReassignablePartitionResponse(Message):
+    """In AlterPartitionReassignmentsResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class ReassignableTopicResponse(Message):
+    """In AlterPartitionReassignmentsResponse."""
+
+    name: str = string()
+    partitions: Sequence[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
+
+
+@dataclass(slots=True)
+class AlterPartitionReassignmentsResponse(Message):
+    """AlterPartitionReassignmentsResponse, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    allow_replication_factor_change: bool = boolean("1+", default=True)
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+    responses: Sequence[ReassignableTopicResponse] = array(ReassignableTopicResponse)

@@ -1,0 +1,63 @@
+"""ConsumerGroupHeartbeat (API key 68).
+
+Source: Kafka's message definitions ConsumerGroupHeartbeatRequest.json,
+ConsumerGroupHeartbeatResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i16, i32, string, struct, uuid
+
+
+@dataclass(slots=True)
+class TopicPartitions(Message):
+    """In ConsumerGroupHeartbeatRequest."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class ConsumerGroupHeartbeatRequest(Message):
+    """ConsumerGroupHeartbeatRequest, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = i32()
+    instance_id: str | None = string(default=None, nullable="0+")
+    rack_id: str | None = string(default=None, nullable="0+")
+    rebalance_timeout_ms: int = i32(default=-1)
+    subscribed_topic_names: Sequence[str] | None = array("string", default=None, nullable="0+")
+    subscribed_topic_regex: str | None = string("1+", default=None, nullable="1+")
+    server_assignor: str | None = string(default=None, nullable="0+")
+    topic_partitions: Sequence[TopicPartitions] | None = array(
+        TopicPartitions, default=None, nullable="0+"
+    )
+
+
+@dataclass(slots=True)
+class Assignment(Message):
+    """In ConsumerGroupHeartbeatResponse."""
+
+    topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
+
+
+@dataclass(slots=True)
+class ConsumerGroupHeartbeatResponse(Message):
+    """ConsumerGroupHeartbeatResponse, versions 0-1."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    member_id: str | None = string(default=None, nullable="0+")
+    member_epoch: int = i32()
+    heartbeat_interval_ms: int = i32()
+    assignment: Assignment | None = struct(Assignment, nullable="0+")

@@ -1,0 +1,68 @@
+"""DescribeProducers (API key 61).
+
+Source: Kafka's message definitions DescribeProducersRequest.json, DescribeProducersResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class TopicRequest(Message):
+    """In DescribeProducersRequest."""
+
+    name: str = string()
+    partition_indexes: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class DescribeProducersRequest(Message):
+    """DescribeProducersRequest, versions 0-0."""
+
+    FLEXIBLE = 0
+
+    topics: Sequence[TopicRequest] = array(TopicRequest)
+
+
+@dataclass(slots=True)
+class ProducerState(Message):
+    """In DescribeProducersResponse."""
+
+    producer_id: int = i64()
+    producer_epoch: int = i32()
+    last_sequence: int = i32(default=-1)
+    last_timestamp: int = i64(default=-1)
+    coordinator_epoch: int = i32()
+    current_txn_start_offset: int = i64(default=-1)
+
+
+@dataclass(slots=True)
+class PartitionResponse(Message):
+    """In DescribeProducersResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    active_producers: Sequence[ProducerState] = array(ProducerState)
+
+
+@dataclass(slots=True)
+class TopicResponse(Message):
+    """In DescribeProducersResponse."""
+
+    name: str = string()
+    partitions: Sequence[PartitionResponse] = array(PartitionResponse)
+
+
+@dataclass(slots=True)
+class DescribeProducersResponse(Message):
+    """DescribeProducersResponse, versions 0-0."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    topics: Sequence[TopicResponse] = array(TopicResponse)

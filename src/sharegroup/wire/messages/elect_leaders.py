@@ -1,0 +1,58 @@
+"""ElectLeaders (API key 43).
+
+Source: Kafka's message definitions ElectLeadersRequest.json, ElectLeadersResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i8, i16, i32, string
+
+
+@dataclass(slots=True)
+class TopicPartitions(Message):
+    """In ElectLeadersRequest."""
+
+    topic: str = string()
+    partitions: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class ElectLeadersRequest(Message):
+    """ElectLeadersRequest, versions 0-2."""
+
+    FLEXIBLE = 2
+
+    election_type: int = i8("1+")
+    topic_partitions: Sequence[TopicPartitions] | None = array(TopicPartitions, nullable="0+")
+    timeout_ms: int = i32(default=60000)
+
+
+@dataclass(slots=True)
+class PartitionResult(Message):
+    """In ElectLeadersResponse."""
+
+    partition_id: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class ReplicaElectionResult(Message):
+    """In ElectLeadersResponse."""
+
+    topic: str = string()
+    partition_result: Sequence[PartitionResult] = array(PartitionResult)
+
+
+@dataclass(slots=True)
+class ElectLeadersResponse(Message):
+    """ElectLeadersResponse, versions 0-2."""
+
+    FLEXIBLE = 2
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16("1+")
+    replica_election_results: Sequence[ReplicaElectionResult] = array(ReplicaElectionResult)

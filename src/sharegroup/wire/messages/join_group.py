@@ -1,0 +1,61 @@
+"""JoinGroup (API key 11).
+
+Source: Kafka's message definitions JoinGroupRequest.json, JoinGroupResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, data, i16, i32, string
+
+
+@dataclass(slots=True)
+class JoinGroupRequestProtocol(Message):
+    """In JoinGroupRequest."""
+
+    name: str = string()
+    metadata: bytes = data()
+
+
+@dataclass(slots=True)
+class JoinGroupRequest(Message):
+    """JoinGroupRequest, versions 0-9."""
+
+    FLEXIBLE = 6
+
+    group_id: str = string()
+    session_timeout_ms: int = i32()
+    rebalance_timeout_ms: int = i32("1+", default=-1)
+    member_id: str = string()
+    group_instance_id: str | None = string("5+", default=None, nullable="5+")
+    protocol_type: str = string()
+    protocols: Sequence[JoinGroupRequestProtocol] = array(JoinGroupRequestProtocol)
+    reason: str | None = string("8+", default=None, nullable="8+")
+
+
+@dataclass(slots=True)
+class JoinGroupResponseMember(Message):
+    """In JoinGroupResponse."""
+
+    member_id: str = string()
+    group_instance_id: str | None = string("5+", default=None, nullable="5+")
+    metadata: bytes = data()
+
+
+@dataclass(slots=True)
+class JoinGroupResponse(Message):
+    """JoinGroupResponse, versions 0-9."""
+
+    FLEXIBLE = 6
+
+    throttle_time_ms: int = i32("2+")
+    error_code: int = i16()
+    generation_id: int = i32(default=-1)
+    protocol_type: str | None = string("7+", default=None, nullable="7+")
+    protocol_name: str | None = string(nullable="7+")
+    leader: str = string()
+    skip_assignment: bool = boolean("9+")
+    member_id: str = string()
+    members: Sequence[JoinGroupResponseMember] = array(JoinGroupResponseMember)

@@ -1,0 +1,51 @@
+"""LeaveGroup (API key 13).
+
+Source: Kafka's message definitions LeaveGroupRequest.json, LeaveGroupResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i16, i32, string
+
+
+@dataclass(slots=True)
+class MemberIdentity(Message):
+    """In LeaveGroupRequest."""
+
+    member_id: str = string("3+")
+    group_instance_id: str | None = string("3+", default=None, nullable="3+")
+    reason: str | None = string("5+", default=None, nullable="5+")
+
+
+@dataclass(slots=True)
+class LeaveGroupRequest(Message):
+    """LeaveGroupRequest, versions 0-5."""
+
+    FLEXIBLE = 4
+
+    group_id: str = string()
+    member_id: str = string("0-2")
+    members: Sequence[MemberIdentity] = array(MemberIdentity, "3+")
+
+
+@dataclass(slots=True)
+class MemberResponse(Message):
+    """In LeaveGroupResponse."""
+
+    member_id: str = string("3+")
+    group_instance_id: str | None = string("3+", nullable="3+")
+    error_code: int = i16("3+")
+
+
+@dataclass(slots=True)
+class LeaveGroupResponse(Message):
+    """LeaveGroupResponse, versions 0-5."""
+
+    FLEXIBLE = 4
+
+    throttle_time_ms: int = i32("1+")
+    error_code: int = i16()
+    members: Sequence[MemberResponse] = array(MemberResponse, "3+")

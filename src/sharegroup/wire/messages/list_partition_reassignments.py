@@ -1,0 +1,62 @@
+"""ListPartitionReassignments (API key 46).
+
+Source: Kafka's message definitions ListPartitionReassignmentsRequest.json,
+ListPartitionReassignmentsResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i16, i32, string
+
+
+@dataclass(slots=True)
+class ListPartitionReassignmentsTopics(Message):
+    """In ListPartitionReassignmentsRequest."""
+
+    name: str = string()
+    partition_indexes: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class ListPartitionReassignmentsRequest(Message):
+    """ListPartitionReassignmentsRequest, versions 0-0."""
+
+    FLEXIBLE = 0
+
+    timeout_ms: int = i32(default=60000)
+    topics: Sequence[ListPartitionReassignmentsTopics] | None = array(
+        ListPartitionReassignmentsTopics, default=None, nullable="0+"
+    )
+
+
+@dataclass(slots=True)
+class OngoingPartitionReassignment(Message):
+    """In ListPartitionReassignmentsResponse."""
+
+    partition_index: int = i32()
+    replicas: Sequence[int] = array("i32")
+    adding_replicas: Sequence[int] = array("i32")
+    removing_replicas: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class OngoingTopicReassignment(Message):
+    """In ListPartitionReassignmentsResponse."""
+
+    name: str = string()
+    partitions: Sequence[OngoingPartitionReassignment] = array(OngoingPartitionReassignment)
+
+
+@dataclass(slots=True)
+class ListPartitionReassignmentsResponse(Message):
+    """ListPartitionReassignmentsResponse, versions 0-0."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(nullable="0+")
+    topics: Sequence[OngoingTopicReassignment] = array(OngoingTopicReassignment)

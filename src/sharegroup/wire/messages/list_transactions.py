@@ -1,0 +1,44 @@
+"""ListTransactions (API key 66).
+
+Source: Kafka's message definitions ListTransactionsRequest.json, ListTransactionsResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class ListTransactionsRequest(Message):
+    """ListTransactionsRequest, versions 0-2."""
+
+    FLEXIBLE = 0
+
+    state_filters: Sequence[str] = array("string")
+    producer_id_filters: Sequence[int] = array("i64")
+    duration_filter: int = i64("1+", default=-1)
+    transactional_id_pattern: str | None = string("2+", default=None, nullable="2+")
+
+
+@dataclass(slots=True)
+class TransactionState(Message):
+    """In ListTransactionsResponse."""
+
+    transactional_id: str = string()
+    producer_id: int = i64()
+    transaction_state: str = string()
+
+
+@dataclass(slots=True)
+class ListTransactionsResponse(Message):
+    """ListTransactionsResponse, versions 0-2."""
+
+    FLEXIBLE = 0
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    unknown_state_filters: Sequence[str] = array("string")
+    transaction_states: Sequence[TransactionState] = array(TransactionState)

@@ -1,0 +1,115 @@
+"""OffsetFetch (API key 9).
+
+Source: Kafka's message definitions OffsetFetchRequest.json, OffsetFetchResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string, uuid
+
+
+@dataclass(slots=True)
+class OffsetFetchRequestTopic(Message):
+    """In OffsetFetchRequest."""
+
+    name: str = string("0-7")
+    partition_indexes: Sequence[int] = array("i32", "0-7")
+
+
+@dataclass(slots=True)
+class OffsetFetchRequestTopics(Message):
+    """In OffsetFetchRequest."""
+
+    name: str = string("8-9")
+    topic_id: UUID = uuid("10+")
+    partition_indexes: Sequence[int] = array("i32", "8+")
+
+
+@dataclass(slots=True)
+class OffsetFetchRequestGroup(Message):
+    """In OffsetFetchRequest."""
+
+    group_id: str = string("8+")
+    member_id: str | None = string("9+", default=None, nullable="9+")
+    member_epoch: int = i32("9+", default=-1)
+    topics: Sequence[OffsetFetchRequestTopics] | None = array(
+        OffsetFetchRequestTopics, "8+", nullable="8+"
+    )
+
+
+@dataclass(slots=True)
+class OffsetFetchRequest(Message):
+    """OffsetFetchRequest, versions 1-10."""
+
+    FLEXIBLE = 6
+
+    group_id: str = string("0-7")
+    topics: Sequence[OffsetFetchRequestTopic] | None = array(
+        OffsetFetchRequestTopic, "0-7", nullable="2-7"
+    )
+    groups: Sequence[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
+    require_stable: bool = boolean("7+")
+
+
+@dataclass(slots=True)
+class OffsetFetchResponsePartition(Message):
+    """In OffsetFetchResponse."""
+
+    partition_index: int = i32("0-7")
+    committed_offset: int = i64("0-7")
+    committed_leader_epoch: int = i32("5-7", default=-1)
+    metadata: str | None = string("0-7", nullable="0-7")
+    error_code: int = i16("0-7")
+
+
+@dataclass(slots=True)
+class OffsetFetchResponseTopic(Message):
+    """In OffsetFetchResponse."""
+
+    name: str = string("0-7")
+    partitions: Sequence[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7")
+
+
+@dataclass(slots=True)
+class OffsetFetchResponsePartitions(Message):
+    """In OffsetFetchResponse."""
+
+    partition_index: int = i32("8+")
+    committed_offset: int = i64("8+")
+    committed_leader_epoch: int = i32("8+", default=-1)
+    metadata: str | None = string("8+", nullable="8+")
+    error_code: int = i16("8+")
+
+
+@dataclass(slots=True)
+class OffsetFetchResponseTopics(Message):
+    """In OffsetFetchResponse."""
+
+    name: str = string("8-9")
+    topic_id: UUID = uuid("10+")
+    partitions: Sequence[OffsetFetchResponsePartitions] = array(OffsetFetchResponsePartitions, "8+")
+
+
+@dataclass(slots=True)
+class OffsetFetchResponseGroup(Message):
+    """In OffsetFetchResponse."""
+
+    group_id: str = string("8+")
+    topics: Sequence[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+")
+    error_code: int = i16("8+")
+
+
+@dataclass(slots=True)
+class OffsetFetchResponse(Message):
+    """OffsetFetchResponse, versions 1-10."""
+
+    FLEXIBLE = 6
+
+    throttle_time_ms: int = i32("3+")
+    topics: Sequence[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "0-7")
+    error_code: int = i16("2-7")
+    groups: Sequence[OffsetFetchResponseGroup] = array(OffsetFetchResponseGroup, "8+")

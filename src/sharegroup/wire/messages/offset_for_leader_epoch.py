@@ -1,0 +1,67 @@
+"""OffsetForLeaderEpoch (API key 23).
+
+Source: Kafka's message definitions OffsetForLeaderEpochRequest.json,
+OffsetForLeaderEpochResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class OffsetForLeaderPartition(Message):
+    """In OffsetForLeaderEpochRequest."""
+
+    partition: int = i32()
+    current_leader_epoch: int = i32(default=-1)
+    leader_epoch: int = i32()
+
+
+@dataclass(slots=True)
+class OffsetForLeaderTopic(Message):
+    """In OffsetForLeaderEpochRequest."""
+
+    topic: str = string()
+    partitions: Sequence[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
+
+
+@dataclass(slots=True)
+class OffsetForLeaderEpochRequest(Message):
+    """OffsetForLeaderEpochRequest, versions 2-4."""
+
+    FLEXIBLE = 4
+
+    replica_id: int = i32("3+", default=-2)
+    topics: Sequence[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
+
+
+@dataclass(slots=True)
+class EpochEndOffset(Message):
+    """In OffsetForLeaderEpochResponse."""
+
+    error_code: int = i16()
+    partition: int = i32()
+    leader_epoch: int = i32(default=-1)
+    end_offset: int = i64(default=-1)
+
+
+@dataclass(slots=True)
+class OffsetForLeaderTopicResult(Message):
+    """In OffsetForLeaderEpochResponse."""
+
+    topic: str = string()
+    partitions: Sequence[EpochEndOffset] = array(EpochEndOffset)
+
+
+@dataclass(slots=True)
+class OffsetForLeaderEpochResponse(Message):
+    """OffsetForLeaderEpochResponse, versions 2-4."""
+
+    FLEXIBLE = 4
+
+    throttle_time_ms: int = i32()
+    topics: Sequence[OffsetForLeaderTopicResult] = array(OffsetForLeaderTopicResult)

@@ -1,0 +1,74 @@
+"""TxnOffsetCommit (API key 28).
+
+Source: Kafka's message definitions TxnOffsetCommitRequest.json, TxnOffsetCommitResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitRequestPartition(Message):
+    """In TxnOffsetCommitRequest."""
+
+    partition_index: int = i32()
+    committed_offset: int = i64()
+    committed_leader_epoch: int = i32("2+", default=-1)
+    committed_metadata: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitRequestTopic(Message):
+    """In TxnOffsetCommitRequest."""
+
+    name: str = string("0-5")
+    topic_id: UUID = uuid("6+")
+    partitions: Sequence[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitRequest(Message):
+    """TxnOffsetCommitRequest, versions 0-6."""
+
+    FLEXIBLE = 3
+
+    transactional_id: str = string()
+    group_id: str = string()
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+    generation_id_or_member_epoch: int = i32("3+", default=-1)
+    member_id: str = string("3+")
+    group_instance_id: str | None = string("3+", default=None, nullable="3+")
+    topics: Sequence[TxnOffsetCommitRequestTopic] = array(TxnOffsetCommitRequestTopic)
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitResponsePartition(Message):
+    """In TxnOffsetCommitResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitResponseTopic(Message):
+    """In TxnOffsetCommitResponse."""
+
+    name: str = string("0-5")
+    topic_id: UUID = uuid("6+")
+    partitions: Sequence[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
+
+
+@dataclass(slots=True)
+class TxnOffsetCommitResponse(Message):
+    """TxnOffsetCommitResponse, versions 0-6."""
+
+    FLEXIBLE = 3
+
+    throttle_time_ms: int = i32()
+    topics: Sequence[TxnOffsetCommitResponseTopic] = array(TxnOffsetCommitResponseTopic)

@@ -1,0 +1,73 @@
+"""WriteTxnMarkers (API key 27).
+
+Source: Kafka's message definitions WriteTxnMarkersRequest.json, WriteTxnMarkersResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, i64, string
+
+
+@dataclass(slots=True)
+class WritableTxnMarkerTopic(Message):
+    """In WriteTxnMarkersRequest."""
+
+    name: str = string()
+    partition_indexes: Sequence[int] = array("i32")
+
+
+@dataclass(slots=True)
+class WritableTxnMarker(Message):
+    """In WriteTxnMarkersRequest."""
+
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+    transaction_result: bool = boolean()
+    topics: Sequence[WritableTxnMarkerTopic] = array(WritableTxnMarkerTopic)
+    coordinator_epoch: int = i32()
+    transaction_version: int = i8("2+")
+
+
+@dataclass(slots=True)
+class WriteTxnMarkersRequest(Message):
+    """WriteTxnMarkersRequest, versions 1-2."""
+
+    FLEXIBLE = 1
+
+    markers: Sequence[WritableTxnMarker] = array(WritableTxnMarker)
+
+
+@dataclass(slots=True)
+class WritableTxnMarkerPartitionResult(Message):
+    """In WriteTxnMarkersResponse."""
+
+    partition_index: int = i32()
+    error_code: int = i16()
+
+
+@dataclass(slots=True)
+class WritableTxnMarkerTopicResult(Message):
+    """In WriteTxnMarkersResponse."""
+
+    name: str = string()
+    partitions: Sequence[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
+
+
+@dataclass(slots=True)
+class WritableTxnMarkerResult(Message):
+    """In WriteTxnMarkersResponse."""
+
+    producer_id: int = i64()
+    topics: Sequence[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult)
+
+
+@dataclass(slots=True)
+class WriteTxnMarkersResponse(Message):
+    """WriteTxnMarkersResponse, versions 1-2."""
+
+    FLEXIBLE = 1
+
+    markers: Sequence[WritableTxnMarkerResult] = array(WritableTxnMarkerResult)
