@@ -11,6 +11,8 @@ class GroupType(StrEnum):
     """The type of a group, as ListGroups names it."""
 
     SHARE = "share"
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
 
 
 class RegisteredGroup(NamedTuple):
@@ -34,6 +36,52 @@ class GroupsOfType(Protocol):
 
     def list_groups(self) -> Iterable[tuple[str, str]]:
         """(id, state) of all groups."""
+        ...
+
+
+class Committer(NamedTuple):
+    """Who commits offsets, as its request says."""
+
+    group_id: str
+    member_id: str
+    """Empty for a client outside the group protocol."""
+
+    instance_id: str | None
+    epoch: int
+    """Generation of a classic group or member epoch; negative outside the group protocol."""
+
+    transactional: bool
+    """TxnOffsetCommit, which may lack a member and an epoch."""
+
+
+class CommittingGroups(GroupsOfType, Protocol):
+    """Groups of one type whose members commit offsets (Kafka interface ``Group``)."""
+
+    def check_commit(self, committer: Committer) -> None:
+        """Allow a commit to a group that exists.
+
+        Raises:
+            UnknownMemberId, IllegalGeneration, StaleMemberEpoch, FencedInstanceId,
+            RebalanceInProgress: as their names say.
+        """
+        ...
+
+    def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
+        """Allow OffsetFetch to a group that exists.
+
+        Raises:
+            UnknownMemberId, StaleMemberEpoch: as their names say.
+        """
+        ...
+
+    def subscribes(self, group_id: str, topic: str) -> bool:
+        """Whether a member subscribes to the topic: its offsets may not be deleted and do not
+        expire. True if that cannot be known."""
+        ...
+
+    def empty_since_ms(self, group_id: str) -> int | None:
+        """Since when the group has had no members, in wall-clock milliseconds; None if it has
+        members or that is not known."""
         ...
 
 
