@@ -7,9 +7,11 @@ for all offsets of its range.
 
 from __future__ import annotations
 
-from itertools import compress, repeat
-from operator import sub
-from typing import NamedTuple
+from itertools import compress
+from typing import Final, NamedTuple
+
+_MARKS: Final = b"\0" + b"\xff" * 255
+"""Translates each byte but 0 to all ones."""
 
 
 class Runs(NamedTuple):
@@ -52,9 +54,32 @@ def runs(first: int, last: int, codes: bytes) -> Runs:
     if len(codes) == 1 or codes.count(codes[0]) == len(codes):
         return Runs([first], [last], codes[:1])
     changes = differences(codes)
-    firsts = [first, *compress(range(first + 1, last + 1), changes)]
-    lasts = [*map(sub, firsts[1:], repeat(1)), last]
+    firsts = [*compress(range(first, last + 1), b"\1" + changes)]
+    if len(firsts) == len(codes):
+        return Runs(firsts, firsts, codes)
+    lasts = [*compress(range(first, last + 1), changes + b"\1")]
     return Runs(firsts, lasts, codes[:1] + bytes(compress(codes[1:], changes)))
+
+
+def marked_runs(first: int, last: int, codes: bytes) -> Runs:
+    """Like :func:`runs`, but without the runs of 0, of which ``codes`` must not consist alone."""
+    if 0 not in codes:
+        return runs(first, last, codes)
+    changes, marks = differences(codes), codes.translate(_MARKS)
+    starts = _both(b"\1" + changes, marks)
+    firsts = [*compress(range(first, last + 1), starts)]
+    marked = codes.translate(None, b"\0")
+    if len(firsts) == len(marked):  # each run is one offset: its first is its last
+        return Runs(firsts, firsts, marked)
+    ends = _both(changes + b"\1", marks)
+    lasts = [*compress(range(first, last + 1), ends)]
+    return Runs(firsts, lasts, bytes(compress(codes, starts)))
+
+
+def _both(codes: bytes, marks: bytes) -> bytes:
+    """Bitwise and, byte by byte, of two strings of one length."""
+    both = int.from_bytes(codes, "big") & int.from_bytes(marks, "big")
+    return both.to_bytes(len(codes), "big")
 
 
 def run_count(codes: bytes) -> int:
