@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share.archived import Archived, ArchivedRange, Reason
 from sharegroup.share.codes import marked_runs
 from sharegroup.share.locks import Lock
@@ -28,8 +28,6 @@ from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
 
 _LAST = itemgetter(1)
-_NEW: Final = tuple.__new__
-"""What ``StateBatch(...)`` does, without a Python call for each of very many."""
 
 
 class _Outcome(NamedTuple):
@@ -58,7 +56,7 @@ class StateChange(NamedTuple):
     """SPSO after the change."""
     delivery_complete_count: int
     """Finished offsets from ``start_offset`` on."""
-    batches: tuple[StateBatch, ...]
+    batches: tuple[StateRow, ...]
     """What changed at or above ``start_offset``: sorted, disjoint, equal neighbours joined."""
     made_available: int = 0
     """Records that may be delivered again: waiting fetches should be tried."""
@@ -94,7 +92,7 @@ class Changes:
     def __init__(self, delivery_count_limit: int, archived: Archived) -> None:
         self._limit = delivery_count_limit
         self._archived = archived
-        self.batches: list[StateBatch] = []
+        self.batches: list[StateRow] = []
         self._available: list[tuple[int, int]] = []
         self._made_available = 0
         self.expired = 0
@@ -154,7 +152,7 @@ class Changes:
         if outcome is not None:
             state, _, reason = outcome
             count = status.delivery_count
-            self._write([StateBatch(first, last, int(state), count)])
+            self._write([(first, last, int(state), count)])
             if state is AVAILABLE:
                 self._made_available += last - first + 1
                 self._available.append((first, last))
@@ -172,8 +170,7 @@ class Changes:
         else:
             states = [written[kind - 1][0] for kind in kinds]
             counts = [written[kind - 1][1] for kind in kinds]
-        columns = zip(firsts, lasts, states, counts, strict=False)
-        self._write(list(map(_NEW, repeat(StateBatch), columns)))
+        self._write(list(zip(firsts, lasts, states, counts, strict=False)))
         for code, (state, _) in enumerate(written, start=1):
             if state == AVAILABLE:
                 self._made_available += codes.count(code)
@@ -189,12 +186,12 @@ class Changes:
             for at, until, code in zip(*recent, strict=True)
         )
 
-    def _write(self, batches: list[StateBatch]) -> None:
+    def _write(self, batches: list[StateRow]) -> None:
         """Note state batches; the first is joined with the last noted if it continues that."""
         if self.batches:
             first, last, state, count = self.batches[-1]
             if (last + 1, state, count) == (batches[0][0], *batches[0][2:]):
-                batches[0] = StateBatch(first, batches[0].last, state, count)
+                batches[0] = (first, batches[0][1], state, count)
                 self.batches.pop()
         self.batches += batches
 
@@ -205,7 +202,7 @@ class Changes:
         if not moved and not self.batches:
             return None
         batches = self.batches
-        if batches and batches[0].last < window.start:
+        if batches and batches[0][1] < window.start:
             batches = batches[bisect_left(batches, window.start, key=_LAST) :]
         return StateChange(
             start_offset=window.start,

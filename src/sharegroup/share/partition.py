@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share.acknowledge import SILENT, AckBatch, Answer, checked_answers
 from sharegroup.share.acquire import (
     NOTHING,
@@ -102,7 +102,7 @@ class SharePartition:
         start_offset: int,
         state_epoch: int,
         leader_epoch: int,
-        batches: Iterable[StateBatch] = (),
+        batches: Iterable[StateRow] = (),
         archived: Archived | None = None,
     ) -> None:
         self.state_epoch = state_epoch

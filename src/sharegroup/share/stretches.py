@@ -57,10 +57,13 @@ class Stretch:
 
     def first_where(self, wanted: Sequence[bool]) -> int | None:
         """The first offset whose state is ``wanted``, by number; None if there is none."""
-        if len(self.codes) == 1:
-            return self.first if wanted[self.statuses[0].state] else None
-        others = [code for code, one in enumerate(self.statuses) if not wanted[one.state]]
-        left = len(self.codes.lstrip(bytes(others)))
+        codes, statuses = self.codes, self.statuses
+        if wanted[statuses[codes[0]].state]:
+            return self.first
+        if len(codes) == 1:
+            return None
+        others = [code for code, one in enumerate(statuses) if not wanted[one.state]]
+        left = len(codes.lstrip(bytes(others)))
         return self.last + 1 - left if left else None
 
     def spans(self) -> Iterator[Span]:
