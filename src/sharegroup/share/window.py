@@ -78,15 +78,12 @@ class Window:
         window = cls(start)
         spans: list[Span] = []
         end = start
-        for first, last, state, count in batches:
+        for batch in batches:
+            first, last, state, count = batch
             if first < end or last < first:
-                raise ValueError(
-                    f"{StateBatch(first, last, state, count)} is out of order behind offset {end}"
-                )
+                raise ValueError(f"{StateBatch(*batch)} is out of order behind offset {end}")
             if state not in _PERSISTED or count < 0:
-                raise ValueError(
-                    f"{StateBatch(first, last, state, count)} has a state that is never durable"
-                )
+                raise ValueError(f"{StateBatch(*batch)} has a state that is never durable")
             if first > end:
                 spans.append(Span(end, first - 1, AVAILABLE, 0, None))
             kept = 0 if state in TERMINAL else count
