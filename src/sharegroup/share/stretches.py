@@ -55,15 +55,17 @@ class Stretch:
             return [(self.statuses[0], self.last - self.first + 1)]
         return [(status, codes.count(code)) for code, status in enumerate(self.statuses)]
 
-    def first_where(self, wanted: Sequence[bool]) -> int | None:
-        """The first offset whose state is ``wanted``, by number; None if there is none."""
+    def first_where(self, wanted: Sequence[bool], since: int = 0) -> int | None:
+        """The first offset from ``since`` on whose state is ``wanted``, by number; None if there is
+        none."""
         codes, statuses = self.codes, self.statuses
-        if wanted[statuses[codes[0]].state]:
-            return self.first
+        at = since - self.first if since > self.first else 0
         if len(codes) == 1:
-            return None
+            return self.first + at if wanted[statuses[0].state] else None
+        if wanted[statuses[codes[at]].state]:
+            return self.first + at
         others = [code for code, one in enumerate(statuses) if not wanted[one.state]]
-        left = len(codes.lstrip(bytes(others)))
+        left = len(codes[at:].lstrip(bytes(others)))
         return self.last + 1 - left if left else None
 
     def spans(self) -> Iterator[Span]:

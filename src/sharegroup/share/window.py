@@ -153,7 +153,8 @@ class Window:
         self._stretches[-1:] = around
         self._firsts[-1:] = [one.first for one in around]
         self.end = new[-1].last + 1
-        self.offer([(s.first, s.last) for s in new if s.state is AVAILABLE])
+        if free := [(s.first, s.last) for s in new if s.state is AVAILABLE]:
+            self.offer(free)
 
     def move_start(self, offset: int) -> None:
         """Forget everything below ``offset``; the window is empty when that is past its end."""
@@ -216,9 +217,7 @@ class Window:
             stretch = self._stretches[at]
             if stretch.first > last:
                 return None
-            if stretch.first < first:
-                stretch = clipped(stretch, first, stretch.last)
-            found = stretch.first_where(_IS_AVAILABLE)
+            found = stretch.first_where(_IS_AVAILABLE, first)
             if found is not None:
                 return found if found <= last else None
         return None
