@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
 from sharegroup.model.share_state import StateRow
@@ -14,6 +14,7 @@ from sharegroup.share.archived import Archived, ArchivedRange, Reason
 from sharegroup.share.codes import marked_runs
 from sharegroup.share.locks import Lock
 from sharegroup.share.record_state import (
+    ACQUIRED,
     AVAILABLE,
     EXHAUST,
     RELEASE,
@@ -34,6 +35,8 @@ class _Outcome(NamedTuple):
     """What a verb makes of an acquired record."""
 
     state: RecordState
+    number: int
+    """The state as it is written."""
     finished: Status | None
     """The status after it, if the record is finished: it keeps no delivery count."""
     reason: Reason | None
@@ -42,9 +45,14 @@ class _Outcome(NamedTuple):
 
 _GIVEN_UP = {Verb.EXHAUST: Reason.DELIVERY_LIMIT, Verb.REJECT: Reason.REJECTED}
 _OUTCOMES: Final = [
-    _Outcome(state, Status(state, 0, None) if state in TERMINAL else None, _GIVEN_UP.get(verb))
+    _Outcome(
+        state,
+        int(state),
+        Status(state, 0, None) if state in TERMINAL else None,
+        _GIVEN_UP.get(verb),
+    )
     for verb in Verb
-    for state in [TRANSITIONS.get((RecordState.ACQUIRED, verb), RecordState.ACQUIRED)]
+    for state in [TRANSITIONS.get((ACQUIRED, verb), ACQUIRED)]
 ]
 """By verb. Verbs that no acquired record meets leave it acquired, and nothing passes them."""
 
@@ -64,23 +72,8 @@ class StateChange(NamedTuple):
     """Records taken back from their holder (lock expiry, end of a session)."""
 
 
-class _Marks:
-    """What to note of some of a stretch's codes: a number and a delivery count."""
-
-    def __init__(self) -> None:
-        self.values: list[tuple[int, int]] = []
-        self._table = bytearray(256)
-
-    def add(self, code: int, number: int, count: int) -> None:
-        """Note these of the offsets with ``code``."""
-        value = (number, count)
-        if value not in self.values:
-            self.values.append(value)
-        self._table[code] = self.values.index(value) + 1
-
-    def codes(self, codes: bytes) -> bytes:
-        """For each of ``codes`` the place in ``values``, from 1 on; 0: nothing to note."""
-        return codes.translate(self._table)
+_Notes: TypeAlias = dict[int, tuple[int, int]]
+"""By code: a number (of a state or a reason) and a delivery count."""
 
 
 class Changes:
@@ -114,20 +107,18 @@ class Changes:
             ((status, verb),) = met.values()
             return [self._moved_whole(piece.first, piece.last, status, verb, renewed)]
         status_of: dict[int, Status] = {}
-        written = _Marks()
-        given_up: _Marks | None = None
+        written: _Notes = {}
+        given_up: _Notes = {}
         for code, (status, verb) in met.items():
-            after, outcome = self._after(status, verb, renewed)
-            status_of[code] = after
+            status_of[code], outcome = self._after(status, verb, renewed)
             if outcome is not None:
-                written.add(code, int(outcome.state), status.delivery_count)
+                written[code] = (outcome.number, status.delivery_count)
                 if outcome.reason is not None:
-                    given_up = given_up or _Marks()
-                    given_up.add(code, int(outcome.reason), status.delivery_count)
-        if written.values:
-            self._note(piece.first, piece.last, written.codes(codes), written.values)
-        if given_up is not None:
-            self._give_up(piece.first, piece.last, given_up.codes(codes), given_up.values)
+                    given_up[code] = (outcome.reason, status.delivery_count)
+        if written:
+            self._note(piece.first, piece.last, codes, written)
+        if given_up:
+            self._give_up(piece.first, piece.last, codes, given_up)
         return recoded(piece.first, piece.last, codes, status_of)
 
     def _after(
@@ -150,40 +141,41 @@ class Changes:
         """Apply ``verb`` to all of ``first`` … ``last``, which have one status."""
         after, outcome = self._after(status, verb, renewed)
         if outcome is not None:
-            state, _, reason = outcome
             count = status.delivery_count
-            self._write([(first, last, int(state), count)])
-            if state is AVAILABLE:
+            self._write([(first, last, outcome.number, count)])
+            if outcome.state is AVAILABLE:
                 self._made_available += last - first + 1
                 self._available.append((first, last))
-            if reason is not None:
-                self._archived.add([ArchivedRange(first, last, reason, count)])
+            if outcome.reason is not None:
+                self._archived.add([ArchivedRange(first, last, outcome.reason, count)])
         return Stretch(first, last, (after,))
 
-    def _note(self, first: int, last: int, codes: bytes, written: list[tuple[int, int]]) -> None:
-        """Note the state and delivery count to write of each offset, by its code."""
-        firsts, lasts, kinds = marked_runs(first, last, codes)
+    def _note(self, first: int, last: int, codes: bytes, written: _Notes) -> None:
+        """Note the state and delivery count to write of the offsets with these codes."""
+        marks, values = _marked(codes, written)
+        firsts, lasts, kinds = marked_runs(first, last, marks)
         states: Iterable[int]
         counts: Iterable[int]
-        if len(written) == 1:
-            states, counts = map(repeat, written[0])
+        if len(values) == 1:
+            states, counts = map(repeat, values[0])
         else:
-            states = [written[kind - 1][0] for kind in kinds]
-            counts = [written[kind - 1][1] for kind in kinds]
+            states = [values[kind - 1][0] for kind in kinds]
+            counts = [values[kind - 1][1] for kind in kinds]
         self._write(list(zip(firsts, lasts, states, counts, strict=False)))
-        for code, (state, _) in enumerate(written, start=1):
+        for mark, (state, _) in enumerate(values, start=1):
             if state == AVAILABLE:
-                self._made_available += codes.count(code)
-                self._available.append((first + codes.index(code), first + codes.rindex(code)))
+                self._made_available += marks.count(mark)
+                self._available.append((first + marks.index(mark), first + marks.rindex(mark)))
 
-    def _give_up(self, first: int, last: int, codes: bytes, why: list[tuple[int, int]]) -> None:
-        """Tell ``archived`` the reason and delivery count of each offset given up, by its code."""
-        for code, (reason, _) in enumerate(why, start=1):
-            self._archived.count(Reason(reason), codes.count(code))
-        recent = [column[-ARCHIVED_RANGES_MAX:] for column in marked_runs(first, last, codes)]
+    def _give_up(self, first: int, last: int, codes: bytes, why: _Notes) -> None:
+        """Tell ``archived`` the reason and delivery count of the offsets with these codes."""
+        marks, values = _marked(codes, why)
+        for mark, (reason, _) in enumerate(values, start=1):
+            self._archived.count(Reason(reason), marks.count(mark))
+        recent = [column[-ARCHIVED_RANGES_MAX:] for column in marked_runs(first, last, marks)]
         self._archived.remember(
-            ArchivedRange(at, until, Reason(why[code - 1][0]), why[code - 1][1])
-            for at, until, code in zip(*recent, strict=True)
+            ArchivedRange(at, until, Reason(values[mark - 1][0]), values[mark - 1][1])
+            for at, until, mark in zip(*recent, strict=True)
         )
 
     def _write(self, batches: list[StateRow]) -> None:
@@ -197,7 +189,8 @@ class Changes:
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance the start of ``window`` over finished offsets; returns the change, if any."""
-        window.offer(self._available)
+        if self._available:
+            window.offer(self._available)
         moved = window.pass_terminal() or moved
         if not moved and not self.batches:
             return None
@@ -211,3 +204,12 @@ class Changes:
             made_available=self._made_available,
             expired=self.expired,
         )
+
+
+def _marked(codes: bytes, notes: _Notes) -> tuple[bytes, list[tuple[int, int]]]:
+    """For each of ``codes`` the place, from 1 on, of its note in the list; 0: it has none."""
+    values = list(dict.fromkeys(notes.values()))
+    table = bytearray(256)
+    for code, value in notes.items():
+        table[code] = values.index(value) + 1
+    return codes.translate(table), values

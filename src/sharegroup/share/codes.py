@@ -42,22 +42,16 @@ def combined(codes: bytes, others: bytes) -> bytes:
     return either.to_bytes(len(codes), "big")
 
 
-def differences(codes: bytes) -> bytes:
-    """For each byte but the first: not 0 if it differs from the byte before it."""
-    change = int.from_bytes(codes[1:], "big") ^ int.from_bytes(codes[:-1], "big")
-    return change.to_bytes(len(codes) - 1, "big")
-
-
 def runs(first: int, last: int, codes: bytes) -> Runs:
     """The runs of equal bytes; ``codes`` has one byte for each of ``first`` … ``last``, or one for
     all."""
     if len(codes) == 1 or codes.count(codes[0]) == len(codes):
         return Runs([first], [last], codes[:1])
-    changes = differences(codes)
-    firsts = [*compress(range(first, last + 1), b"\1" + changes)]
+    changes = _differences(codes)
+    firsts = [first, *compress(range(first + 1, last + 1), changes)]
     if len(firsts) == len(codes):
         return Runs(firsts, firsts, codes)
-    lasts = [*compress(range(first, last + 1), changes + b"\1")]
+    lasts = [*compress(range(first, last), changes), last]
     return Runs(firsts, lasts, codes[:1] + bytes(compress(codes[1:], changes)))
 
 
@@ -65,23 +59,28 @@ def marked_runs(first: int, last: int, codes: bytes) -> Runs:
     """Like :func:`runs`, but without the runs of 0, of which ``codes`` must not consist alone."""
     if 0 not in codes:
         return runs(first, last, codes)
-    changes, marks = differences(codes), codes.translate(_MARKS)
-    starts = _both(b"\1" + changes, marks)
+    # As one long number each. A byte that differs from the one before it begins a run, and one that
+    # differs from the one behind it ends a run.
+    size, number = len(codes), int.from_bytes(codes, "big")
+    marks = int.from_bytes(codes.translate(_MARKS), "big")
+    starts = ((number ^ number >> 8) & marks).to_bytes(size, "big")
     firsts = [*compress(range(first, last + 1), starts)]
     marked = codes.translate(None, b"\0")
     if len(firsts) == len(marked):  # each run is one offset: its first is its last
         return Runs(firsts, firsts, marked)
-    ends = _both(changes + b"\1", marks)
+    ends = ((number ^ number << 8) & marks).to_bytes(size, "big")
     lasts = [*compress(range(first, last + 1), ends)]
+    if marked.count(marked[0]) == len(marked):
+        return Runs(firsts, lasts, marked[: len(firsts)])
     return Runs(firsts, lasts, bytes(compress(codes, starts)))
-
-
-def _both(codes: bytes, marks: bytes) -> bytes:
-    """Bitwise and, byte by byte, of two strings of one length."""
-    both = int.from_bytes(codes, "big") & int.from_bytes(marks, "big")
-    return both.to_bytes(len(codes), "big")
 
 
 def run_count(codes: bytes) -> int:
     """How many runs of equal bytes there are."""
-    return len(differences(codes).translate(None, b"\0")) + 1
+    return len(_differences(codes).translate(None, b"\0")) + 1
+
+
+def _differences(codes: bytes) -> bytes:
+    """For each byte but the first: not 0 if it differs from the byte before it."""
+    number = int.from_bytes(codes, "big")
+    return (number ^ number >> 8).to_bytes(len(codes), "big")[1:]
