@@ -9,6 +9,8 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
 
 import pytest
 from aiokafka import AIOKafkaConsumer
@@ -29,6 +31,8 @@ from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.server import Broker
 from sharegroup.groups.offsets import Commit, Committed
 from sharegroup.model.ids import TopicPartition as Place
+from sharegroup.storage.checkpoints import read_topic_id
+from sharegroup.storage.disk import LocalDisk
 from tests.apache_kafka.broker import KafkaBroker
 from tests.apache_kafka.tools import KafkaTools, dump_log, run_tool
 from tests.broker.running import running
@@ -260,8 +264,15 @@ def commit_in_kafka(bootstrap: str, producer: Producer, group: str, offset: int)
     consumer.close()
 
 
-def written_by_kafka(folder: Path) -> tuple[bytes, int]:
-    """A segment of `__consumer_offsets`, and the id of the producer whose transaction is open."""
+class WrittenByKafka(NamedTuple):
+    segment: bytes
+    """Of `__consumer_offsets`."""
+    left_open: int
+    """The id of the producer whose transaction is open."""
+    topic_id: UUID
+
+
+def written_by_kafka(folder: Path) -> WrittenByKafka:
     with KafkaBroker(folder) as kafka:
         Admin(kafka.bootstrap).create_topic("flights", 2)
         consumer = consumer_of(kafka.bootstrap, "plain")
@@ -277,7 +288,9 @@ def written_by_kafka(folder: Path) -> tuple[bytes, int]:
         (segment,) = kafka.data.rglob(f"{CONSUMER_OFFSETS}-0/*.log")
         dumped = dump_log(segment, "--offsets-decoder")
         ids = re.findall(r"producerId: (\d+) .*isTransactional: true", dumped)
-        return segment.read_bytes(), int(ids[-1])
+        topic_id = read_topic_id(LocalDisk(), str(kafka.data / "flights-0"))
+        assert topic_id is not None
+        return WrittenByKafka(segment.read_bytes(), int(ids[-1]), topic_id)
 
 
 def transactional(bootstrap: str, name: str) -> Producer:
@@ -288,7 +301,7 @@ def transactional(bootstrap: str, name: str) -> Producer:
 
 @pytest.mark.kafka
 def test_we_go_on_from_kafkas_offsets(tmp_path: Path) -> None:
-    segment, left_open = written_by_kafka(tmp_path / "kafka")
+    segment, left_open, topic_id = written_by_kafka(tmp_path / "kafka")
     places = [Place("flights", 0), Place("flights", 1)]
 
     async def offsets_of(broker: Broker, group: str) -> Sequence[int | str | None]:
@@ -299,7 +312,7 @@ def test_we_go_on_from_kafkas_offsets(tmp_path: Path) -> None:
 
     async def prepare() -> None:
         async with running(tmp_path) as (broker, _):
-            await broker.parts.topics.create("flights", 2, {})
+            await broker.parts.store.create_topic("flights", topic_id, 2, {})
             await broker.parts.topics.create_internal(CONSUMER_OFFSETS, 1)
             log = broker.parts.topics.internal_log(CONSUMER_OFFSETS, 0)
             for batch in batches(segment):
