@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetCoordinator,
+    SimpleGroups,
+    expire_group,
+)
+from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
 from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
@@ -53,7 +61,7 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, runtimes = _groups(configs, topics, state, clock)
+    groups, offsets, registry, runtimes = _groups(configs, topics, state, clock)
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -74,7 +82,8 @@ def assemble(
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups,
-        group_registry=GroupRegistry({GroupType.SHARE: groups.groups}),
+        group_registry=registry,
+        offsets=offsets,
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
@@ -107,7 +116,7 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 def _groups(
     configs: LiveConfigs, topics: Topics, state: ShareStateLog, clock: Clock
-) -> tuple[ShareGroupCoordinator, GroupRuntimes]:
+) -> tuple[ShareGroupCoordinator, OffsetCoordinator, GroupRegistry, GroupRuntimes]:
     """The coordinators of groups, and the runtimes that all of them share."""
     size_max = configs.broker.integer("group.share.max.size")
 
@@ -115,13 +124,32 @@ def _groups(
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
+    async def forget_missing() -> None:
+        await share_groups.forget_missing()
+        await offsets.forget_missing(topics.id_of)
+
     partitions = configs.broker.integer("offsets.topic.num.partitions")
     runtimes = GroupRuntimes(
         InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
-        [new_share_groups],
+        [new_share_groups, lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry))],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
-        after_load=lambda: share_groups.forget_missing(),
+        after_load=forget_missing,
     )
     share_groups = ShareGroupCoordinator(runtimes, state, clock, lambda: topics.image)
-    return share_groups, runtimes
+    registry = GroupRegistry({GroupType.SHARE: share_groups.groups}, simple=SimpleGroups(runtimes))
+    offsets = OffsetCoordinator(runtimes, registry, clock)
+    return share_groups, offsets, registry, runtimes
+
+
+def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
+    return Expiry(
+        lambda: configs.broker.integer("offsets.retention.check.interval.ms"),
+        lambda offsets, group_id: expire_group(
+            offsets,
+            group_id,
+            registry(),
+            clock.wall_ms(),
+            configs.broker.integer("offsets.retention.minutes") * 60_000,
+        ),
+    )
