@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
@@ -23,6 +24,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.store import Store
@@ -53,7 +55,7 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, runtimes = _groups(configs, topics, state, clock)
+    groups, classic, registry, runtimes = _groups(configs, topics, state, environment, spawn)
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -74,7 +76,8 @@ def assemble(
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups,
-        group_registry=GroupRegistry({GroupType.SHARE: groups.groups}),
+        classic_groups=classic,
+        group_registry=registry,
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
@@ -106,22 +109,43 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 
 def _groups(
-    configs: LiveConfigs, topics: Topics, state: ShareStateLog, clock: Clock
-) -> tuple[ShareGroupCoordinator, GroupRuntimes]:
+    configs: LiveConfigs,
+    topics: Topics,
+    state: ShareStateLog,
+    environment: Environment,
+    spawn: Spawn,
+) -> tuple[ShareGroupCoordinator, ClassicGroupCoordinator, GroupRegistry, GroupRuntimes]:
     """The coordinators of groups, and the runtimes that all of them share."""
-    size_max = configs.broker.integer("group.share.max.size")
+    clock = environment.clock
+    broker = configs.broker
+    size_max = broker.integer("group.share.max.size")
+    classic_settings = ClassicSettings(
+        broker.integer("group.max.size"), broker.integer("group.initial.rebalance.delay.ms")
+    )
 
     def new_share_groups() -> ShareGroupsMachine:
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
-    partitions = configs.broker.integer("offsets.topic.num.partitions")
+    async def after_load() -> None:
+        classic.refuse_orphans()
+        await share_groups.forget_missing()
+
+    classic = ClassicGroupCoordinator(clock, environment.new_id, classic_settings, spawn)
     runtimes = GroupRuntimes(
-        InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
-        [new_share_groups],
+        InternalTopic(
+            CONSUMER_OFFSETS, broker.integer("offsets.topic.num.partitions"), topics, clock
+        ),
+        [new_share_groups, classic.new_machine],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
-        after_load=lambda: share_groups.forget_missing(),
+        after_load=after_load,
     )
-    share_groups = ShareGroupCoordinator(runtimes, state, clock, lambda: topics.image)
-    return share_groups, runtimes
+    share_groups = ShareGroupCoordinator(
+        runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
+    )
+    registry = GroupRegistry(
+        {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups}
+    )
+    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
+    return share_groups, classic, registry, runtimes

@@ -506,7 +506,10 @@ class MemberIdRequired(KafkaError):
 
     code = 79
     name = "MEMBER_ID_REQUIRED"
-    description = "The group member needs to have a valid member id before actually entering a consumer group."
+    description = (
+        "The group member needs to have a valid member id before actually entering a consumer"
+        " group."
+    )
 
 
 class GroupMaxSizeReached(KafkaError):
