@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetCoordinator,
+    SimpleGroups,
+    expire_group,
+)
+from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
 from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
@@ -55,7 +63,9 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, classic, registry, runtimes = _groups(configs, topics, state, environment, spawn)
+    groups, classic, offsets, registry, runtimes = _groups(
+        configs, topics, state, environment, spawn
+    )
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -78,6 +88,7 @@ def assemble(
         groups=groups,
         classic_groups=classic,
         group_registry=registry,
+        offsets=offsets,
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
@@ -114,7 +125,13 @@ def _groups(
     state: ShareStateLog,
     environment: Environment,
     spawn: Spawn,
-) -> tuple[ShareGroupCoordinator, ClassicGroupCoordinator, GroupRegistry, GroupRuntimes]:
+) -> tuple[
+    ShareGroupCoordinator,
+    ClassicGroupCoordinator,
+    OffsetCoordinator,
+    GroupRegistry,
+    GroupRuntimes,
+]:
     """The coordinators of groups, and the runtimes that all of them share."""
     clock = environment.clock
     broker = configs.broker
@@ -130,13 +147,18 @@ def _groups(
     async def after_load() -> None:
         classic.refuse_orphans()
         await share_groups.forget_missing()
+        await offsets.forget_missing(topics.id_of)
 
     classic = ClassicGroupCoordinator(clock, environment.new_id, classic_settings, spawn)
     runtimes = GroupRuntimes(
         InternalTopic(
             CONSUMER_OFFSETS, broker.integer("offsets.topic.num.partitions"), topics, clock
         ),
-        [new_share_groups, classic.new_machine],
+        [
+            new_share_groups,
+            classic.new_machine,
+            lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
+        ],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
         after_load=after_load,
@@ -145,7 +167,23 @@ def _groups(
         runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
     )
     registry = GroupRegistry(
-        {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups}
+        {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups},
+        simple=SimpleGroups(runtimes),
+        committing={GroupType.CLASSIC: classic.groups},
     )
+    offsets = OffsetCoordinator(runtimes, registry, clock)
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
-    return share_groups, classic, registry, runtimes
+    return share_groups, classic, offsets, registry, runtimes
+
+
+def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
+    return Expiry(
+        lambda: configs.broker.integer("offsets.retention.check.interval.ms"),
+        lambda offsets, group_id: expire_group(
+            offsets,
+            group_id,
+            registry(),
+            clock.wall_ms(),
+            configs.broker.integer("offsets.retention.minutes") * 60_000,
+        ),
+    )

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.classic_groups_machine import ClassicGroupsMachine
 from sharegroup.broker.coordination.classic_groups_view import ClassicGroupsView
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.runtime import Runtime, Spawn, Written
+from sharegroup.broker.coordination.runtime import (
+    Runtime,
+    Spawn,
+    Written,
+    unavailable,
+)
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import (
@@ -116,7 +120,7 @@ class ClassicGroupCoordinator:
             InconsistentGroupProtocol: a group of another type has this id.
             KafkaError: the log cannot be read or written.
         """
-        with _unavailable():
+        with unavailable():
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
                 await runtime.ensure()
@@ -136,7 +140,7 @@ class ClassicGroupCoordinator:
             KafkaError: the log cannot be read or written.
         """
         runtime = await self._runtime(request.group_id)
-        with _unavailable():
+        with unavailable():
             token, future = self._begin(
                 runtime, lambda machine, token: machine.groups.sync(request, token, machine.now())
             )
@@ -160,7 +164,7 @@ class ClassicGroupCoordinator:
             )
             return must_join, ()
 
-        with _unavailable():
+        with unavailable():
             must_join, _ = runtime.begin(ClassicGroupsMachine, decide)
         return must_join
 
@@ -241,7 +245,7 @@ class ClassicGroupCoordinator:
             result, effects = decide(machine)
             return result, machine.done(effects)
 
-        with _unavailable():
+        with unavailable():
             try:
                 result, written = runtime.begin(ClassicGroupsMachine, decided)
                 await runtime.settle(written)
@@ -277,12 +281,3 @@ class ClassicGroupCoordinator:
 
 def _machine(runtime: Runtime) -> ClassicGroupsMachine:
     return runtime.machine(ClassicGroupsMachine)
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """Turn storage errors into CoordinatorNotAvailable: clients retry it."""
-    try:
-        yield
-    except KafkaStorageError as error:
-        raise CoordinatorNotAvailable(str(error)) from error

@@ -53,7 +53,7 @@ def _describe(
     try:
         found = parts.classic_groups.groups.describe(group_id)
     except GroupIdNotFound:
-        described = _dead(parts, group_id, context.version)
+        described = _other(parts, group_id, context.version)
     else:
         described = DescribedGroup(
             group_id=group_id,
@@ -67,7 +67,10 @@ def _describe(
     return described
 
 
-def _dead(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
+def _other(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
+    """A group that is not a classic one, or has only committed offsets."""
+    if parts.group_registry.is_simple(group_id):
+        return DescribedGroup(group_id=group_id, group_state="Empty")
     described = DescribedGroup(group_id=group_id, group_state="Dead")
     if version >= ERROR_FROM:
         described.error_code = GroupIdNotFound.code
