@@ -44,7 +44,7 @@ class ClassicMember:
             rebalance_timeout_ms=60_000,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
+            protocol_type=other.pop("protocol_type", "consumer"),
             protocols=[JoinGroupRequestProtocol(name, b"m") for name in protocols],
             **other,
         )
@@ -98,13 +98,14 @@ class ClassicMember:
         request = LeaveGroupRequest(
             group_id=CLASSIC, members=[MemberIdentity(self.member_id, self.instance_id)]
         )
-        (left,) = (await self.send(apis.LEAVE_GROUP, request)).members
-        return int(left.error_code)
+        request.member_id = self.member_id  # before version 3
+        answer = await self.send(apis.LEAVE_GROUP, request)
+        return int(next((left.error_code for left in answer.members), answer.error_code))
 
 
-async def member(world: World, instance_id: str | None = None) -> ClassicMember:
+async def member(world: World, instance_id: str | None = None, **versions: int) -> ClassicMember:
     """A client that has not joined yet."""
-    return ClassicMember(await world.connect(), instance_id)
+    return ClassicMember(await world.connect(**versions), instance_id)
 
 
 async def together(*members: ClassicMember) -> list[bytes]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from sharegroup.model.errors import (
     NONE,
     FencedInstanceId,
@@ -19,6 +21,7 @@ from sharegroup.model.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
+from sharegroup.model.limits import MEMBER_ID_PREFIX_LENGTH_MAX
 from sharegroup.wire import apis
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.broker.classic_wire import CLASSIC, describe, listed, member, together
@@ -325,5 +328,119 @@ def test_the_log_is_rewritten_while_a_group_rebalances() -> None:
         joining.cancel()
         (kept,) = (await describe(world)).members
         assert kept.member_assignment == before[0]
+
+    simulate(scenario, SOON)
+
+
+@pytest.mark.parametrize("join", range(10))
+def test_every_version(join: int) -> None:
+    """Old clients among new ones: each with the versions of its time."""
+    versions = {
+        "join_group": join,
+        "sync_group": min(join, 5),
+        "heartbeat": min(join, 4),
+        "leave_group": min(join, 5),
+    }
+
+    async def scenario(world: World) -> None:
+        old, new = await member(world, **versions), await member(world)
+        first = await old.join_once()
+        assert first.error_code == (MemberIdRequired.code if join >= 4 else NONE)
+        if join >= 4:
+            await old.join()
+        assert await old.sync() == old.member_id.encode()
+        joining = asyncio.create_task(new.join())
+        await asyncio.sleep(0.1)
+        assert await old.heartbeat() == RebalanceInProgress.code
+        await asyncio.gather(joining, old.join())
+        assert (old.generation, old.joined.protocol_name) == (2, "range")
+        assert await asyncio.gather(old.sync(), new.sync()) == [
+            old.member_id.encode(),
+            new.member_id.encode(),
+        ]
+        assert await old.leave() == NONE
+        assert await old.leave() == UnknownMemberId.code
+
+    simulate(scenario, SOON)
+
+
+def test_an_old_leader_that_comes_back_is_told_that_it_does_not_lead() -> None:
+    """It would assign partitions anew in a stable group (KIP-814)."""
+
+    async def scenario(world: World) -> None:
+        one = await member(world, "one")
+        await together(one)
+        old = await member(world, "one", join_group=8)
+        joined = await old.join_once()
+        assert (joined.error_code, joined.leader) == (NONE, one.member_id)
+        assert joined.members == []
+        new = await member(world, "one")
+        joined = await new.join_once()
+        assert (joined.leader, joined.skip_assignment) == (new.member_id, True)
+        assert len(joined.members) == 1
+
+    simulate(scenario, SOON)
+
+
+def test_an_old_client_has_no_rebalance_timeout() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await member(world, join_group=0), await member(world, join_group=0)
+        await together(one)
+        start = asyncio.get_running_loop().time()
+        joining = asyncio.create_task(two.join())
+        while not joining.done():
+            await asyncio.sleep(1)
+            await one.heartbeat()
+        assert 9 < asyncio.get_running_loop().time() - start < 12  # its session timeout
+
+    simulate(scenario, SOON)
+
+
+def test_a_pending_member_that_never_comes_is_forgotten() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await member(world), await member(world)
+        await together(one)
+        await two.join_once()
+        joining = asyncio.create_task(one.join())  # a leader's join: everybody again
+        await asyncio.sleep(9)
+        assert not joining.done()
+        await joining
+        two.joined = None
+        assert (await two.join_once()).error_code == UnknownMemberId.code
+
+    simulate(scenario, SOON)
+
+
+def test_the_protocol_that_most_members_like_is_chosen() -> None:
+    async def scenario(world: World) -> None:
+        members = [await member(world) for _ in range(3)]
+        likes = (["a", "b", "c"], ["b", "a"], ["b", "a", "d"])
+        await asyncio.gather(*(one.join(names) for one, names in zip(members, likes, strict=True)))
+        assert {one.joined.protocol_name for one in members} == {"b"}
+        await asyncio.gather(*(one.sync() for one in members))
+        other = await member(world)
+        refused = await other.join_once(["a"], protocol_type="connect")
+        assert refused.error_code == InconsistentGroupProtocol.code
+
+    simulate(scenario, SOON)
+
+
+def test_ids_that_were_given_out_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sharegroup.groups.classic.groups.PENDING_MEMBERS_MAX", 2)
+
+    async def scenario(world: World) -> None:
+        codes = [(await (await member(world)).join_once()).error_code for _ in range(3)]
+        assert codes == [MemberIdRequired.code] * 2 + [GroupMaxSizeReached.code]
+        await asyncio.sleep(11)  # their sessions are over
+        assert (await (await member(world)).join_once()).error_code == MemberIdRequired.code
+
+    simulate(scenario, SOON)
+
+
+def test_a_long_client_name_makes_no_long_member_id() -> None:
+    async def scenario(world: World) -> None:
+        one = await member(world, "i" * 32_767)
+        await together(one)
+        assert len(one.member_id) == MEMBER_ID_PREFIX_LENGTH_MAX + 37
 
     simulate(scenario, SOON)
