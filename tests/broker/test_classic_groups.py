@@ -24,6 +24,11 @@ from sharegroup.model.errors import (
 from sharegroup.model.limits import MEMBER_ID_PREFIX_LENGTH_MAX
 from sharegroup.wire import apis
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from sharegroup.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.broker.classic_wire import CLASSIC, describe, listed, member, together
 from tests.broker.group_wire import GROUP, World, simulate
 
@@ -442,5 +447,58 @@ def test_a_long_client_name_makes_no_long_member_id() -> None:
         one = await member(world, "i" * 32_767)
         await together(one)
         assert len(one.member_id) == MEMBER_ID_PREFIX_LENGTH_MAX + 37
+
+    simulate(scenario, SOON)
+
+
+def test_an_empty_group_without_offsets_is_deleted_in_time() -> None:
+    async def scenario(world: World) -> None:
+        one, two = await member(world), await member(world)
+        await together(one)
+        await asyncio.sleep(5)
+        assert await one.leave() == NONE
+        await world.create_topic("foo", 1)
+        commit = OffsetCommitRequest(
+            group_id="with-offsets",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="foo", partitions=[OffsetCommitRequestPartition(0, 1)]
+                )
+            ],
+        )
+        connection = await world.connect(offset_commit=9)
+        await connection.send(apis.OFFSET_COMMIT, commit, timeout_ms=1_000)
+        await two.join(group="with-offsets")
+        await asyncio.sleep(60)
+        assert set(await listed(world)) == {CLASSIC, "with-offsets"}
+        await asyncio.sleep(600)
+        assert set(await listed(world)) == {"with-offsets"}
+        await world.crash()
+        assert set(await listed(world)) == {"with-offsets"}
+
+    simulate(scenario, SOON)
+
+
+def test_deleting_a_group_deletes_its_offsets() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 1)
+        one = await member(world)
+        await together(one)
+        parts = [OffsetCommitRequestPartition(0, 1)]
+        commit = OffsetCommitRequest(
+            CLASSIC,
+            one.generation,
+            one.member_id,
+            topics=[OffsetCommitRequestTopic(name="foo", partitions=parts)],
+        )
+        connection = await world.connect(offset_commit=9)
+        answer = await connection.send(apis.OFFSET_COMMIT, commit, timeout_ms=1_000)
+        assert answer.topics[0].partitions[0].error_code == NONE
+        await one.leave()
+        assert (await describe(world)).group_state == "Empty"
+        assert await world.delete_groups(CLASSIC) == {CLASSIC: NONE}
+        assert not world.broker.parts.group_registry.ids()
+        await world.crash()
+        assert not world.broker.parts.group_registry.ids()
 
     simulate(scenario, SOON)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.classic_groups_machine import Unused
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
@@ -149,7 +150,11 @@ def _groups(
         await share_groups.forget_missing()
         await offsets.forget_missing(topics.id_of)
 
-    classic = ClassicGroupCoordinator(clock, environment.new_id, classic_settings, spawn)
+    unused = Unused(
+        lambda: broker.integer("offsets.retention.check.interval.ms"),
+        lambda group_id: simple.exists(group_id),
+    )
+    classic = ClassicGroupCoordinator(clock, environment.new_id, classic_settings, unused, spawn)
     runtimes = GroupRuntimes(
         InternalTopic(
             CONSUMER_OFFSETS, broker.integer("offsets.topic.num.partitions"), topics, clock
@@ -166,9 +171,10 @@ def _groups(
     share_groups = ShareGroupCoordinator(
         runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
     )
+    simple = SimpleGroups(runtimes)
     registry = GroupRegistry(
         {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups},
-        simple=SimpleGroups(runtimes),
+        simple=simple,
         committing={GroupType.CLASSIC: classic.groups},
     )
     offsets = OffsetCoordinator(runtimes, registry, clock)

@@ -13,7 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.classic_groups_machine import ClassicGroupsMachine
+from sharegroup.broker.coordination.classic_groups_machine import (
+    ClassicGroupsMachine,
+    Unused,
+)
 from sharegroup.broker.coordination.classic_groups_view import ClassicGroupsView
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import (
@@ -64,6 +67,7 @@ class ClassicGroupCoordinator:
 
     Args:
         new_id: a random id.
+        unused: when empty groups are deleted.
         spawn: runs a coroutine in the background and reports its failure.
     """
 
@@ -72,15 +76,19 @@ class ClassicGroupCoordinator:
         clock: Clock,
         new_id: Callable[[], UUID],
         settings: Settings,
+        unused: Unused,
         spawn: Spawn,
     ) -> None:
         self._clock = clock
         self._new_id = new_id
         self._settings = settings
+        self._unused = unused
         self._spawn = spawn
         self._runtimes: GroupRuntimes
         self._check_type: Callable[[str], None]
         self._closed = False
+        self.rebalances = 0
+        """Generations whose assignments were handed out since the start."""
         self._waiting: dict[int, _Waiting] = {}
         self._last_token = 0
         self.groups = ClassicGroupsView(
@@ -90,7 +98,8 @@ class ClassicGroupCoordinator:
 
     def new_machine(self) -> ClassicGroupsMachine:
         """An empty machine, for a runtime."""
-        return ClassicGroupsMachine(ClassicGroups(self._settings), self._clock, self._deliver)
+        groups = ClassicGroups(self._settings)
+        return ClassicGroupsMachine(groups, self._clock, self._deliver, self._count, self._unused)
 
     def start(self, runtimes: GroupRuntimes, check_type: Callable[[str], None]) -> None:
         """Use these runtimes, which hold the machines.
@@ -259,6 +268,9 @@ class ClassicGroupCoordinator:
             waiting = self._waiting.get(token)
             if waiting is not None and not waiting.future.done():
                 waiting.future.set_result(result)
+
+    def _count(self, completed: int) -> None:
+        self.rebalances += completed
 
     def refuse_orphans(self) -> None:
         """Refuse the requests whose machine is no longer in use: after a load."""

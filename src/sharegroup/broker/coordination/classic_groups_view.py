@@ -77,10 +77,6 @@ class ClassicGroupsView:
             return None
         return group.since_ms
 
-    def completed_rebalances(self) -> int:
-        """Generations whose assignments were handed out since the start or the last reload."""
-        return sum(groups.completed for groups in self._machines())
-
     def check_invariants(self) -> None:
         """Raise AssertionError if a group's state is inconsistent."""
         for groups in self._machines():

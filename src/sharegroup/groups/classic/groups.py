@@ -8,7 +8,7 @@ by the effects of that call or of a later one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sharegroup.groups.classic.group import Group, Replaced, State
 from sharegroup.groups.classic.member import Member
@@ -142,9 +142,15 @@ class ClassicGroups:
         group = self._existing(group_id)
         if group.state is not State.EMPTY:
             raise NonEmptyGroup
-        self._rebalances.forget(group)
-        del self._groups[group_id]
-        self._rebalances.write_other(ClassicTombstone(group_id=group_id))
+        self._delete(group)
+        return self._rebalances.effects()
+
+    def delete_unused(self, has_offsets: Callable[[str], bool]) -> Effects:
+        """Delete the empty groups without committed offsets, in which nobody is joining (Kafka:
+        ``GroupCoordinatorShard.cleanupExpiredOffsets``)."""
+        for group in list(self._groups.values()):
+            if group.state is State.EMPTY and not group.pending and not has_offsets(group.group_id):
+                self._delete(group)
         return self._rebalances.effects()
 
     # Time and durability ---------------------------------------------------------------------
@@ -387,6 +393,11 @@ class ClassicGroups:
             self._rebalances.prepare(group, now)
 
     # -----------------------------------------------------------------------------------------
+
+    def _delete(self, group: Group) -> None:
+        self._rebalances.forget(group)
+        del self._groups[group.group_id]
+        self._rebalances.write_other(ClassicTombstone(group_id=group.group_id))
 
     def _existing(self, group_id: str) -> Group:
         group = self._groups.get(group_id)
