@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.classic_groups_machine import Unused
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
@@ -31,6 +33,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.store import Store
@@ -61,7 +64,9 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, offsets, registry, runtimes = _groups(configs, topics, state, clock)
+    groups, classic, offsets, registry, runtimes = _groups(
+        configs, topics, state, environment, spawn
+    )
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -82,6 +87,7 @@ def assemble(
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups,
+        classic_groups=classic,
         group_registry=registry,
         offsets=offsets,
         unpacking=Unpacking(),
@@ -115,31 +121,65 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 
 def _groups(
-    configs: LiveConfigs, topics: Topics, state: ShareStateLog, clock: Clock
-) -> tuple[ShareGroupCoordinator, OffsetCoordinator, GroupRegistry, GroupRuntimes]:
+    configs: LiveConfigs,
+    topics: Topics,
+    state: ShareStateLog,
+    environment: Environment,
+    spawn: Spawn,
+) -> tuple[
+    ShareGroupCoordinator,
+    ClassicGroupCoordinator,
+    OffsetCoordinator,
+    GroupRegistry,
+    GroupRuntimes,
+]:
     """The coordinators of groups, and the runtimes that all of them share."""
-    size_max = configs.broker.integer("group.share.max.size")
+    clock = environment.clock
+    broker = configs.broker
+    size_max = broker.integer("group.share.max.size")
+    classic_settings = ClassicSettings(
+        broker.integer("group.max.size"), broker.integer("group.initial.rebalance.delay.ms")
+    )
 
     def new_share_groups() -> ShareGroupsMachine:
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
-    async def forget_missing() -> None:
+    async def after_load() -> None:
+        classic.refuse_orphans()
         await share_groups.forget_missing()
         await offsets.forget_missing(topics.id_of)
 
-    partitions = configs.broker.integer("offsets.topic.num.partitions")
+    unused = Unused(
+        lambda: broker.integer("offsets.retention.check.interval.ms"),
+        lambda group_id: simple.exists(group_id),
+    )
+    classic = ClassicGroupCoordinator(clock, environment.new_id, classic_settings, unused, spawn)
     runtimes = GroupRuntimes(
-        InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
-        [new_share_groups, lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry))],
+        InternalTopic(
+            CONSUMER_OFFSETS, broker.integer("offsets.topic.num.partitions"), topics, clock
+        ),
+        [
+            new_share_groups,
+            classic.new_machine,
+            lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
+        ],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
-        after_load=forget_missing,
+        after_load=after_load,
     )
-    share_groups = ShareGroupCoordinator(runtimes, state, clock, lambda: topics.image)
-    registry = GroupRegistry({GroupType.SHARE: share_groups.groups}, simple=SimpleGroups(runtimes))
+    share_groups = ShareGroupCoordinator(
+        runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
+    )
+    simple = SimpleGroups(runtimes)
+    registry = GroupRegistry(
+        {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups},
+        simple=simple,
+        committing={GroupType.CLASSIC: classic.groups},
+    )
     offsets = OffsetCoordinator(runtimes, registry, clock)
-    return share_groups, offsets, registry, runtimes
+    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
+    return share_groups, classic, offsets, registry, runtimes
 
 
 def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:

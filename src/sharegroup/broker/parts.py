@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
@@ -24,6 +25,7 @@ class BrokerParts(DeliveryParts):
 
     configs: LiveConfigs
     groups: ShareGroupCoordinator
+    classic_groups: ClassicGroupCoordinator
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator
