@@ -194,9 +194,17 @@ COMPRESSED_BLOCKS_MAX: Final = 262_144
 """Blocks in one snappy or lz4 stream, which are stepped over one by one: the bound above in blocks
 of 1 KiB, the smallest that xerial's writer makes (Java's are 32 and 64 KiB)."""
 
+SNAPPY_RATIO_MAX: Final = 22
+"""A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three. A block that
+claims to hold more than this many times its length is refused before memory is allocated for it."""
+
 RECORD_BYTES_MIN: Final = 7
 """The smallest record: its length, attributes, two deltas, key, value and headers, a byte each.
 
 A batch that claims more records than its plain bytes can hold is refused before memory is allocated
 for them.
 """
+
+INPUT_LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""One line, or one row of CSV, that the command line reads as a record: a file without line ends
+must not fill the memory."""

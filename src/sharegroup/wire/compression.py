@@ -12,7 +12,11 @@ from typing import Any, Final
 import cramjam
 
 from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
-from sharegroup.model.limits import COMPRESSED_BLOCKS_MAX, DECOMPRESSED_BATCH_BYTES_MAX
+from sharegroup.model.limits import (
+    COMPRESSED_BLOCKS_MAX,
+    DECOMPRESSED_BATCH_BYTES_MAX,
+    SNAPPY_RATIO_MAX,
+)
 
 GZIP: Final = 1
 SNAPPY: Final = 2
@@ -27,8 +31,6 @@ _ROOM_RATIO: Final = 8
 """The first try has room for this many times the compressed bytes; few batches need a second."""
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
-_SNAPPY_RATIO_MAX: Final = 22
-"""A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_CHECKSUM: Final = 0x10
 _LZ4_CONTENT_SIZE: Final = 0x08
@@ -111,7 +113,7 @@ def _snappy_block(data: bytes, bytes_max: int) -> bytes:
     """Unpack one raw block. The size that it claims is refused if it is not possible."""
     try:
         claimed = cramjam.snappy.decompress_raw_len(data)
-        if claimed > min(bytes_max, _SNAPPY_RATIO_MAX * len(data)):
+        if claimed > min(bytes_max, SNAPPY_RATIO_MAX * len(data)):
             raise CorruptMessage(f"a snappy block of {len(data)} bytes claims to hold {claimed}")
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
