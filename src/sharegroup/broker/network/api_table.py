@@ -92,8 +92,8 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
         ),
-        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: this broker has none"),
-        _row(apis.LIST_GROUPS, 0, 5, "list_groups", "share groups by state and type"),
+        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: those that have committed offsets only"),
+        _row(apis.LIST_GROUPS, 0, 5, "list_groups", "groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
@@ -105,7 +105,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
-        _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty share groups"),
+        _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty groups"),
         _row(
             apis.INCREMENTAL_ALTER_CONFIGS,
             0,
