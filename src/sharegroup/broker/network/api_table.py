@@ -92,7 +92,13 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
         ),
-        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: those that have committed offsets only"),
+        _row(
+            apis.DESCRIBE_GROUPS,
+            0,
+            6,
+            "describe_groups",
+            "classic groups: those that have committed offsets only",
+        ),
         _row(apis.LIST_GROUPS, 0, 5, "list_groups", "groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
