@@ -479,6 +479,17 @@ class GroupMaxSizeReached(KafkaError):
     description = "The group has reached its maximum size."
 
 
+class FencedInstanceId(KafkaError):
+    """FENCED_INSTANCE_ID."""
+
+    code = 82
+    name = "FENCED_INSTANCE_ID"
+    description = (
+        "The broker rejected this static consumer since another consumer with the same "
+        "group.instance.id has registered with a different member.id."
+    )
+
+
 class InvalidRecord(KafkaError):
     """INVALID_RECORD."""
 
@@ -517,6 +528,14 @@ class UnreleasedInstanceId(KafkaError):
     code = 111
     name = "UNRELEASED_INSTANCE_ID"
     description = "The instance ID is still used by another member in the group."
+
+
+class UnsupportedAssignor(KafkaError):
+    """UNSUPPORTED_ASSIGNOR."""
+
+    code = 112
+    name = "UNSUPPORTED_ASSIGNOR"
+    description = "The assignor or its version range is not supported by the consumer group."
 
 
 class StaleMemberEpoch(KafkaError):
@@ -562,6 +581,14 @@ class FencedStateEpoch(KafkaError):
         "The share coordinator rejected the request because the share-group state epoch did not"
         " match."
     )
+
+
+class InvalidRegularExpression(KafkaError):
+    """INVALID_REGULAR_EXPRESSION."""
+
+    code = 128
+    name = "INVALID_REGULAR_EXPRESSION"
+    description = "The regular expression is not valid."
 
 
 class RebootstrapRequired(KafkaError):
