@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
+from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
@@ -23,6 +25,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.store import Store
@@ -53,7 +56,7 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, runtimes = _groups(configs, topics, state, clock)
+    groups, consumer_groups, registry, runtimes = _groups(configs, topics, state, environment)
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -74,7 +77,8 @@ def assemble(
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups,
-        group_registry=GroupRegistry({GroupType.SHARE: groups.groups}),
+        consumer_groups=consumer_groups,
+        group_registry=registry,
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
@@ -106,22 +110,47 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 
 def _groups(
-    configs: LiveConfigs, topics: Topics, state: ShareStateLog, clock: Clock
-) -> tuple[ShareGroupCoordinator, GroupRuntimes]:
+    configs: LiveConfigs, topics: Topics, state: ShareStateLog, environment: Environment
+) -> tuple[ShareGroupCoordinator, ConsumerGroupCoordinator, GroupRegistry, GroupRuntimes]:
     """The coordinators of groups, and the runtimes that all of them share."""
+    clock = environment.clock
     size_max = configs.broker.integer("group.share.max.size")
 
     def new_share_groups() -> ShareGroupsMachine:
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
+    def new_consumer_groups() -> ConsumerGroupsMachine:
+        broker = configs.broker
+        machine = ConsumerGroups(
+            configs.group,
+            assignors=broker.names("group.consumer.assignors"),
+            group_size_max=broker.integer("group.consumer.max.size"),
+            regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
+        )
+        return ConsumerGroupsMachine(
+            machine, lambda: topics.image, lambda r: consumer_groups.count(r)
+        )
+
     partitions = configs.broker.integer("offsets.topic.num.partitions")
     runtimes = GroupRuntimes(
         InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
-        [new_share_groups],
+        [new_share_groups, new_consumer_groups],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
         after_load=lambda: share_groups.forget_missing(),
     )
-    share_groups = ShareGroupCoordinator(runtimes, state, clock, lambda: topics.image)
-    return share_groups, runtimes
+    share_groups = ShareGroupCoordinator(
+        runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
+    )
+    consumer_groups = ConsumerGroupCoordinator(
+        runtimes,
+        clock,
+        environment.new_id,
+        lambda: topics.image,
+        lambda g: registry.check(g, GroupType.CONSUMER),
+    )
+    registry = GroupRegistry(
+        {GroupType.SHARE: share_groups.groups, GroupType.CONSUMER: consumer_groups.groups}
+    )
+    return share_groups, consumer_groups, registry, runtimes

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.delivery.parts import DeliveryParts
@@ -23,6 +24,7 @@ class BrokerParts(DeliveryParts):
 
     configs: LiveConfigs
     groups: ShareGroupCoordinator
+    consumer_groups: ConsumerGroupCoordinator
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     unpacking: Unpacking

@@ -33,7 +33,7 @@ _KAFKA: Final = """
     group.consumer.assignor.offload.enable group.consumer.migration.policy
     group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.rebalance.protocols group.coordinator.threads
+    group.coordinator.threads
     group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
     group.min.session.timeout.ms group.share.assignor.offload.enable
     group.share.dlq.manager.class.name group.share.initialize.retry.interval.ms

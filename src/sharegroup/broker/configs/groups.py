@@ -39,6 +39,11 @@ def _only_known(value: ConfigValue) -> str | None:
     return f"the assignors there are here are {', '.join(ASSIGNORS)}"
 
 
+def _only_served(value: ConfigValue) -> str | None:
+    names = set(value) if isinstance(value, tuple) else set()
+    return None if names <= {"classic", "consumer"} else "the protocols are classic and consumer"
+
+
 CONSUMER_CONFIGS: Final = (
     *group_settings("consumer"),
     integer("group.consumer.max.size", INT_MAX, 1, "Members in a consumer group."),
@@ -48,6 +53,15 @@ CONSUMER_CONFIGS: Final = (
         10_000,
         "How long the topics of a regular expression are trusted while no topic changes: rights "
         "may change.",
+    ),
+    ConfigDef(
+        name="group.coordinator.rebalance.protocols",
+        type=ConfigType.LIST,
+        default=("classic", "consumer"),
+        check=_only_served,
+        doc="The protocols by which consumers may join a group. Share groups are switched by "
+        "share.version.",
+        departs="there are no streams groups (Kafka: classic,consumer,streams)",
     ),
     ConfigDef(
         name="group.consumer.assignors",

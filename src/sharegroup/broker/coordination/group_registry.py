@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from sharegroup.model.errors import GroupIdNotFound
+
 
 class GroupType(StrEnum):
     """The type of a group, as ListGroups names it."""
@@ -97,6 +99,15 @@ class GroupRegistry:
             if groups.exists(group_id):
                 return kind
         return None
+
+    def check(self, group_id: str, kind: GroupType) -> None:
+        """Refuse a group id that another type has.
+
+        Raises:
+            GroupIdNotFound: as Kafka answers.
+        """
+        if self.type_of(group_id) not in (None, kind):
+            raise GroupIdNotFound(f"Group {group_id} is not a {kind} group.")
 
     def ids(self) -> set[str]:
         """The ids of all groups."""

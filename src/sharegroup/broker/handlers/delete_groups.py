@@ -5,6 +5,7 @@ as in Kafka.
 from __future__ import annotations
 
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.coordination.group_registry import GroupType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
@@ -39,6 +40,9 @@ async def _delete(
 ) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
+        if parts.group_registry.type_of(group_id) is GroupType.CONSUMER:
+            await parts.consumer_groups.delete(group_id)
+            return DeletableGroupResult(group_id)
         await parts.groups.delete(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
