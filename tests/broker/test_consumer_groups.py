@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848) spoken to by hand, on virtual time: a wait of seconds passes at once."""
+"""Consumer groups (KIP-848) spoken to by hand, on virtual time."""
 
 from __future__ import annotations
 

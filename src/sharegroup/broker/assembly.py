@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
@@ -9,6 +11,12 @@ from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroup
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetCoordinator,
+    SimpleGroups,
+    expire_group,
+)
+from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
 from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
@@ -56,7 +64,9 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, consumer_groups, registry, runtimes = _groups(configs, topics, state, environment)
+    groups, consumer_groups, offsets, registry, runtimes = _groups(
+        configs, topics, state, environment
+    )
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -79,6 +89,7 @@ def assemble(
         groups=groups,
         consumer_groups=consumer_groups,
         group_registry=registry,
+        offsets=offsets,
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
@@ -111,7 +122,13 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 def _groups(
     configs: LiveConfigs, topics: Topics, state: ShareStateLog, environment: Environment
-) -> tuple[ShareGroupCoordinator, ConsumerGroupCoordinator, GroupRegistry, GroupRuntimes]:
+) -> tuple[
+    ShareGroupCoordinator,
+    ConsumerGroupCoordinator,
+    OffsetCoordinator,
+    GroupRegistry,
+    GroupRuntimes,
+]:
     """The coordinators of groups, and the runtimes that all of them share."""
     clock = environment.clock
     size_max = configs.broker.integer("group.share.max.size")
@@ -132,13 +149,21 @@ def _groups(
             machine, lambda: topics.image, lambda r: consumer_groups.count(r)
         )
 
+    async def forget_missing() -> None:
+        await share_groups.forget_missing()
+        await offsets.forget_missing(topics.id_of)
+
     partitions = configs.broker.integer("offsets.topic.num.partitions")
     runtimes = GroupRuntimes(
         InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
-        [new_share_groups, new_consumer_groups],
+        [
+            new_share_groups,
+            new_consumer_groups,
+            lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
+        ],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
-        after_load=lambda: share_groups.forget_missing(),
+        after_load=forget_missing,
     )
     share_groups = ShareGroupCoordinator(
         runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
@@ -151,6 +176,22 @@ def _groups(
         lambda g: registry.check(g, GroupType.CONSUMER),
     )
     registry = GroupRegistry(
-        {GroupType.SHARE: share_groups.groups, GroupType.CONSUMER: consumer_groups.groups}
+        {GroupType.SHARE: share_groups.groups, GroupType.CONSUMER: consumer_groups.groups},
+        simple=SimpleGroups(runtimes),
+        committing={GroupType.CONSUMER: consumer_groups.groups},
     )
-    return share_groups, consumer_groups, registry, runtimes
+    offsets = OffsetCoordinator(runtimes, registry, clock)
+    return share_groups, consumer_groups, offsets, registry, runtimes
+
+
+def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
+    return Expiry(
+        lambda: configs.broker.integer("offsets.retention.check.interval.ms"),
+        lambda offsets, group_id: expire_group(
+            offsets,
+            group_id,
+            registry(),
+            clock.wall_ms(),
+            configs.broker.integer("offsets.retention.minutes") * 60_000,
+        ),
+    )

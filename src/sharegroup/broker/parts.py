@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry
+from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
@@ -27,6 +28,7 @@ class BrokerParts(DeliveryParts):
     consumer_groups: ConsumerGroupCoordinator
     group_registry: GroupRegistry
     """All groups, whatever their type."""
+    offsets: OffsetCoordinator
     unpacking: Unpacking
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""

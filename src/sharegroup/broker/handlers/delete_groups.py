@@ -42,6 +42,10 @@ async def _delete(
         context.access.require_group(Operation.DELETE, group_id)
         if parts.group_registry.type_of(group_id) is GroupType.CONSUMER:
             await parts.consumer_groups.delete(group_id)
+            await parts.offsets.delete_group(group_id)
+            return DeletableGroupResult(group_id)
+        if parts.group_registry.is_simple(group_id):
+            await parts.offsets.delete_group(group_id)
             return DeletableGroupResult(group_id)
         await parts.groups.delete(group_id)
     except KafkaError as error:

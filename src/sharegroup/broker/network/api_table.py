@@ -87,6 +87,8 @@ API_TABLE: dict[int, ServedApi] = {
             apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
         ),
         _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
+        _row(apis.OFFSET_COMMIT, 2, 10, "offset_commit", "commit offsets of a group"),
+        _row(apis.OFFSET_FETCH, 1, 10, "offset_fetch", "committed offsets of groups"),
         _row(
             apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
         ),
@@ -99,6 +101,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.INIT_PRODUCER_ID, 0, 5, "init_producer_id", "a producer id for idempotent produce"
         ),
+        _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
@@ -110,6 +113,7 @@ API_TABLE: dict[int, ServedApi] = {
             "incremental_alter_configs",
             "change topic, broker and group configs",
         ),
+        _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
         _row(
             apis.CONSUMER_GROUP_HEARTBEAT,
