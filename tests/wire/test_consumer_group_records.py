@@ -76,6 +76,16 @@ def test_a_current_assignment_without_epochs_has_the_members() -> None:
     assert found.assigned == {TOPIC: {7: 5}}
 
 
+def test_a_member_of_the_consumer_protocol_says_so() -> None:
+    """As Kafka's: its reader takes a record without the tagged field for a classic member's."""
+    _, value = encode_record(MEMBER)
+    assert value is not None
+    assert value.endswith(b"\1\0\1\0")
+    found = decode_record(encode_record(MEMBER)[0], value.removesuffix(b"\1\0\1\0") + b"\0")
+    assert isinstance(found, records.MemberMetadata)
+    assert found.classic == records.ClassicMetadata(session_timeout_ms=0, protocols=())
+
+
 def test_kafkas_former_topic_metadata_is_not_kept() -> None:
     key = b"\0\x04" + b"\0\1g"
     assert key[:2] in KEY_PREFIXES

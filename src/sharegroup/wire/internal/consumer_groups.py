@@ -65,9 +65,11 @@ class MemberMetadataValue(Message):
     subscribed_topic_regex: str | None = string(default=None, nullable="0+")
     rebalance_timeout_ms: int = i32(default=-1)
     server_assignor: str | None = string(default=None, nullable="0+")
-    classic_member_metadata: ClassicMemberMetadataValue | None = struct(
-        ClassicMemberMetadataValue, nullable="0+", tag=0
+    classic_member_metadata: ClassicMemberMetadataValue | tuple[()] | None = struct(
+        ClassicMemberMetadataValue, nullable="0+", tag=0, default=()
     )
+    """Kafka takes a record without this field for one of a member with the classic protocol. So
+    null, a member with the consumer protocol, is always written."""
 
 
 @dataclass(slots=True)
@@ -209,6 +211,8 @@ def _group_metadata(group_id: str, _: str, raw: bytes) -> core.ConsumerRecord:
 def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.ConsumerRecord:
     value = decode(MemberMetadataValue, 0, raw, 2)
     classic = value.classic_member_metadata
+    if isinstance(classic, tuple):
+        classic = ClassicMemberMetadataValue()
     return core.MemberMetadata(
         group_id=group_id,
         member_id=member_id,
