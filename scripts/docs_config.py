@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sharegroup.broker.configs.access import ACCESS_CONFIGS
+from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
@@ -61,6 +62,7 @@ SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
         "Defaults of groups that set none of their own, their bounds, and durable state.",
         SHARE_CONFIGS,
     ),
+    ("Broker: classic consumer groups", "Bounds of what members may ask for.", CLASSIC_CONFIGS),
     ("Topics", TOPICS, TOPIC_CONFIGS.values()),
     ("Share groups", GROUPS, GROUP_CONFIGS.values()),
 )

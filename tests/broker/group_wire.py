@@ -225,6 +225,7 @@ def simulate(scenario: Scenario, *options: str) -> None:
         await scenario(world)
         world.broker.parts.groups.groups.check_invariants()
         world.broker.parts.consumer_groups.groups.check_invariants()
+        world.broker.parts.classic_groups.groups.check_invariants()
         await world.stop()
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:

@@ -10,6 +10,10 @@ from uuid import UUID
 import pytest
 
 from sharegroup.broker.coordination.group_registry import Committer
+from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
+from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_REGEXES_MAX
 from sharegroup.wire import apis
@@ -20,6 +24,18 @@ from sharegroup.wire.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sharegroup.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from tests.broker.classic_wire import CLASSIC, together
+from tests.broker.classic_wire import member as classic_member
 from tests.broker.group_wire import Assigned, World, assigned, simulate
 
 GROUP = "readers"
@@ -368,3 +384,80 @@ def test_a_deleted_topic_is_taken_from_its_members() -> None:
         assert again != bar
 
     simulate(scenario, EAGER)
+
+
+def test_a_group_changes_its_protocol_when_all_have_left() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 1)
+        old = await classic_member(world)
+        await together(old)
+        early = await join(world, "a", group=CLASSIC)
+        assert early.error_code == errors.GroupIdNotFound.code
+        assert early.error_message == f"Group {CLASSIC} is not a consumer group."
+        assert await old.leave() == 0
+        assert assigned(await join(world, "a", group=CLASSIC)) == {foo: [0]}
+        late = await old.join_once()
+        assert late.error_code == errors.InconsistentGroupProtocol.code
+
+    simulate(scenario)
+
+
+def test_a_group_that_has_only_committed_offsets_gets_members() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 1)
+        await commit(world, "", -1, 7)
+        assert assigned(await join(world, "a")) == {foo: [0]}
+        assert await fetch(world) == 7
+        epoch = (await describe(world)).group_epoch
+        assert await commit(world, "a", epoch, 9) == 0
+        assert await commit(world, "a", epoch - 1, 10) == errors.StaleMemberEpoch.code
+        assert await commit(world, "", -1, 11) == errors.UnknownMemberId.code
+        assert await fetch(world) == 9
+        await beat(world, "a", -1)
+        assert await world.delete_groups(GROUP) == {GROUP: 0}
+        assert await fetch(world) == -1
+
+    simulate(scenario)
+
+
+async def commit(world: World, member_id: str, epoch: int, offset: int) -> int:
+    """The error code of a commit to partition 0 of foo."""
+    places = [OffsetCommitRequestPartition(0, offset)]
+    topic = world.broker.parts.topics.find("foo")
+    assert topic is not None
+    topics = [OffsetCommitRequestTopic(name="foo", topic_id=topic.topic_id, partitions=places)]
+    request = OffsetCommitRequest(GROUP, epoch, member_id, topics=topics)
+    answer = await world.send(apis.OFFSET_COMMIT, request)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def fetch(world: World) -> int:
+    """The committed offset of partition 0 of foo."""
+    topic = world.broker.parts.topics.find("foo")
+    assert topic is not None
+    asked = OffsetFetchRequestTopics(name="foo", topic_id=topic.topic_id, partition_indexes=[0])
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=[asked])])
+    answer = await world.send(apis.OFFSET_FETCH, request)
+    return int(answer.groups[0].topics[0].partitions[0].committed_offset)
+
+
+def test_acls_decide_what_a_regular_expression_finds() -> None:
+    groups = ConsumerGroups(lambda _: GroupSettings(), regex_refresh_ms=600_000)
+    ids = {name: TopicInfo(UUID(int=n), 1) for n, name in enumerate(("seen", "secret"), 1)}
+    image = TopicsImage(ids)
+    joining = ConsumerHeartbeat(
+        group_id=GROUP,
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=1,
+        subscribed_regex="se.*",
+        owned={},
+    )
+    visible = {"seen"}
+    result = groups.heartbeat(joining, image, 0, visible.__contains__)
+    assert result.assignment == {ids["seen"].topic_id: (0,)}
+    visible.add("secret")
+    later = ConsumerHeartbeat(group_id=GROUP, member_id="a", member_epoch=result.member_epoch)
+    for now_ms, more in ((599_999, False), (600_000, True)):
+        found = groups.heartbeat(later, image, now_ms, visible.__contains__)
+        assert (found.assignment is not None) == more

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.classic_groups_machine import Unused
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
@@ -33,9 +36,11 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
+from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
+from sharegroup.model.errors import NonEmptyGroup
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
 
@@ -64,8 +69,8 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, consumer_groups, offsets, registry, runtimes = _groups(
-        configs, topics, state, environment
+    groups, classic, consumer_groups, offsets, registry, runtimes = _groups(
+        configs, topics, state, environment, spawn
     )
     share_partitions = SharePartitions(
         clock=clock,
@@ -87,6 +92,7 @@ def assemble(
         sessions=ShareSessions(config.integer("group.share.max.share.sessions")),
         configs=configs,
         groups=groups,
+        classic_groups=classic,
         consumer_groups=consumer_groups,
         group_registry=registry,
         offsets=offsets,
@@ -121,9 +127,14 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 
 def _groups(
-    configs: LiveConfigs, topics: Topics, state: ShareStateLog, environment: Environment
+    configs: LiveConfigs,
+    topics: Topics,
+    state: ShareStateLog,
+    environment: Environment,
+    spawn: Spawn,
 ) -> tuple[
     ShareGroupCoordinator,
+    ClassicGroupCoordinator,
     ConsumerGroupCoordinator,
     OffsetCoordinator,
     GroupRegistry,
@@ -131,14 +142,17 @@ def _groups(
 ]:
     """The coordinators of groups, and the runtimes that all of them share."""
     clock = environment.clock
-    size_max = configs.broker.integer("group.share.max.size")
+    broker = configs.broker
+    size_max = broker.integer("group.share.max.size")
+    classic_settings = ClassicSettings(
+        broker.integer("group.max.size"), broker.integer("group.initial.rebalance.delay.ms")
+    )
 
     def new_share_groups() -> ShareGroupsMachine:
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
     def new_consumer_groups() -> ConsumerGroupsMachine:
-        broker = configs.broker
         machine = ConsumerGroups(
             configs.group,
             assignors=broker.names("group.consumer.assignors"),
@@ -149,21 +163,34 @@ def _groups(
             machine, lambda: topics.image, lambda r: consumer_groups.count(r)
         )
 
-    async def forget_missing() -> None:
+    async def vacate(group_id: str) -> None:
+        if classic.groups.exists(group_id):
+            with suppress(NonEmptyGroup):
+                await classic.delete(group_id)
+
+    async def after_load() -> None:
+        classic.refuse_orphans()
         await share_groups.forget_missing()
         await offsets.forget_missing(topics.id_of)
 
-    partitions = configs.broker.integer("offsets.topic.num.partitions")
+    unused = Unused(
+        lambda: broker.integer("offsets.retention.check.interval.ms"),
+        lambda group_id: simple.exists(group_id),
+    )
+    classic = ClassicGroupCoordinator(clock, environment.new_id, classic_settings, unused, spawn)
     runtimes = GroupRuntimes(
-        InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
+        InternalTopic(
+            CONSUMER_OFFSETS, broker.integer("offsets.topic.num.partitions"), topics, clock
+        ),
         [
             new_share_groups,
+            classic.new_machine,
             new_consumer_groups,
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
-        after_load=forget_missing,
+        after_load=after_load,
     )
     share_groups = ShareGroupCoordinator(
         runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
@@ -174,14 +201,24 @@ def _groups(
         environment.new_id,
         lambda: topics.image,
         lambda g: registry.check(g, GroupType.CONSUMER),
+        vacate,
     )
+    simple = SimpleGroups(runtimes)
     registry = GroupRegistry(
-        {GroupType.SHARE: share_groups.groups, GroupType.CONSUMER: consumer_groups.groups},
-        simple=SimpleGroups(runtimes),
-        committing={GroupType.CONSUMER: consumer_groups.groups},
+        {
+            GroupType.SHARE: share_groups.groups,
+            GroupType.CONSUMER: consumer_groups.groups,
+            GroupType.CLASSIC: classic.groups,
+        },
+        simple=simple,
+        committing={
+            GroupType.CONSUMER: consumer_groups.groups,
+            GroupType.CLASSIC: classic.groups,
+        },
     )
     offsets = OffsetCoordinator(runtimes, registry, clock)
-    return share_groups, consumer_groups, offsets, registry, runtimes
+    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
+    return share_groups, classic, consumer_groups, offsets, registry, runtimes
 
 
 def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:

@@ -133,6 +133,7 @@ class Broker:
         for server in self._servers:
             server.close()
         parts.waiters.close()
+        parts.classic_groups.close()
         await self._drain()
         self.connections.close()
         self._group_runtimes.close()

@@ -221,6 +221,17 @@ class IllegalGeneration(KafkaError):
     description = "Specified group generation id is not valid."
 
 
+class InconsistentGroupProtocol(KafkaError):
+    """INCONSISTENT_GROUP_PROTOCOL."""
+
+    code = 23
+    name = "INCONSISTENT_GROUP_PROTOCOL"
+    description = (
+        "The group member's supported protocols are incompatible with those of existing members or"
+        " first group member tried to join with empty protocol type or empty protocol list."
+    )
+
+
 class InvalidGroupId(KafkaError):
     """INVALID_GROUP_ID."""
 
@@ -235,6 +246,25 @@ class UnknownMemberId(KafkaError):
     code = 25
     name = "UNKNOWN_MEMBER_ID"
     description = "The coordinator is not aware of this member."
+
+
+class InvalidSessionTimeout(KafkaError):
+    """INVALID_SESSION_TIMEOUT."""
+
+    code = 26
+    name = "INVALID_SESSION_TIMEOUT"
+    description = (
+        "The session timeout is not within the range allowed by the broker (as configured by"
+        " group.min.session.timeout.ms and group.max.session.timeout.ms)."
+    )
+
+
+class RebalanceInProgress(KafkaError):
+    """REBALANCE_IN_PROGRESS."""
+
+    code = 27
+    name = "REBALANCE_IN_PROGRESS"
+    description = "The group is rebalancing, so a rejoin is needed."
 
 
 class InvalidCommitOffsetSize(KafkaError):
@@ -487,6 +517,17 @@ class OffsetNotAvailable(RetriableError):
     description = "The leader high watermark has not caught up from a recent leader election."
 
 
+class MemberIdRequired(KafkaError):
+    """MEMBER_ID_REQUIRED."""
+
+    code = 79
+    name = "MEMBER_ID_REQUIRED"
+    description = (
+        "The group member needs to have a valid member id before actually entering a consumer"
+        " group."
+    )
+
+
 class GroupMaxSizeReached(KafkaError):
     """GROUP_MAX_SIZE_REACHED."""
 
@@ -501,8 +542,8 @@ class FencedInstanceId(KafkaError):
     code = 82
     name = "FENCED_INSTANCE_ID"
     description = (
-        "The broker rejected this static consumer since another consumer with the same "
-        "group.instance.id has registered with a different member.id."
+        "The broker rejected this static consumer since another consumer with the same"
+        " group.instance.id has registered with a different member.id."
     )
 
 

@@ -103,6 +103,21 @@ GROUP_REGEXES_MAX: Final = 100
 """Different regular expressions in one consumer group. When topics change, each is matched with
 every topic's name, which takes 0.3 µs."""
 
+GROUP_PROTOCOLS_MAX: Final = 100
+"""Protocols (ways of assigning) of one member of a classic group; clients have one to three."""
+
+PENDING_MEMBERS_MAX: Final = 10_000
+"""Member ids of one classic group that were given out and not used yet. Each is kept for a session
+timeout."""
+
+MEMBER_ID_PREFIX_LENGTH_MAX: Final = 1_000
+"""Characters of the client's name in a member id that the coordinator makes. The id must fit into
+STRING_BYTES_MAX."""
+
+ASSIGNING_REQUEST_BYTES_MAX: Final = 4 << 20
+"""A SyncGroup request of a leader: the assignments of a thousand members with a thousand partitions
+each."""
+
 CLIENT_TEXT_LENGTH_MAX: Final = 249
 """Characters in a topic name (Kafka's Topic class)."""
 

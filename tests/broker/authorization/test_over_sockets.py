@@ -48,13 +48,17 @@ from sharegroup.wire.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from sharegroup.wire.messages.heartbeat import HeartbeatRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
+from sharegroup.wire.messages.join_group import JoinGroupRequest
+from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
 from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from sharegroup.wire.messages.sync_group import SyncGroupRequest
 from tests.broker.authorization.clients import Clients, with_acls
 from tests.broker.by_hand import TIMEOUT_MS, produce
 
@@ -126,6 +130,10 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
      [CLUSTER]),
     (apis.INIT_PRODUCER_ID, InitProducerIdRequest(None, 0), [CLUSTER]),
     (apis.INIT_PRODUCER_ID, InitProducerIdRequest("payments", 0), [TRANSACTIONAL_ID]),
+    (apis.JOIN_GROUP, JoinGroupRequest("workers", 10_000), [GROUP]),
+    (apis.SYNC_GROUP, SyncGroupRequest("workers", 1, "m", None, "consumer", "range"), [GROUP]),
+    (apis.HEARTBEAT, HeartbeatRequest("workers", 1, "m"), [GROUP]),
+    (apis.LEAVE_GROUP, LeaveGroupRequest("workers", members=[MemberIdentity("m")]), [GROUP]),
     (apis.DESCRIBE_GROUPS, describe_groups.DescribeGroupsRequest(["workers"]), [GROUP]),
     (apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("workers", "m", 0, None, ["jobs"]),
      [GROUP]),

@@ -15,6 +15,7 @@ from sharegroup.broker.configs.access import (
     parse_principals,
     parse_super_users,
 )
+from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, why_meaningless
 from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.listeners import (
@@ -43,7 +44,14 @@ from sharegroup.model.config import (
 from sharegroup.model.errors import ConfigError, InvalidConfig
 
 BROKER_CONFIGS: Final = ConfigTable(
-    (*NODE_CONFIGS, *ACCESS_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS, *CONSUMER_CONFIGS)
+    (
+        *NODE_CONFIGS,
+        *ACCESS_CONFIGS,
+        *LOG_CONFIGS,
+        *SHARE_CONFIGS,
+        *CLASSIC_CONFIGS,
+        *CONSUMER_CONFIGS,
+    )
 )
 
 _COPIES: Final = (

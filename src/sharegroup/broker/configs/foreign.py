@@ -33,9 +33,7 @@ _KAFKA: Final = """
     group.consumer.assignor.offload.enable group.consumer.migration.policy
     group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.threads
-    group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
-    group.min.session.timeout.ms group.share.assignor.offload.enable
+    group.coordinator.threads group.share.assignor.offload.enable
     group.share.dlq.manager.class.name group.share.initialize.retry.interval.ms
     group.share.persister.class.name group.streams.acceptable.recovery.lag
     group.streams.assignment.interval.ms group.streams.assignor.offload.enable
@@ -209,9 +207,6 @@ _REASONS: Final = (
     ("group.consumer.migration.", "groups do not change their protocol online yet"),
     ("group.consumer.assignor.", "an assignment is computed in the heartbeat that needs it"),
     ("group.coordinator.", _NO_GROUPS),
-    ("group.initial.", _NO_GROUPS),
-    ("group.max.", _NO_GROUPS),
-    ("group.min.", _NO_GROUPS),
     ("group.streams.", "there are no streams groups"),
     ("transaction", _NO_TRANSACTIONS),
     ("add.partitions.to.txn.", _NO_TRANSACTIONS),

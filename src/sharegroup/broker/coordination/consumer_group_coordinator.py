@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
@@ -15,6 +15,7 @@ from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatRes
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord, GroupMetadata
 from sharegroup.groups.consumer.transition import Sees
+from sharegroup.groups.heartbeat import JOIN_EPOCH
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CoordinatorNotAvailable, KafkaStorageError
@@ -28,6 +29,7 @@ class ConsumerGroupCoordinator:
         new_id: a random id.
         image: returns the topics as they are now.
         check_type: raises GroupIdNotFound if a group of another type has the id.
+        vacate: deletes an empty classic group of that id, but not its offsets.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class ConsumerGroupCoordinator:
         new_id: Callable[[], UUID],
         image: Callable[[], TopicsImage],
         check_type: Callable[[str], None],
+        vacate: Callable[[str], Awaitable[None]],
     ) -> None:
         self._runtimes = runtimes
         self._clock = clock
         self._new_id = new_id
         self._image = image
         self._check_type = check_type
+        self._vacate = vacate
         self.rebalances = 0
         """Group epochs written since the start."""
         self.groups = ConsumerGroupsView(
@@ -54,7 +58,8 @@ class ConsumerGroupCoordinator:
         self, request: ConsumerHeartbeat, sees: Sees | None = None
     ) -> HeartbeatResult:
         """Process one heartbeat; its changes are durable on return. A member that joins without an
-        id gets one.
+        id gets one. A group whose members used the classic protocol before goes on with its
+        offsets once they have all left.
 
         Raises:
             GroupIdNotFound: a group of another type has the id.
@@ -74,6 +79,9 @@ class ConsumerGroupCoordinator:
             return result, result.records
 
         with _unavailable():
+            if request.member_epoch == JOIN_EPOCH:
+                await self._runtimes.of(request.group_id).load_or_refuse()
+                await self._vacate(request.group_id)
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
                 await runtime.ensure()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from sharegroup.model.errors import GroupIdNotFound
+from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol
 
 
 class GroupType(StrEnum):
@@ -134,12 +134,16 @@ class GroupRegistry:
         """Refuse a group id that another type has.
 
         Raises:
-            GroupIdNotFound: as Kafka answers.
+            InconsistentGroupProtocol, GroupIdNotFound: as Kafka answers for a classic group, and
+                for a group of another type.
         """
-        if any(
-            groups.exists(group_id) for other, groups in self._types.items() if other is not kind
-        ):
-            raise GroupIdNotFound(f"Group {group_id} is not a {kind} group.")
+        found = self.type_of(group_id)
+        takes_over = kind is GroupType.CONSUMER and self.is_simple(group_id)
+        if found in (None, kind) or takes_over:
+            return
+        if kind is GroupType.CLASSIC:
+            raise InconsistentGroupProtocol
+        raise GroupIdNotFound(f"Group {group_id} is not a {kind} group.")
 
     def ids(self) -> set[str]:
         """The ids of all groups."""

@@ -19,6 +19,7 @@ from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError, MalformedMessage
 from sharegroup.model.limits import (
     ACKNOWLEDGING_REQUEST_BYTES_MAX,
+    ASSIGNING_REQUEST_BYTES_MAX,
     FRAME_BYTES_MAX,
     SMALL_REQUEST_BYTES_MAX,
 )
@@ -92,8 +93,19 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
         ),
-        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: this broker has none"),
-        _row(apis.LIST_GROUPS, 0, 5, "list_groups", "share groups by state and type"),
+        _row(apis.JOIN_GROUP, 0, 9, "join_group", "join a classic group, and each rebalance"),
+        _row(apis.HEARTBEAT, 0, 4, "heartbeat", "stay in a classic group"),
+        _row(apis.LEAVE_GROUP, 0, 5, "leave_group", "leave a classic group; remove its members"),
+        _row(
+            apis.SYNC_GROUP,
+            0,
+            5,
+            "sync_group",
+            "assignments of a classic group",
+            ASSIGNING_REQUEST_BYTES_MAX,
+        ),
+        _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "members of classic groups"),
+        _row(apis.LIST_GROUPS, 0, 5, "list_groups", "groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
@@ -105,7 +117,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
-        _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty share groups"),
+        _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty groups"),
         _row(
             apis.INCREMENTAL_ALTER_CONFIGS,
             0,
