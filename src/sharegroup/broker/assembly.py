@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
@@ -40,7 +39,6 @@ from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
-from sharegroup.model.errors import NonEmptyGroup
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
 
@@ -152,22 +150,6 @@ def _groups(
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
-    def new_consumer_groups() -> ConsumerGroupsMachine:
-        machine = ConsumerGroups(
-            configs.group,
-            assignors=broker.names("group.consumer.assignors"),
-            group_size_max=broker.integer("group.consumer.max.size"),
-            regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
-        )
-        return ConsumerGroupsMachine(
-            machine, lambda: topics.image, lambda r: consumer_groups.count(r)
-        )
-
-    async def vacate(group_id: str) -> None:
-        if classic.groups.exists(group_id):
-            with suppress(NonEmptyGroup):
-                await classic.delete(group_id)
-
     async def after_load() -> None:
         classic.refuse_orphans()
         await share_groups.forget_missing()
@@ -185,7 +167,7 @@ def _groups(
         [
             new_share_groups,
             classic.new_machine,
-            new_consumer_groups,
+            lambda: _new_consumer_groups(configs, topics, lambda: consumer_groups),
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
         clock,
@@ -201,24 +183,29 @@ def _groups(
         environment.new_id,
         lambda: topics.image,
         lambda g: registry.check(g, GroupType.CONSUMER),
-        vacate,
+        classic.vacate,
     )
     simple = SimpleGroups(runtimes)
+    committing = {GroupType.CONSUMER: consumer_groups.groups, GroupType.CLASSIC: classic.groups}
     registry = GroupRegistry(
-        {
-            GroupType.SHARE: share_groups.groups,
-            GroupType.CONSUMER: consumer_groups.groups,
-            GroupType.CLASSIC: classic.groups,
-        },
-        simple=simple,
-        committing={
-            GroupType.CONSUMER: consumer_groups.groups,
-            GroupType.CLASSIC: classic.groups,
-        },
+        {GroupType.SHARE: share_groups.groups, **committing}, simple, committing
     )
     offsets = OffsetCoordinator(runtimes, registry, clock)
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
     return share_groups, classic, consumer_groups, offsets, registry, runtimes
+
+
+def _new_consumer_groups(
+    configs: LiveConfigs, topics: Topics, coordinator: Callable[[], ConsumerGroupCoordinator]
+) -> ConsumerGroupsMachine:
+    broker = configs.broker
+    machine = ConsumerGroups(
+        configs.group,
+        assignors=broker.names("group.consumer.assignors"),
+        group_size_max=broker.integer("group.consumer.max.size"),
+        regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
+    )
+    return ConsumerGroupsMachine(machine, lambda: topics.image, lambda r: coordinator().count(r))
 
 
 def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
