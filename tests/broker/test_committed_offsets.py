@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from sharegroup.broker.coordination.offset_coordinator import Transaction
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.model.errors import (
@@ -17,6 +18,7 @@ from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidProducerEpoch,
     InvalidRequest,
+    InvalidTxnState,
     OffsetMetadataTooLarge,
     UnknownMemberId,
     UnknownTopicId,
@@ -277,6 +279,26 @@ def test_a_producer_of_an_earlier_epoch_is_refused() -> None:
         await client.end(committed=True, producer=(7, 2))  # KIP-890: the marker has a later one
         assert await client.fetch(A, stable=True) == {A: 5}
         assert await client.commit_in_transaction({A: 6}, (7, 1)) == refused
+
+    simulate(scenario)
+
+
+def test_no_offset_is_written_behind_the_marker_of_its_transaction() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("jobs", 2)
+        client = OffsetClient(world)
+
+        async def ends_meanwhile(transaction: Transaction, partition: int) -> None:
+            await client.end(committed=True)
+
+        offsets = world.broker.parts.offsets
+        offsets.check_transaction, check = ends_meanwhile, offsets.check_transaction
+        assert await client.commit_in_transaction({A: 5}) == {A: InvalidTxnState.code}
+        offsets.check_transaction = check
+        assert await client.fetch(A, stable=True) == {A: NOT_COMMITTED}
+        assert await client.commit_in_transaction({A: 6}) == {A: 0}
+        await client.end(committed=True)
+        assert await client.fetch(A, stable=True) == {A: 6}
 
     simulate(scenario)
 
