@@ -8,6 +8,8 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
 from sharegroup.broker.coordination.classic_groups_machine import Unused
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
+from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
@@ -34,6 +36,7 @@ from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
+from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.store import Store
@@ -64,7 +67,7 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, classic, offsets, registry, runtimes = _groups(
+    groups, classic, consumer_groups, offsets, registry, runtimes = _groups(
         configs, topics, state, environment, spawn
     )
     share_partitions = SharePartitions(
@@ -88,6 +91,7 @@ def assemble(
         configs=configs,
         groups=groups,
         classic_groups=classic,
+        consumer_groups=consumer_groups,
         group_registry=registry,
         offsets=offsets,
         unpacking=Unpacking(),
@@ -129,6 +133,7 @@ def _groups(
 ) -> tuple[
     ShareGroupCoordinator,
     ClassicGroupCoordinator,
+    ConsumerGroupCoordinator,
     OffsetCoordinator,
     GroupRegistry,
     GroupRuntimes,
@@ -162,6 +167,7 @@ def _groups(
         [
             new_share_groups,
             classic.new_machine,
+            lambda: _new_consumer_groups(configs, topics, lambda: consumer_groups),
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
         clock,
@@ -171,15 +177,35 @@ def _groups(
     share_groups = ShareGroupCoordinator(
         runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
     )
+    consumer_groups = ConsumerGroupCoordinator(
+        runtimes,
+        clock,
+        environment.new_id,
+        lambda: topics.image,
+        lambda g: registry.check(g, GroupType.CONSUMER),
+        classic.vacate,
+    )
     simple = SimpleGroups(runtimes)
+    committing = {GroupType.CONSUMER: consumer_groups.groups, GroupType.CLASSIC: classic.groups}
     registry = GroupRegistry(
-        {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups},
-        simple=simple,
-        committing={GroupType.CLASSIC: classic.groups},
+        {GroupType.SHARE: share_groups.groups, **committing}, simple, committing
     )
     offsets = OffsetCoordinator(runtimes, registry, clock)
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
-    return share_groups, classic, offsets, registry, runtimes
+    return share_groups, classic, consumer_groups, offsets, registry, runtimes
+
+
+def _new_consumer_groups(
+    configs: LiveConfigs, topics: Topics, coordinator: Callable[[], ConsumerGroupCoordinator]
+) -> ConsumerGroupsMachine:
+    broker = configs.broker
+    machine = ConsumerGroups(
+        configs.group,
+        assignors=broker.names("group.consumer.assignors"),
+        group_size_max=broker.integer("group.consumer.max.size"),
+        regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
+    )
+    return ConsumerGroupsMachine(machine, lambda: topics.image, lambda r: coordinator().count(r))
 
 
 def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:

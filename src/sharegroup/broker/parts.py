@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
@@ -26,6 +27,7 @@ class BrokerParts(DeliveryParts):
     configs: LiveConfigs
     groups: ShareGroupCoordinator
     classic_groups: ClassicGroupCoordinator
+    consumer_groups: ConsumerGroupCoordinator
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator

@@ -606,6 +606,14 @@ class UnreleasedInstanceId(KafkaError):
     description = "The instance ID is still used by another member in the group."
 
 
+class UnsupportedAssignor(KafkaError):
+    """UNSUPPORTED_ASSIGNOR."""
+
+    code = 112
+    name = "UNSUPPORTED_ASSIGNOR"
+    description = "The assignor or its version range is not supported by the consumer group."
+
+
 class StaleMemberEpoch(KafkaError):
     """STALE_MEMBER_EPOCH."""
 
@@ -649,6 +657,14 @@ class FencedStateEpoch(KafkaError):
         "The share coordinator rejected the request because the share-group state epoch did not"
         " match."
     )
+
+
+class InvalidRegularExpression(KafkaError):
+    """INVALID_REGULAR_EXPRESSION."""
+
+    code = 128
+    name = "INVALID_REGULAR_EXPRESSION"
+    description = "The regular expression is not valid."
 
 
 class RebootstrapRequired(KafkaError):

@@ -29,17 +29,11 @@ _KAFKA: Final = """
     delete.records.purgatory.purge.interval.requests early.start.listeners
     errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-    follower.replication.throttled.rate group.consumer.assignment.interval.ms
-    group.consumer.assignor.offload.enable group.consumer.assignors
-    group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
-    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-    group.consumer.max.size group.consumer.migration.policy
-    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-    group.consumer.session.timeout.ms group.coordinator.append.linger.ms
+    follower.replication.throttled.rate
+    group.consumer.assignor.offload.enable group.consumer.migration.policy
+    group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.rebalance.protocols group.coordinator.threads
-    group.share.assignor.offload.enable
+    group.coordinator.threads group.share.assignor.offload.enable
     group.share.dlq.manager.class.name group.share.initialize.retry.interval.ms
     group.share.persister.class.name group.streams.acceptable.recovery.lag
     group.streams.assignment.interval.ms group.streams.assignor.offload.enable
@@ -210,7 +204,8 @@ _REASONS: Final = (
     ("listener.name.", _NO_SECURITY),
     ("log.cleaner.", "logs are not compacted yet"),
     ("log.flush.", "write flush.policy=durable or flush.policy=system"),
-    ("group.consumer.", _NO_GROUPS),
+    ("group.consumer.migration.", "groups do not change their protocol online yet"),
+    ("group.consumer.assignor.", "an assignment is computed in the heartbeat that needs it"),
     ("group.coordinator.", _NO_GROUPS),
     ("group.streams.", "there are no streams groups"),
     ("transaction", _NO_TRANSACTIONS),

@@ -128,6 +128,20 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
         _row(
+            apis.CONSUMER_GROUP_HEARTBEAT,
+            0,
+            1,
+            "consumer_group_heartbeat",
+            "join, stay in, leave a consumer group",
+        ),
+        _row(
+            apis.CONSUMER_GROUP_DESCRIBE,
+            0,
+            1,
+            "consumer_group_describe",
+            "members of consumer groups, what they have and shall have",
+        ),
+        _row(
             apis.DESCRIBE_TOPIC_PARTITIONS,
             0,
             0,
