@@ -216,16 +216,38 @@ def test_several_groups_in_one_request() -> None:
     simulate(scenario)
 
 
+def test_groups_in_several_partitions() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("jobs", 2)
+        clients = [OffsetClient(world, f"group {number}") for number in range(12)]
+        for number, client in enumerate(clients):
+            await client.commit({A: number})
+            await client.commit_in_transaction({B: number}, (number, 0))
+        offsets = world.broker.parts.offsets
+        partitions = {offsets.partition_of(client.group) for client in clients}
+        assert partitions == set(range(3))
+        await world.crash()
+        for number, client in enumerate(clients):
+            await client.end(committed=number % 2 == 0, producer=(number, 0))
+        await world.crash()
+        for number, client in enumerate(clients):
+            expected = {A: number, B: number} if number % 2 == 0 else {A: number}
+            assert await client.fetch(stable=True) == expected
+        assert world.broker.parts.group_registry.ids() == {client.group for client in clients}
+
+    simulate(scenario, "offsets.topic.num.partitions=3")
+
+
 def test_a_commit_is_one_batch() -> None:
     async def scenario(world: World) -> None:
-        await world.create_topic("jobs", 1_000)
+        await world.create_topic("jobs", 300)
         client = OffsetClient(world)
-        await client.commit({("jobs", at): at for at in range(1_000)})
+        await client.commit({("jobs", at): at for at in range(300)})
         log = world.broker.parts.topics.log(CONSUMER_OFFSETS, 0)
         (header,) = parse_headers((await log.read(0, 1 << 24)).data)
-        assert header.record_count == 1_000
+        assert header.record_count == 300
         await world.crash()
-        assert await client.fetch() == {("jobs", at): at for at in range(1_000)}
+        assert await client.fetch() == {("jobs", at): at for at in range(300)}
 
     simulate(scenario)
 
