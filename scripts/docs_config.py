@@ -13,6 +13,7 @@ from pathlib import Path
 from sharegroup.broker.configs.access import ACCESS_CONFIGS
 from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
+from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
@@ -63,8 +64,13 @@ SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
         SHARE_CONFIGS,
     ),
     ("Broker: classic consumer groups", "Bounds of what members may ask for.", CLASSIC_CONFIGS),
+    (
+        "Broker: consumer groups",
+        "The consumer protocol (KIP-848): defaults of groups, their bounds, and assignors.",
+        CONSUMER_CONFIGS,
+    ),
     ("Topics", TOPICS, TOPIC_CONFIGS.values()),
-    ("Share groups", GROUPS, GROUP_CONFIGS.values()),
+    ("Groups", GROUPS, GROUP_CONFIGS.values()),
 )
 
 

@@ -10,7 +10,7 @@ from sharegroup.broker.coordination.classic_group_coordinator import ClassicGrou
 from sharegroup.broker.coordination.classic_groups_machine import Unused
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
-from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
+from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.offset_coordinator import (
@@ -186,13 +186,23 @@ def _groups(
         classic.vacate,
     )
     simple = SimpleGroups(runtimes)
-    committing = {GroupType.CONSUMER: consumer_groups.groups, GroupType.CLASSIC: classic.groups}
-    registry = GroupRegistry(
-        {GroupType.SHARE: share_groups.groups, **committing}, simple, committing
-    )
+    registry = _registry(share_groups, classic, consumer_groups, simple)
     offsets = OffsetCoordinator(runtimes, registry, clock)
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
     return share_groups, classic, consumer_groups, offsets, registry, runtimes
+
+
+def _registry(
+    share_groups: ShareGroupCoordinator,
+    classic: ClassicGroupCoordinator,
+    consumer_groups: ConsumerGroupCoordinator,
+    simple: SimpleGroups,
+) -> GroupRegistry:
+    committing: dict[GroupType, CommittingGroups] = {
+        GroupType.CONSUMER: consumer_groups.groups,
+        GroupType.CLASSIC: classic.groups,
+    }
+    return GroupRegistry({GroupType.SHARE: share_groups.groups, **committing}, simple, committing)
 
 
 def _new_consumer_groups(

@@ -36,6 +36,8 @@ from sharegroup.wire.messages import read_share_group_state as read
 from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
 from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -135,6 +137,8 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.HEARTBEAT, HeartbeatRequest("workers", 1, "m"), [GROUP]),
     (apis.LEAVE_GROUP, LeaveGroupRequest("workers", members=[MemberIdentity("m")]), [GROUP]),
     (apis.DESCRIBE_GROUPS, describe_groups.DescribeGroupsRequest(["workers"]), [GROUP]),
+    (apis.CONSUMER_GROUP_HEARTBEAT, ConsumerGroupHeartbeatRequest("workers", "m", 0), [GROUP]),
+    (apis.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest(["workers"]), [GROUP]),
     (apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("workers", "m", 0, None, ["jobs"]),
      [GROUP]),
     (apis.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(["workers"]), [GROUP]),

@@ -11,6 +11,7 @@ from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.requests import Now
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Disk
@@ -23,6 +24,7 @@ from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.folder_check import FolderCheck
 from sharegroup.storage.checkup.partition_check import PartitionReport
 from sharegroup.wire.internal import classic_groups as classic_records
+from sharegroup.wire.internal import consumer_groups as consumer_records
 from sharegroup.wire.internal import groups as group_records
 from sharegroup.wire.internal import offsets as offset_records
 from sharegroup.wire.internal import share_state as state_records
@@ -43,6 +45,7 @@ class DurableState:
         self._machine = ShareCoordinator()
         self._groups = ShareGroups(lambda _: GroupSettings())
         self._classic = ClassicGroups(ClassicSettings(INT_MAX, 0))
+        self._consumer_groups = ConsumerGroups(lambda _: GroupSettings())
         self._names = {facts.topic_id: name for name, facts in check.facts.topics.items()}
         self.windows: dict[SharePartitionKey, SharePartition] = {}
         """Each share partition with delivery state, as its leader would load it."""
@@ -82,11 +85,19 @@ class DurableState:
                 if key[:2] == classic_records.KEY_PREFIX:
                     self._classic.replay(classic_records.decode_record(key, value))
                     continue
+                if key[:2] in consumer_records.KEY_PREFIXES:
+                    self._read_consumer_group(key, value)
+                    continue
                 record = group_records.decode_record(key, value)
                 if record is not None:
                     self._groups.replay(record)
             except (SharegroupError, IndexError, ValueError) as error:
                 self._unreadable(report)(offset, error)
+
+    def _read_consumer_group(self, key: bytes, value: bytes | None) -> None:
+        record = consumer_records.decode_record(key, value)
+        if record is not None:
+            self._consumer_groups.replay(record)
 
     def _unreadable(self, report: PartitionReport) -> _Unreadable:
         return _Unreadable(self._check, report)
@@ -96,7 +107,9 @@ class DurableState:
     def _check_machines(self) -> None:
         self._groups.sessions_restarted(0)
         self._classic.replayed(Now(0, 0))
+        self._consumer_groups.sessions_restarted(0)
         machines = (
+            (CONSUMER_OFFSETS, self._consumer_groups),
             (CONSUMER_OFFSETS, self._groups),
             (CONSUMER_OFFSETS, self._classic),
             (SHARE_GROUP_STATE, self._machine),
