@@ -15,6 +15,7 @@ from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import INT_MAX, LONG_MAX, ConfigDef, format_value
@@ -60,6 +61,11 @@ SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
         "Broker: share groups",
         "Defaults of groups that set none of their own, their bounds, and durable state.",
         SHARE_CONFIGS,
+    ),
+    (
+        "Broker: transactions",
+        "Their limits, and the log of their coordinator.",
+        TRANSACTION_CONFIGS,
     ),
     ("Topics", TOPICS, TOPIC_CONFIGS.values()),
     ("Share groups", GROUPS, GROUP_CONFIGS.values()),

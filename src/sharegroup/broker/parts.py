@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_writes import TransactionWrites
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.read_model import OpenConnections, ReadModel
@@ -23,6 +25,8 @@ class BrokerParts(DeliveryParts):
 
     configs: LiveConfigs
     groups: ShareGroupCoordinator
+    transactions: Transactions
+    transaction_writes: TransactionWrites
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     unpacking: Unpacking

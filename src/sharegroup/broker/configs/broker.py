@@ -28,6 +28,7 @@ from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
 from sharegroup.broker.configs.share import SHARE_CONFIGS
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults
 from sharegroup.model.config import (
     ConfigDef,
@@ -41,7 +42,9 @@ from sharegroup.model.config import (
 )
 from sharegroup.model.errors import ConfigError, InvalidConfig
 
-BROKER_CONFIGS: Final = ConfigTable((*NODE_CONFIGS, *ACCESS_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS))
+BROKER_CONFIGS: Final = ConfigTable(
+    (*NODE_CONFIGS, *ACCESS_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS, *TRANSACTION_CONFIGS)
+)
 
 _COPIES: Final = (
     "default.replication.factor",
@@ -49,6 +52,8 @@ _COPIES: Final = (
     "offsets.topic.replication.factor",
     "share.coordinator.state.topic.replication.factor",
     "share.coordinator.state.topic.min.isr",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
 )
 
 

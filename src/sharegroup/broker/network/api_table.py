@@ -87,9 +87,7 @@ API_TABLE: dict[int, ServedApi] = {
             apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
         ),
         _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
-        _row(
-            apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
-        ),
+        _row(apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for keys of every type"),
         _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "classic groups: this broker has none"),
         _row(apis.LIST_GROUPS, 0, 5, "list_groups", "share groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
@@ -97,8 +95,22 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
         _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),
         _row(
-            apis.INIT_PRODUCER_ID, 0, 5, "init_producer_id", "a producer id for idempotent produce"
+            apis.INIT_PRODUCER_ID,
+            0,
+            5,
+            "init_producer_id",
+            "a producer id, for idempotence or transactions",
         ),
+        _row(
+            apis.ADD_PARTITIONS_TO_TXN,
+            0,
+            5,
+            "add_partitions_to_txn",
+            "partitions of a transaction; brokers may verify them",
+        ),
+        _row(apis.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn", "group offsets of a transaction"),
+        _row(apis.END_TXN, 0, 5, "end_txn", "commit or abort a transaction"),
+        _row(apis.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", "end transactions by hand"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
@@ -111,6 +123,21 @@ API_TABLE: dict[int, ServedApi] = {
             "change topic, broker and group configs",
         ),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
+        _row(
+            apis.DESCRIBE_PRODUCERS,
+            0,
+            0,
+            "describe_producers",
+            "a partition's producers and their open transactions",
+        ),
+        _row(apis.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", "transactional ids"),
+        _row(
+            apis.LIST_TRANSACTIONS,
+            0,
+            1,
+            "list_transactions",
+            "transactional ids by state, producer and duration",
+        ),
         _row(
             apis.DESCRIBE_TOPIC_PARTITIONS,
             0,
