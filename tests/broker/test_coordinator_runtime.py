@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from sharegroup.broker.coordination.log import KeyValue, LoggedRecord
+from sharegroup.broker.coordination.log import (
+    EndOfTransaction,
+    KeyValue,
+    LoggedEnd,
+    LoggedRecord,
+    Producer,
+)
 from sharegroup.broker.coordination.runtime import Growth, Runtime
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
@@ -28,8 +34,15 @@ NEVER = 1_000_000
 class LateTicket:
     """What arrives later."""
 
-    def __init__(self, records: Sequence[KeyValue]) -> None:
+    def __init__(
+        self,
+        records: Sequence[KeyValue],
+        producer: Producer | None = None,
+        end: EndOfTransaction | None = None,
+    ) -> None:
         self.records = records
+        self.producer = producer
+        self.end = end
         self.offset: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def durable(self) -> int:
@@ -43,7 +56,8 @@ class LateLog:
     exists = True
 
     def __init__(self) -> None:
-        self.records: list[LoggedRecord] = []
+        self.records: list[LoggedRecord | LoggedEnd] = []
+        self.epochs: dict[int, int] = {}
         self.start_offset = self.durable_end = 0
         self.left_out: list[int] = []
         self.refuses = self.unreadable = self.at_once = self.broken = False
@@ -56,10 +70,20 @@ class LateLog:
     async def ensure(self) -> None:
         """It is there."""
 
-    def submit(self, records: Sequence[KeyValue]) -> LateTicket:
+    def submit(self, records: Sequence[KeyValue], producer: Producer | None = None) -> LateTicket:
+        return self._submit(LateTicket(records, producer))
+
+    def submit_end(self, end: EndOfTransaction) -> LateTicket:
+        return self._submit(LateTicket((), end.producer, end))
+
+    def producer_epoch(self, producer_id: int) -> int:
+        return self.epochs.get(producer_id, -1)
+
+    def _submit(self, ticket: LateTicket) -> LateTicket:
         if self.refuses:
             raise KafkaStorageError("refused")
-        ticket = LateTicket(records)
+        if ticket.producer is not None:
+            self.epochs[ticket.producer.producer_id] = ticket.producer.epoch
         self.on_their_way.append(ticket)
         if self.broken:
             self.fail()
@@ -73,7 +97,10 @@ class LateLog:
             self.durable_end += 1  # a record of somebody else
             ticket.offset.set_result(self.durable_end)
             for key, value in ticket.records:
-                self.records.append(LoggedRecord(self.durable_end, key, value))
+                self.records.append(LoggedRecord(self.durable_end, key, value, ticket.producer))
+                self.durable_end += 1
+            if ticket.end is not None:
+                self.records.append(LoggedEnd(self.durable_end, ticket.end))
                 self.durable_end += 1
         self.on_their_way.clear()
 
@@ -84,7 +111,7 @@ class LateLog:
             ticket.offset.set_exception(KafkaStorageError("lost"))
         self.on_their_way.clear()
 
-    async def replay(self) -> AsyncIterator[LoggedRecord]:
+    async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
         if self.unreadable:
             raise KafkaStorageError("unreadable")
         self.broken = False

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetCoordinator,
+    SimpleGroups,
+    expire_group,
+)
+from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
 from sharegroup.broker.coordination.runtime import Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
@@ -14,7 +22,10 @@ from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
-from sharegroup.broker.coordination.transaction_writes import TransactionWrites
+from sharegroup.broker.coordination.transaction_writes import (
+    OffsetAdmission,
+    TransactionWrites,
+)
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
@@ -61,7 +72,7 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, runtimes = _groups(configs, topics, state, clock)
+    groups, offsets, registry, runtimes = _groups(configs, topics, state, clock)
     share_partitions = SharePartitions(
         clock=clock,
         state=state,
@@ -70,7 +81,7 @@ def assemble(
         meters=meters,
         spawn=spawn,
     )
-    transactions = _transactions(configs, topics, store, clock)
+    transactions = _transactions(configs, topics, store, clock, offsets)
     parts = BrokerParts(
         clock=clock,
         store=store,
@@ -88,7 +99,8 @@ def assemble(
             transactions,
             lambda: configs.broker.flag("transaction.partition.verification.enable"),
         ),
-        group_registry=GroupRegistry({GroupType.SHARE: groups.groups}),
+        group_registry=registry,
+        offsets=offsets,
         unpacking=Unpacking(),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
@@ -121,7 +133,7 @@ def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareSta
 
 def _groups(
     configs: LiveConfigs, topics: Topics, state: ShareStateLog, clock: Clock
-) -> tuple[ShareGroupCoordinator, GroupRuntimes]:
+) -> tuple[ShareGroupCoordinator, OffsetCoordinator, GroupRegistry, GroupRuntimes]:
     """The coordinators of groups, and the runtimes that all of them share."""
     size_max = configs.broker.integer("group.share.max.size")
 
@@ -129,19 +141,40 @@ def _groups(
         machine = ShareGroups(configs.group, group_size_max=size_max)
         return ShareGroupsMachine(machine, lambda: topics.image, lambda r: share_groups.count(r))
 
+    async def forget_missing() -> None:
+        await share_groups.forget_missing()
+        await offsets.forget_missing(topics.id_of)
+
     partitions = configs.broker.integer("offsets.topic.num.partitions")
     runtimes = GroupRuntimes(
         InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
-        [new_share_groups],
+        [new_share_groups, lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry))],
         clock,
         records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
-        after_load=lambda: share_groups.forget_missing(),
+        after_load=forget_missing,
     )
     share_groups = ShareGroupCoordinator(runtimes, state, clock, lambda: topics.image)
-    return share_groups, runtimes
+    registry = GroupRegistry({GroupType.SHARE: share_groups.groups}, simple=SimpleGroups(runtimes))
+    offsets = OffsetCoordinator(runtimes, registry, clock)
+    return share_groups, offsets, registry, runtimes
 
 
-def _transactions(configs: LiveConfigs, topics: Topics, store: Store, clock: Clock) -> Transactions:
+def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
+    return Expiry(
+        lambda: configs.broker.integer("offsets.retention.check.interval.ms"),
+        lambda offsets, group_id: expire_group(
+            offsets,
+            group_id,
+            registry(),
+            clock.wall_ms(),
+            configs.broker.integer("offsets.retention.minutes") * 60_000,
+        ),
+    )
+
+
+def _transactions(
+    configs: LiveConfigs, topics: Topics, store: Store, clock: Clock, offsets: OffsetCoordinator
+) -> Transactions:
     """The transaction coordinators."""
 
     def new_coordinator() -> TransactionCoordinator:
@@ -152,9 +185,11 @@ def _transactions(configs: LiveConfigs, topics: Topics, store: Store, clock: Clo
         )
 
     partitions = configs.broker.integer("transaction.state.log.num.partitions")
-    return Transactions(
+    transactions = Transactions(
         InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
         new_coordinator,
-        TransactionMarkers(topics, clock, None),
+        TransactionMarkers(topics, clock, offsets),
         clock,
     )
+    offsets.check_transaction = OffsetAdmission(transactions)
+    return transactions

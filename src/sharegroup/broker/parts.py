@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_registry import GroupRegistry
+from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
 from sharegroup.broker.coordination.transaction_writes import TransactionWrites
@@ -29,6 +30,7 @@ class BrokerParts(DeliveryParts):
     transaction_writes: TransactionWrites
     group_registry: GroupRegistry
     """All groups, whatever their type."""
+    offsets: OffsetCoordinator
     unpacking: Unpacking
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""

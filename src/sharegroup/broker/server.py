@@ -175,6 +175,7 @@ class Broker:
         """
         await self._group_runtimes.load()
         await self.parts.groups.forget_missing()
+        await self.parts.offsets.forget_missing(self.parts.topics.id_of)
         self._group_runtimes.start(self.spawn)
 
     def _disconnected(self, connection: object) -> None:

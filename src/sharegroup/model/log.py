@@ -212,3 +212,7 @@ class TrustedLog(PartitionLog, Protocol):
             KafkaStorageError: the disk failed.
         """
         ...
+
+    def producer_epoch(self, producer_id: int) -> int:
+        """The latest epoch of a producer in this log; -1 if the log does not know it."""
+        ...

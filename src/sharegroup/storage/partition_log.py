@@ -155,6 +155,10 @@ class LocalPartitionLog:
         self._check_in_service()
         return self._append(batches, parse_headers(batches), self._environment.clock.wall_ms())
 
+    def producer_epoch(self, producer_id: int) -> int:
+        """The latest epoch of a producer. See ``TrustedLog``."""
+        return self._producers.epoch_of(producer_id)
+
     def _append(self, batches: bytes, headers: Sequence[BatchHeader], now_ms: int) -> Appended:
         append_time = (
             now_ms if self.settings.timestamp_type is TimestampType.LOG_APPEND_TIME else -1

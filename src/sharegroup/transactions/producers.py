@@ -97,6 +97,11 @@ class ProducerTable:
     def __len__(self) -> int:
         return len(self._producers)
 
+    def epoch_of(self, producer_id: int) -> int:
+        """The latest epoch of a producer; -1 for one that is not known."""
+        producer = self._producers.get(producer_id)
+        return NONE if producer is None else producer.epoch
+
     def check(
         self,
         producer_id: int,

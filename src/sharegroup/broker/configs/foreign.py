@@ -74,8 +74,8 @@ _KAFKA: Final = """
     metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
     metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
-    offset.metadata.max.bytes offsets.commit.timeout.ms offsets.load.buffer.size
-    offsets.retention.check.interval.ms offsets.retention.minutes offsets.topic.compression.codec
+    offsets.commit.timeout.ms offsets.load.buffer.size
+    offsets.topic.compression.codec
     principal.builder.class process.roles producer.id.expiration.check.interval.ms
     producer.purgatory.purge.interval.requests queued.max.requests
     quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
@@ -216,7 +216,6 @@ _REASONS: Final = (
     ("group.initial.", _NO_GROUPS),
     ("group.max.", _NO_GROUPS),
     ("group.min.", _NO_GROUPS),
-    ("offset", _NO_GROUPS),
     ("group.streams.", "there are no streams groups"),
     ("transaction.abort.", _AT_THE_DEADLINE),
     ("transaction.remove.", _AT_THE_DEADLINE),

@@ -191,4 +191,23 @@ NODE_CONFIGS: Final = (
         departs=_ONE_NODE.format(kafka=3),
     ),
     integer("offsets.topic.segment.bytes", 104_857_600, 1, "Segment size of __consumer_offsets."),
+    integer(
+        "offset.metadata.max.bytes",
+        4_096,
+        None,
+        "Characters of the text that a client may commit with an offset.",
+    ),
+    integer(
+        "offsets.retention.minutes",
+        10_080,
+        1,
+        "A committed offset is deleted this long after its group lost its last member, or after "
+        "its commit if the group has members but none for the topic, or never had any.",
+    ),
+    long(
+        "offsets.retention.check.interval.ms",
+        600_000,
+        1,
+        "How often to look for expired offsets.",
+    ),
 )

@@ -86,26 +86,60 @@ class CommittingGroups(GroupsOfType, Protocol):
 
 
 class GroupRegistry:
-    """The groups of all coordinators. A new coordinator adds its type."""
+    """The groups of all coordinators. A new coordinator adds its type.
 
-    def __init__(self, types: Mapping[GroupType, GroupsOfType]) -> None:
+    Args:
+        types: the groups of each type.
+        simple: groups that have committed offsets; those of no type are shown as classic groups
+            without members, as in Kafka.
+        committing: the types whose members commit offsets.
+    """
+
+    def __init__(
+        self,
+        types: Mapping[GroupType, GroupsOfType],
+        simple: GroupsOfType | None = None,
+        committing: Mapping[GroupType, CommittingGroups] | None = None,
+    ) -> None:
         self._types = types
+        self._simple = simple
+        self._committing = committing or {}
 
     def type_of(self, group_id: str) -> GroupType | None:
         """The type of a group; None if there is no such group."""
         for kind, groups in self._types.items():
             if groups.exists(group_id):
                 return kind
+        return GroupType.CLASSIC if self._simple and self._simple.exists(group_id) else None
+
+    def is_simple(self, group_id: str) -> bool:
+        """Whether the group has committed offsets and nothing else."""
+        return (
+            self._simple is not None
+            and self._simple.exists(group_id)
+            and not any(groups.exists(group_id) for groups in self._types.values())
+        )
+
+    def committing(self, group_id: str) -> CommittingGroups | None:
+        """The groups of the type that this group has, if its members commit offsets; else None, and
+        for a simple group."""
+        for groups in self._committing.values():
+            if groups.exists(group_id):
+                return groups
         return None
 
     def ids(self) -> set[str]:
         """The ids of all groups."""
-        return {group_id for groups in self._types.values() for group_id in groups.group_ids()}
+        found = {group_id for groups in self._types.values() for group_id in groups.group_ids()}
+        return found.union(self._simple.group_ids() if self._simple else ())
 
     def list_groups(self) -> list[RegisteredGroup]:
         """All groups by id."""
-        return sorted(
-            RegisteredGroup(group_id, state, kind)
+        found = {
+            group_id: RegisteredGroup(group_id, state, kind)
             for kind, groups in self._types.items()
             for group_id, state in groups.list_groups()
-        )
+        }
+        for group_id, state in self._simple.list_groups() if self._simple else ():
+            found.setdefault(group_id, RegisteredGroup(group_id, state, GroupType.CLASSIC))
+        return sorted(found.values())

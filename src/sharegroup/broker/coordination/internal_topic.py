@@ -7,16 +7,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from sharegroup.broker.coordination.log import KeyValue, LoggedRecord
+from sharegroup.broker.coordination.log import (
+    EndOfTransaction,
+    KeyValue,
+    LoggedEnd,
+    LoggedRecord,
+    Producer,
+)
 from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import CorruptMessage, MalformedMessage
 from sharegroup.model.log import TrustedLog
-from sharegroup.wire.batch import decode_batch, encode_batch, end_offset_of
-from sharegroup.wire.markers import aborted_ranges
+from sharegroup.wire.batch import (
+    TRANSACTIONAL,
+    decode_batch,
+    encode_batch,
+    end_offset_of,
+    parse_headers,
+)
+from sharegroup.wire.markers import (
+    MarkerType,
+    decode_marker,
+    encode_marker,
+    is_control,
+    is_transactional,
+)
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -115,25 +133,55 @@ class InternalLog:
         """Make the topic unless it is there. Raises KafkaStorageError."""
         await self._topic.ensure()
 
-    def submit(self, records: Sequence[KeyValue]) -> LocalTicket:
+    def submit(self, records: Sequence[KeyValue], producer: Producer | None = None) -> LocalTicket:
         """Write records as one batch, which may exceed the limit for clients. See
         ``log.CoordinatorLog``.
         """
-        log = self._log
         if not records:
+            log = self._log
             return LocalTicket(log, log.log_end_offset, log.log_end_offset)
-        batch = encode_batch(records, timestamp_ms=self._clock.wall_ms())
-        end = log.append_trusted(batch).last_offset + 1
-        return LocalTicket(log, end - len(records), end)
+        now_ms = self._clock.wall_ms()
+        if producer is None:
+            return self._append(encode_batch(records, timestamp_ms=now_ms))
+        return self._append(
+            encode_batch(
+                records,
+                timestamp_ms=now_ms,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=0,  # as Kafka's coordinator: it has no sequence of its own
+                attributes=TRANSACTIONAL,
+            )
+        )
+
+    def submit_end(self, end: EndOfTransaction) -> LocalTicket:
+        """Write a control batch. See ``log.CoordinatorLog``."""
+        return self._append(
+            encode_marker(
+                MarkerType.COMMIT if end.committed else MarkerType.ABORT,
+                producer_id=end.producer.producer_id,
+                producer_epoch=end.producer.epoch,
+                timestamp_ms=self._clock.wall_ms(),
+                coordinator_epoch=end.coordinator_epoch,
+            )
+        )
+
+    def producer_epoch(self, producer_id: int) -> int:
+        """See ``log.CoordinatorLog``."""
+        return self._log.producer_epoch(producer_id)
+
+    def _append(self, batch: bytes) -> LocalTicket:
+        log = self._log
+        appended = log.append_trusted(batch)
+        return LocalTicket(log, appended.base_offset, appended.last_offset + 1)
 
     async def delete_before(self, offset: int) -> int:
         """Move the log start up to ``offset``. See ``log.CoordinatorLog``."""
         return await self._log.delete_records(offset)
 
-    async def replay(self) -> AsyncIterator[LoggedRecord]:
-        """Every record in order, once all are durable, without those of aborted transactions.
-        Records damaged on disk are logged and left out: one bad sector must not keep a broker from
-        its other groups.
+    async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
+        """Every record and marker in order, once all are durable. Records damaged on disk are
+        logged and left out: one bad sector must not keep a broker from its other groups.
         """
         log = self._log
         while log.high_watermark < log.log_end_offset:  # wait for writes in flight
@@ -153,12 +201,9 @@ class InternalLog:
                 continue  # this read has found the damage
             if not data:
                 return
-            end = end_offset_of(data)
-            void = _aborted(log, offset, end, data)
-            for at, _, key, value in decode_batch(data):
-                if at >= offset and key is not None and at not in void:
-                    yield LoggedRecord(at, key, value)
-            offset = end
+            for entry in _entries(data, offset):
+                yield entry
+            offset = end_offset_of(data)
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
@@ -177,10 +222,24 @@ class InternalLog:
         )
 
 
-def _aborted(log: TrustedLog, offset: int, end: int, data: bytes) -> set[int]:
-    """The offsets in ``data`` that belong to aborted transactions. There are few or none: only
-    offsets of consumer groups are committed in transactions.
-    """
-    transactions = log.aborted_transactions(offset, min(end, log.last_stable_offset))
-    ranges = aborted_ranges(data, transactions) if transactions else ()
-    return {at for first, last in ranges for at in range(first, last + 1)}
+def _entries(data: bytes, from_offset: int) -> Iterator[LoggedRecord | LoggedEnd]:
+    """The records and markers of whole batches, those below ``from_offset`` left out."""
+    view = memoryview(data)
+    position = 0
+    for header in parse_headers(data):
+        batch = view[position : position + header.length]
+        position += header.length
+        producer = None
+        if is_transactional(header):
+            producer = Producer(header.producer_id, header.producer_epoch)
+        if is_control(header):
+            marker = decode_marker(batch)
+            if marker.type in (MarkerType.ABORT, MarkerType.COMMIT) and producer is not None:
+                committed = marker.type == MarkerType.COMMIT
+                end = EndOfTransaction(producer, committed, marker.coordinator_epoch)
+                if header.base_offset >= from_offset:
+                    yield LoggedEnd(header.base_offset, end)
+            continue
+        for at, _, key, value in decode_batch(batch):
+            if at >= from_offset and key is not None:
+                yield LoggedRecord(at, key, value, producer)

@@ -16,12 +16,37 @@ KeyValue: TypeAlias = tuple[bytes, bytes | None]
 """A record to write; the value is None for a tombstone."""
 
 
+class Producer(NamedTuple):
+    """A transactional producer, one epoch of it."""
+
+    producer_id: int
+    epoch: int
+
+
+class EndOfTransaction(NamedTuple):
+    """How a producer's transaction ended."""
+
+    producer: Producer
+    committed: bool
+    coordinator_epoch: int = 0
+    """The transaction coordinator's."""
+
+
 class LoggedRecord(NamedTuple):
     """A record of the log."""
 
     offset: int
     key: bytes
     value: bytes | None
+    producer: Producer | None = None
+    """Whose transaction it belongs to; None outside transactions."""
+
+
+class LoggedEnd(NamedTuple):
+    """A marker of the log: it ends the producer's transaction."""
+
+    offset: int
+    end: EndOfTransaction
 
 
 class Ticket(Protocol):
@@ -75,17 +100,27 @@ class CoordinatorLog(Protocol):
         """
         ...
 
-    def submit(self, records: Sequence[KeyValue]) -> Ticket:
-        """Append records after all records submitted before. If a ticket fails, all later tickets
-        fail until the next :meth:`replay`: no record may follow a missing one.
+    def submit(self, records: Sequence[KeyValue], producer: Producer | None = None) -> Ticket:
+        """Append records after all records submitted before, as part of the transaction of
+        ``producer`` if there is one. If a ticket fails, all later tickets fail until the next
+        :meth:`replay`: no record may follow a missing one.
 
         Raises:
             KafkaStorageError: none of the records was written.
         """
         ...
 
-    def replay(self) -> AsyncIterator[LoggedRecord]:
-        """Every record in order, without damaged ones; includes submitted records not yet durable.
+    def submit_end(self, end: EndOfTransaction) -> Ticket:
+        """Append the marker of a transaction, as :meth:`submit` appends records."""
+        ...
+
+    def producer_epoch(self, producer_id: int) -> int:
+        """The latest epoch of a producer in this log; -1 if it is not known."""
+        ...
+
+    def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
+        """Every record and marker in order, without damaged ones; includes submitted records not
+        yet durable, and those of transactions that were aborted or have not ended.
 
         Raises:
             KafkaStorageError: the log cannot be read, or holds records that will never be durable.

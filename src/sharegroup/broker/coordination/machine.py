@@ -7,9 +7,9 @@ implementation: the coordinator calls them through ``Runtime.begin`` and ``Runti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
-from sharegroup.broker.coordination.log import KeyValue
+from sharegroup.broker.coordination.log import KeyValue, Producer
 
 R = TypeVar("R")
 
@@ -63,4 +63,25 @@ class Machine(Protocol[R]):
 
     def check_invariants(self) -> None:
         """Raise AssertionError if the state is inconsistent."""
+        ...
+
+
+@runtime_checkable
+class TransactionalMachine(Machine[R], Protocol[R]):
+    """A machine some of whose records belong to transactions. Such records are *pending*: they
+    take effect when the transaction commits, and never if it aborts."""
+
+    def producer_of(self, record: R) -> Producer | None:
+        """Whose transaction the record belongs to; None outside transactions. The records of one
+        decision have one producer."""
+        ...
+
+    def replay_pending(
+        self, offset: int, key: bytes, value: bytes | None, producer: Producer
+    ) -> bool:
+        """Apply a record of a transaction whose end is not known; else as :meth:`replay`."""
+        ...
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The pending records of the producer take effect, or are dropped."""
         ...

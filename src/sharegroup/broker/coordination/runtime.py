@@ -12,24 +12,38 @@ few keys at a time, interleaved with other work. When the last one is durable, i
 records before the first. Replay from there gives the same state: the new records hold each key's
 state, and later changes follow in the log. A crash at any point leaves the old records, or a
 complete set of new ones. Kafka compacts instead; the formats are the same, so its tools read both.
+
+**Transactions.** Records of a transaction are a batch with its producer's id and epoch, and its end
+is a marker, as in any partition. :meth:`Runtime.end_transaction` writes the marker. A replay gives
+these records to the machines as pending, and a rewrite writes pending records as pending ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
-from sharegroup.broker.coordination.log import CoordinatorLog, Ticket
-from sharegroup.broker.coordination.machine import Machine
+from sharegroup.broker.coordination.log import (
+    CoordinatorLog,
+    EndOfTransaction,
+    LoggedEnd,
+    LoggedRecord,
+    Ticket,
+)
+from sharegroup.broker.coordination.machine import Machine, TransactionalMachine
 from sharegroup.broker.deadline_timer import DeadlineTimer
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
+    InvalidProducerEpoch,
     KafkaError,
+    KafkaStorageError,
     MalformedMessage,
 )
 from sharegroup.model.histogram import Histogram
@@ -159,6 +173,52 @@ class Runtime:
         self._schedule()
         return result, written
 
+    async def read(self, kind: type[M], query: Callable[[M], T]) -> T:
+        """Ask a machine, and return the answer once all that it shows is durable. Does not make the
+        topic.
+
+        Raises:
+            KafkaError: as ``query``; or the log failed.
+        """
+        await self.load()
+        machine = self.machine(kind)
+        answer = query(machine)
+        if self._log.exists:
+            await self.settle(Written(machine, (), self._log.submit(()), self._loads))
+        return answer
+
+    async def end_transaction(self, end: EndOfTransaction) -> None:
+        """Write the marker of a transaction, so that its pending records take effect or are
+        dropped, and return when that is durable. There may be no such records.
+
+        Raises:
+            InvalidProducerEpoch: a later epoch of the producer has written to this log.
+            KafkaError: the log failed.
+        """
+        await self._log.ensure()
+        await self.load()
+        if self._log.producer_epoch(end.producer.producer_id) > end.producer.epoch:
+            raise InvalidProducerEpoch
+        try:
+            ticket = self._log.submit_end(end)
+        except KafkaError as error:
+            self._failed(self._loads, error)
+            await self._load_again()
+            raise
+        self._end_in(self._machines, end)
+        self._rewrite_when_long()
+        self._schedule()
+        await self.settle(Written(self._machines[0], (), ticket, self._loads))
+
+    def check_producer(self, producer_id: int, epoch: int) -> None:
+        """Check the producer of a transaction before its records are decided on.
+
+        Raises:
+            InvalidProducerEpoch: a later epoch of it has written to this log.
+        """
+        if self._log.exists and self._log.producer_epoch(producer_id) > epoch:
+            raise InvalidProducerEpoch
+
     async def settle(self, written: Written) -> None:
         """Wait until a write is durable. If it fails, load the machines again.
 
@@ -194,8 +254,10 @@ class Runtime:
         return result
 
     def _write(self, machine: Machine[Any], records: Sequence[Any]) -> Written:
+        transactional = _transactional(machine)
+        producer = transactional.producer_of(records[0]) if transactional and records else None
         try:
-            ticket = self._log.submit([machine.encode(record) for record in records])
+            ticket = self._log.submit([machine.encode(record) for record in records], producer)
         except KafkaError as error:
             self._failed(self._loads, error)
             raise
@@ -251,14 +313,14 @@ class Runtime:
         machines = tuple(new() for new in self._new_machines)
         if self._log.exists:
             await self._log.ensure()  # complete a half-created topic
-            async for offset, key, value in self._log.replay():
-                for machine in machines:
-                    try:
-                        if machine.replay(offset, key, value):
-                            break
-                    except MalformedMessage as error:
-                        self._log.leave_out(offset, error)
-                        break
+            async for entry in self._log.replay():
+                if isinstance(entry, LoggedEnd):
+                    self._end_in(machines, entry.end)
+                    continue
+                try:
+                    _replay(machines, entry)
+                except MalformedMessage as error:
+                    self._log.leave_out(entry.offset, error)
         for machine in machines:
             machine.replayed(self._clock.monotonic_ms())
         self._machines = machines
@@ -267,6 +329,11 @@ class Runtime:
         self._live = self._length = sum(machine.size() for machine in machines)
         self._schedule()
         self.load_seconds.observe(now_s() - started)
+
+    @staticmethod
+    def _end_in(machines: Sequence[Machine[Any]], end: EndOfTransaction) -> None:
+        for machine in filter(None, map(_transactional, machines)):
+            machine.end_transaction(end.producer.producer_id, committed=end.committed)
 
     async def _load_again(self) -> None:
         """Load the machines again, without the changes that could not be written."""
@@ -363,8 +430,9 @@ class Runtime:
                 live = machine.live_records()
                 while keys := list(islice(live, KEYS_PER_TURN)):
                     records = [record for key in keys for record in key]
-                    if records:
-                        await self.settle(self._write(machine, records))
+                    # All are submitted in this step: later ones may change what they say.
+                    for written in [self._write(machine, run) for run in _runs(machine, records)]:
+                        await self.settle(written)
                     await asyncio.sleep(0)
                     if not self._in_step or self._loads != load:
                         return
@@ -381,3 +449,43 @@ class Runtime:
             return None
         self.deleted_before = await self._log.delete_before(offset)
         return self.deleted_before
+
+
+def _replay(machines: Sequence[Machine[Any]], record: LoggedRecord) -> None:
+    """Give a record to the machine that it belongs to. Raises MalformedMessage."""
+    offset, key, value, producer = record
+    if producer is None:
+        for machine in machines:
+            if machine.replay(offset, key, value):
+                return
+        return
+    for machine in filter(None, map(_transactional, machines)):
+        if machine.replay_pending(offset, key, value, producer):
+            return
+
+
+def _transactional(machine: Machine[Any]) -> TransactionalMachine[Any] | None:
+    return cast("Any", machine) if _keeps_transactions(type(machine)) else None
+
+
+@cache
+def _keeps_transactions(kind: type[Machine[Any]]) -> bool:
+    return issubclass(kind, TransactionalMachine)
+
+
+def _runs(machine: Machine[Any], records: Sequence[Any]) -> list[Sequence[Any]]:
+    """The records in order, cut where the producer changes: a batch has one."""
+    transactional = _transactional(machine)
+    if transactional is None:
+        return [records] if records else []
+    return [list(run) for _, run in groupby(records, transactional.producer_of)]
+
+
+@contextmanager
+def unavailable() -> Iterator[None]:
+    """Turn storage errors into CoordinatorNotAvailable: clients retry it, but give up at a storage
+    error."""
+    try:
+        yield
+    except KafkaStorageError as error:
+        raise CoordinatorNotAvailable(str(error)) from error

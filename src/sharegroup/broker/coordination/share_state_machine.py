@@ -55,7 +55,7 @@ class ShareStateMachine:
     def replayed(self, now_ms: int) -> None:
         """Decode and apply the live records."""
         for records in self._read.values():
-            for offset, key, value in records:
+            for offset, key, value, _ in records:
                 try:
                     record = decode_record(key, value)
                 except MalformedMessage as error:

@@ -64,29 +64,31 @@ class TransactionMarkers:
         """
         marker = MarkerType.COMMIT if transaction.commits else MarkerType.ABORT
         written: list[tuple[TopicPartition, TrustedLog, int]] = []
+        offsets = []
         for where in sorted(transaction.partitions - done):
-            if where.topic == CONSUMER_OFFSETS:
-                continue
             try:
                 log = self._topics.internal_log(*where)
             except UnknownTopicOrPartition:
+                done.add(where)
                 continue
             if not log.producer_states.is_marked(transaction.producer_id, transaction.epoch):
+                if where.topic == CONSUMER_OFFSETS:
+                    offsets.append(where)
+                    continue
                 self.append(log, marker, transaction.producer_id, transaction.epoch)
             written.append((where, log, log.log_end_offset))
         for where, log, end_offset in written:
             await log.wait_durable(end_offset)
             done.add(where)
-        for where in sorted(transaction.partitions - done):
-            if where.topic == CONSUMER_OFFSETS:
-                await self.complete_offsets(
-                    where.partition,
-                    transaction.producer_id,
-                    transaction.epoch,
-                    committed=transaction.commits,
-                    coordinator_epoch=COORDINATOR_EPOCH,
-                )
-                done.add(where)
+        for where in offsets:
+            await self.complete_offsets(
+                where.partition,
+                transaction.producer_id,
+                transaction.epoch,
+                committed=transaction.commits,
+                coordinator_epoch=COORDINATOR_EPOCH,
+            )
+            done.add(where)
 
     def append(
         self,

@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
+from sharegroup.broker.coordination.offset_coordinator import Transaction as OffsetTransaction
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.errors import (
     ConcurrentTransactions,
@@ -38,6 +40,12 @@ IMPLICIT_FROM: Final = 12
 
 ABORTABLE_FROM: Final = 11
 """The version of Produce whose clients know TRANSACTION_ABORTABLE."""
+
+OFFSETS_IMPLICIT_FROM: Final = 5
+"""The version of TxnOffsetCommit that adds the group by itself."""
+
+OFFSETS_ABORTABLE_FROM: Final = 4
+"""The version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
 
 
 class Write(NamedTuple):
@@ -134,6 +142,36 @@ class TransactionWrites:
             yield Admission(
                 self._transactions, transactional_id, version, verifies=self._verifies()
             )
+
+
+class OffsetAdmission:
+    """Lets offsets of a group into a transaction (TxnOffsetCommit); implements
+    ``offset_coordinator.TransactionCheck``."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def __call__(self, transaction: OffsetTransaction, offsets_partition: int) -> None:
+        """See ``TransactionCheck``."""
+        transactional_id, producer = transaction.transactional_id, Producer(*transaction.producer)
+        where = TopicPartition(CONSUMER_OFFSETS, offsets_partition)
+        implicit = transaction.version >= OFFSETS_IMPLICIT_FROM
+        try:
+            if implicit:
+                await self._transactions.add_partitions(
+                    transactional_id, producer, {where}, EPOCH_PER_TRANSACTION
+                )
+            self._transactions.check_write(transactional_id, producer, where)
+        except ProducerFenced:
+            raise InvalidProducerEpoch from None
+        except TransactionAbortable as error:
+            if transaction.version < OFFSETS_ABORTABLE_FROM:
+                raise InvalidTxnState(error.message) from error
+            raise
+        except ConcurrentTransactions as error:
+            if not implicit:
+                raise CoordinatorNotAvailable(error.message) from error
+            raise
 
 
 def _for_client(error: KafkaError, version: int) -> KafkaError:

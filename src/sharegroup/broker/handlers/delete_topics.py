@@ -78,9 +78,10 @@ async def _forget(parts: BrokerParts, topic: Topic) -> None:
     parts.share_partitions.drop_topic(topic.topic_id)
     try:
         await parts.groups.topic_deleted(topic.topic_id)
+        await parts.offsets.topic_deleted(topic.name, topic.topic_id)
         await parts.state.forget_missing_topics()  # for groups that other nodes coordinate
     except KafkaError as error:
-        logger.warning("%s cannot be removed from share groups yet: %s", topic.name, error)
+        logger.warning("%s cannot be removed from groups yet: %s", topic.name, error)
 
 
 def _find(parts: BrokerParts, wanted: DeleteTopicState) -> Topic:

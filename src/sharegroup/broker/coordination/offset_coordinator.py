@@ -1,0 +1,386 @@
+"""The coordinator of committed offsets: its requests, over the runtimes of ``__consumer_offsets``
+(Kafka class OffsetMetadataManager, GroupCoordinatorService).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from sharegroup.broker.coordination.group_registry import (
+    Committer,
+    CommittingGroups,
+    GroupRegistry,
+)
+from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.log import EndOfTransaction, Producer
+from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
+from sharegroup.broker.coordination.runtime import Runtime, unavailable
+from sharegroup.groups.offsets import Commit, Committed, CommittedOffsets, OffsetRecord
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import (
+    GroupIdNotFound,
+    IllegalGeneration,
+    KafkaError,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.share_state.partitioning import group_partition
+
+logger = logging.getLogger("sharegroup.broker")
+
+_T = TypeVar("_T")
+
+COMMIT_NAMES_UNKNOWN_GROUPS_FROM: Final = 9
+"""OffsetCommit says GROUP_ID_NOT_FOUND from this version on, before it ILLEGAL_GENERATION."""
+TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM: Final = 6
+"""The same for TxnOffsetCommit, and for STALE_MEMBER_EPOCH."""
+
+
+class Transaction(NamedTuple):
+    """The transaction that offsets are committed in."""
+
+    transactional_id: str
+    producer: Producer
+    version: int
+    """The version of the TxnOffsetCommit request. From 5 on the group joins the transaction with
+    it (KIP-890)."""
+
+
+class TransactionCheck(Protocol):
+    """What the transaction coordinator says of a TxnOffsetCommit (Kafka: verification, KIP-890)."""
+
+    def __call__(self, transaction: Transaction, offsets_partition: int) -> Awaitable[None]:
+        """Allow offsets in this partition of ``__consumer_offsets`` to be part of the transaction.
+
+        Raises:
+            KafkaError: the transaction is not this producer's, or does not hold the group.
+        """
+        ...
+
+
+async def _no_check(transaction: Transaction, offsets_partition: int) -> None:
+    """Allow everything."""
+
+
+class FetchedOffset(NamedTuple):
+    """One partition's answer to OffsetFetch."""
+
+    committed: Committed | None
+    unstable: bool
+    """A transaction with an offset of it is open, and the request wants stable offsets."""
+
+
+class SimpleGroups:
+    """Groups that exist only because offsets were committed for them from outside the group
+    protocol (Kafka: an empty classic group without protocol type). Implements
+    ``group_registry.GroupsOfType``; includes groups that another type knows as well.
+    """
+
+    def __init__(self, runtimes: GroupRuntimes) -> None:
+        self._runtimes = runtimes
+
+    def exists(self, group_id: str) -> bool:
+        """Whether offsets are committed for the group, or pending."""
+        return _offsets(self._runtimes.of(group_id)).has_group(group_id)
+
+    def group_ids(self) -> list[str]:
+        """All groups with offsets."""
+        return [id_ for runtime in self._runtimes.all() for id_ in _offsets(runtime).group_ids()]
+
+    def list_groups(self) -> list[tuple[str, str]]:
+        """(id, state): they have no members."""
+        return [(group_id, "Empty") for group_id in self.group_ids()]
+
+
+class OffsetCoordinator:
+    """The committed offsets of all groups of this broker.
+
+    ``check_transaction`` is replaced by the transaction coordinator's.
+    """
+
+    def __init__(self, runtimes: GroupRuntimes, registry: GroupRegistry, clock: Clock) -> None:
+        self._runtimes = runtimes
+        self._registry = registry
+        self._clock = clock
+        self.check_transaction: TransactionCheck = _no_check
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of ``__consumer_offsets`` that holds a group."""
+        return group_partition(group_id, len(self._runtimes.all()))
+
+    # -- requests -----------------------------------------------------------------------------
+
+    async def commit(self, committer: Committer, version: int, commits: Sequence[Commit]) -> None:
+        """Commit offsets outside a transaction; they are durable on return.
+
+        Args:
+            version: of the OffsetCommit request; errors depend on it.
+
+        Raises:
+            GroupIdNotFound, IllegalGeneration: there is no such group.
+            KafkaError: as ``CommittingGroups.check_commit``; or the log failed.
+        """
+        names_unknown = version >= COMMIT_NAMES_UNKNOWN_GROUPS_FROM
+
+        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
+            self._check_committer(committer, names_unknown=names_unknown)
+            return None, machine.offsets.commit(committer.group_id, commits)
+
+        await self._decide(committer.group_id, decide)
+
+    async def commit_in_transaction(
+        self, committer: Committer, transaction: Transaction, commits: Sequence[Commit]
+    ) -> None:
+        """Commit offsets in a transaction; they are durable on return, and pending until its end.
+
+        Raises:
+            GroupIdNotFound, IllegalGeneration: there is no such group.
+            InvalidProducerEpoch: a later epoch of the producer is known.
+            KafkaError: as ``check_transaction`` or ``CommittingGroups.check_commit``; or the log
+                failed.
+        """
+        group_id, producer = committer.group_id, transaction.producer
+        await self.check_transaction(transaction, self.partition_of(group_id))
+        names_unknown = transaction.version >= TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM
+
+        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
+            try:
+                self._check_committer(committer, names_unknown=names_unknown)
+            except StaleMemberEpoch as error:
+                if names_unknown:
+                    raise
+                raise IllegalGeneration from error
+            self._runtimes.of(group_id).check_producer(*producer)
+            return None, machine.offsets.commit(group_id, commits, *producer)
+
+        await self._decide(group_id, decide)
+
+    async def complete_transaction(
+        self,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        committed: bool,
+        coordinator_epoch: int,
+    ) -> None:
+        """Write the marker of a transaction to a partition of ``__consumer_offsets``. When it is
+        durable, this returns, and the pending offsets count or are gone. May be repeated.
+
+        Raises:
+            InvalidProducerEpoch: a later epoch of the producer is known.
+            KafkaError: the log failed; repeat it.
+        """
+        runtime = self._runtimes.all()[partition]
+        with unavailable():
+            await runtime.end_transaction(
+                EndOfTransaction(
+                    Producer(producer_id, producer_epoch), committed, coordinator_epoch
+                )
+            )
+
+    async def fetch(
+        self,
+        group_id: str,
+        member_id: str | None,
+        member_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        stable: bool,
+    ) -> list[FetchedOffset]:
+        """The committed offsets of some partitions of a group, in their order.
+
+        Raises:
+            KafkaError: as ``CommittingGroups.check_fetch``; or the log failed.
+        """
+
+        def query(machine: OffsetsMachine) -> list[FetchedOffset]:
+            offsets = machine.offsets
+            if not self._may_fetch(group_id, member_id, member_epoch):
+                return [FetchedOffset(None, unstable=False)] * len(partitions)
+            return [
+                FetchedOffset(
+                    offsets.get(group_id, *where),
+                    unstable=stable and offsets.is_pending(group_id, *where),
+                )
+                for where in partitions
+            ]
+
+        return await self._query(group_id, query)
+
+    async def fetch_all(
+        self, group_id: str, member_id: str | None, member_epoch: int, *, stable: bool
+    ) -> Mapping[str, Mapping[int, FetchedOffset]]:
+        """All committed offsets of a group by topic and partition.
+
+        Raises:
+            KafkaError: as ``CommittingGroups.check_fetch``; or the log failed.
+        """
+
+        def query(machine: OffsetsMachine) -> Mapping[str, Mapping[int, FetchedOffset]]:
+            offsets = machine.offsets
+            if not self._may_fetch(group_id, member_id, member_epoch):
+                return {}
+            return {
+                topic: {
+                    partition: FetchedOffset(
+                        committed,
+                        unstable=stable and offsets.is_pending(group_id, topic, partition),
+                    )
+                    for partition, committed in partitions.items()
+                }
+                for topic, partitions in offsets.of_group(group_id).items()
+            }
+
+        return await self._query(group_id, query)
+
+    async def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> frozenset[str]:
+        """Delete a group's offsets of some partitions. Returns the topics to which a member
+        subscribes: their offsets stay.
+
+        Raises:
+            GroupIdNotFound: there is no such group, or it has no committed offsets by its type.
+            KafkaError: the log failed.
+        """
+        wanted = list(partitions)
+
+        def decide(machine: OffsetsMachine) -> tuple[frozenset[str], Sequence[OffsetRecord]]:
+            groups = self._groups_of(group_id)
+            kept: frozenset[str] = frozenset()
+            if groups is not None:
+                topics = {where.topic for where in wanted}
+                kept = frozenset(topic for topic in topics if groups.subscribes(group_id, topic))
+            elif not machine.offsets.has_group(group_id):
+                raise GroupIdNotFound(f"Group {group_id} not found.")
+            gone = [where for where in wanted if where.topic not in kept]
+            return kept, machine.offsets.delete(group_id, gone)
+
+        return await self._decide(group_id, decide)
+
+    # -- other parts of the broker ------------------------------------------------------------
+
+    async def delete_group(self, group_id: str) -> bool:
+        """Delete all offsets of a group that is being deleted; its type must have allowed that.
+        Returns whether there were any.
+
+        Raises:
+            KafkaError: the log failed.
+        """
+
+        def decide(machine: OffsetsMachine) -> tuple[bool, Sequence[OffsetRecord]]:
+            found = machine.offsets.has_group(group_id)
+            return found, machine.offsets.delete_group(group_id)
+
+        return await self._decide(group_id, decide)
+
+    async def topic_deleted(self, name: str, topic_id: UUID) -> None:
+        """Delete the offsets of all groups in a deleted topic. Partitions that are not loaded
+        forget it at their next load.
+
+        Raises:
+            KafkaError: a log failed.
+        """
+        await self._delete_everywhere(lambda offsets: offsets.delete_topic(name, topic_id))
+
+    async def forget_missing(self, id_of: Callable[[str], UUID | None]) -> None:
+        """Delete the offsets in topics that do not exist any more: after each load, for those
+        deleted before. ``id_of`` returns the id of the topic that has a name."""
+        try:
+            await self._delete_everywhere(lambda offsets: offsets.delete_missing(id_of))
+        except KafkaError as error:
+            logger.warning("offsets in deleted topics cannot be deleted yet: %s", error)
+
+    # -- the rest -----------------------------------------------------------------------------
+
+    def _groups_of(self, group_id: str) -> CommittingGroups | None:
+        """The groups of the type that the group has; None for no group and for a simple one.
+
+        Raises:
+            GroupIdNotFound: a group of that type has no committed offsets.
+        """
+        found = self._registry.committing(group_id)
+        if found is None and self._registry.type_of(group_id) not in (None, "classic"):
+            raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+        return found
+
+    def _check_committer(self, committer: Committer, *, names_unknown: bool) -> None:
+        """Kafka's validateOffsetCommit and validateTransactionalOffsetCommit."""
+        group_id = committer.group_id
+        groups = self._groups_of(group_id)
+        if groups is not None:
+            groups.check_commit(committer)
+        elif committer.epoch < 0:
+            return  # from outside the group protocol: the group is simple, or becomes so
+        elif self._registry.type_of(group_id) is not None:
+            raise UnknownMemberId
+        elif names_unknown:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        else:
+            raise IllegalGeneration
+
+    def _may_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> bool:
+        """Whether the group may have offsets; a group that does not exist has none."""
+        try:
+            groups = self._groups_of(group_id)
+        except GroupIdNotFound:
+            return False
+        if groups is not None:
+            groups.check_fetch(group_id, member_id, member_epoch)
+        return True
+
+    async def _decide(
+        self,
+        group_id: str,
+        decide: Callable[[OffsetsMachine], tuple[_T, Sequence[OffsetRecord]]],
+    ) -> _T:
+        runtime = self._runtimes.of(group_id)
+        await runtime.load_or_refuse()
+        with unavailable():
+            return await runtime.commit(OffsetsMachine, decide)
+
+    async def _query(self, group_id: str, query: Callable[[OffsetsMachine], _T]) -> _T:
+        runtime = self._runtimes.of(group_id)
+        await runtime.load_or_refuse()
+        with unavailable():
+            return await runtime.read(OffsetsMachine, query)
+
+    async def _delete_everywhere(
+        self, delete: Callable[[CommittedOffsets], Sequence[OffsetRecord]]
+    ) -> None:
+        for runtime in self._runtimes.all():
+            if runtime.loaded and _offsets(runtime).size():
+                _, written = runtime.begin(
+                    OffsetsMachine, lambda machine: (None, delete(machine.offsets))
+                )
+                if written.records:
+                    await runtime.settle(written)
+
+
+def expire_group(
+    offsets: CommittedOffsets,
+    group_id: str,
+    registry: GroupRegistry,
+    now_ms: int,
+    retention_ms: int,
+) -> Sequence[OffsetRecord]:
+    """Delete the expired offsets of a group, by what its type says of it. ``now_ms`` is
+    milliseconds since 1970.
+    """
+    groups = registry.committing(group_id)
+    if groups is None:
+        return offsets.expire(group_id, now_ms, retention_ms, None, lambda _: False)
+    return offsets.expire(
+        group_id,
+        now_ms,
+        retention_ms,
+        groups.empty_since_ms(group_id),
+        lambda topic: groups.subscribes(group_id, topic),
+    )
+
+
+def _offsets(runtime: Runtime) -> CommittedOffsets:
+    return runtime.machine(OffsetsMachine).offsets

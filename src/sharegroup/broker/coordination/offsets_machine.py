@@ -1,0 +1,105 @@
+"""Committed offsets as a machine of the runtime: the core's, and the bytes of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from sharegroup.broker.coordination.log import KeyValue, Producer
+from sharegroup.groups.offsets import NONE, CommittedOffsets, OffsetRecord
+from sharegroup.wire.internal.offsets import KEY_PREFIXES, decode_record, encode_record
+
+GROUPS_PER_TICK: Final = 200
+"""Groups looked at for expired offsets between two turns of the event loop."""
+
+
+class Expiry(NamedTuple):
+    """When offsets of groups expire. All are asked at each use.
+
+    Source: Kafka classes OffsetExpirationCondition and Group.
+    """
+
+    interval_ms: Callable[[], int]
+    """``offsets.retention.check.interval.ms``."""
+    expire: Callable[[CommittedOffsets, str], Sequence[OffsetRecord]]
+    """Deletes the expired offsets of one group."""
+
+
+class OffsetsMachine:
+    """Implements ``machine.TransactionalMachine``."""
+
+    def __init__(self, expiry: Expiry) -> None:
+        self.offsets = CommittedOffsets()
+        self._expiry = expiry
+        self._next_check_ms: int | None = None
+        self._to_check: list[str] = []
+
+    def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
+        """Apply a record of a committed offset; False for other records."""
+        if key[:2] not in KEY_PREFIXES:
+            return False
+        self.offsets.replay(decode_record(key, value))
+        return True
+
+    def replay_pending(
+        self, offset: int, key: bytes, value: bytes | None, producer: Producer
+    ) -> bool:
+        """Apply a record of a transaction; False for other records."""
+        if key[:2] not in KEY_PREFIXES:
+            return False
+        self.offsets.replay(decode_record(key, value, *producer))
+        return True
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The producer's pending offsets count now, or never."""
+        self.offsets.end_transaction(producer_id, committed=committed)
+
+    def producer_of(self, record: OffsetRecord) -> Producer | None:
+        """Whose transaction the record belongs to."""
+        if record.producer_id == NONE:
+            return None
+        return Producer(record.producer_id, record.producer_epoch)
+
+    def replayed(self, now_ms: int) -> None:
+        """Look for expired offsets an interval later, as Kafka does."""
+        self._next_check_ms = now_ms + self._expiry.interval_ms()
+
+    def next_deadline_ms(self) -> int | None:
+        """When to look for expired offsets; None while there are none."""
+        return self._next_check_ms if len(self.offsets) else None
+
+    def tick(self, now_ms: int) -> Sequence[OffsetRecord]:
+        """Delete expired offsets, of some groups at a time."""
+        if self._next_check_ms is None or now_ms < self._next_check_ms:
+            return ()
+        if not self._to_check:
+            self._to_check = list(self.offsets.group_ids())
+        some = self._to_check[-GROUPS_PER_TICK:]
+        del self._to_check[-GROUPS_PER_TICK:]
+        if not self._to_check:
+            self._next_check_ms = now_ms + self._expiry.interval_ms()
+        expire = self._expiry.expire
+        return [record for group_id in some for record in expire(self.offsets, group_id)]
+
+    def encode(self, record: OffsetRecord) -> KeyValue:
+        """The bytes of a record."""
+        return encode_record(record)
+
+    def durable(self, records: Sequence[OffsetRecord], first_offset: int) -> None:
+        """Nothing: the order of the records counts, not where they are."""
+
+    def lowest_needed(self, end_offset: int) -> int | None:
+        """None while there are offsets: where their records are is not kept."""
+        return None if self.offsets.size() else end_offset
+
+    def size(self) -> int:
+        """The number of offsets."""
+        return self.offsets.size()
+
+    def live_records(self) -> Iterator[Sequence[OffsetRecord]]:
+        """All records of the offsets."""
+        return self.offsets.live_records()
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the state is inconsistent."""
+        self.offsets.check_invariants()

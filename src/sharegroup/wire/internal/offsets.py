@@ -1,0 +1,98 @@
+"""Records of ``__consumer_offsets`` for committed offsets: coordinator key types 0 and 1.
+
+Source: ``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and their ``Legacy`` forms of Apache
+Kafka 4.4. Keys of type 0 are read, never written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from sharegroup.groups.offsets import NONE, Committed, OffsetRecord
+from sharegroup.model.errors import MalformedMessage
+from sharegroup.wire.codec import decode, encode_bytes
+from sharegroup.wire.schema import Message, i16, i32, i64, string, uuid
+
+NOT_FLEXIBLE: Final = 32_768
+KEY_TYPE: Final = 1
+KEY_PREFIXES: Final = frozenset({b"\0\0", b"\0\1"})
+"""Prefixes of the keys of these records."""
+
+VALUE_VERSION: Final = 4
+EXPIRING_VALUE_VERSION: Final = 1
+"""The only version that has an expiry."""
+
+
+@dataclass(slots=True)
+class OffsetCommitKey(Message):
+    """Key types 0 and 1."""
+
+    FLEXIBLE = NOT_FLEXIBLE
+
+    key_type: int = i16(default=KEY_TYPE)
+    group: str = string()
+    topic: str = string()
+    partition: int = i32()
+
+
+@dataclass(slots=True)
+class OffsetCommitValue(Message):
+    """Versions 0 to 4."""
+
+    FLEXIBLE = 4
+
+    offset: int = i64()
+    leader_epoch: int = i32("3+", default=NONE)
+    metadata: str = string()
+    commit_timestamp: int = i64()
+    expire_timestamp: int = i64("1", default=NONE)
+    topic_id: UUID = uuid("4+", tag=0)
+
+
+def encode_record(record: OffsetRecord) -> tuple[bytes, bytes | None]:
+    """(key, value); a tombstone has no value."""
+    key = encode_bytes(
+        OffsetCommitKey(KEY_TYPE, record.group_id, record.topic, record.partition), 0
+    )
+    committed = record.committed
+    if committed is None:
+        return key, None
+    version = VALUE_VERSION if committed.expire_ms == NONE else EXPIRING_VALUE_VERSION
+    value = OffsetCommitValue(
+        committed.offset,
+        committed.leader_epoch,
+        committed.metadata,
+        committed.commit_ms,
+        committed.expire_ms,
+        committed.topic_id,
+    )
+    return key, version.to_bytes(2, "big") + encode_bytes(value, version)
+
+
+def decode_record(
+    raw_key: bytes, raw_value: bytes | None, producer_id: int = NONE, producer_epoch: int = NONE
+) -> OffsetRecord:
+    """The record that :func:`encode_record` or Apache Kafka wrote.
+
+    Raises:
+        MalformedMessage: the bytes are not such a record.
+    """
+    key = decode(OffsetCommitKey, 0, raw_key)
+    where = key.group, key.topic, key.partition
+    if raw_value is None:
+        return OffsetRecord(*where, None, producer_id, producer_epoch)
+    version = int.from_bytes(raw_value[:2], "big")
+    if version > VALUE_VERSION:
+        raise MalformedMessage(f"an OffsetCommitValue of version {version}")
+    value = decode(OffsetCommitValue, version, raw_value, 2)
+    committed = Committed(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+    )
+    return OffsetRecord(*where, committed, producer_id, producer_epoch)
