@@ -15,8 +15,8 @@ from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
-from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import INT_MAX, LONG_MAX, ConfigDef, format_value
 

@@ -83,20 +83,14 @@ async def _one(
     parts: BrokerParts, wanted: Wanted, context: RequestContext
 ) -> list[AddPartitionsToTxnTopicResult]:
     partitions = _partitions(wanted.topics)
-    codes = {}
-    for where in partitions:
-        try:
-            _check(parts, where, context)
-        except KafkaError as error:
-            codes[where] = error.code
-    if codes:
-        codes = {where: codes.get(where, OperationNotAttempted.code) for where in partitions}
-        return _results(wanted.topics, codes)
     try:
         context.access.require(
             Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
         )
-        if wanted.verify_only:
+        codes = _refused(parts, partitions, context)
+        if codes:
+            codes = {where: codes.get(where, OperationNotAttempted.code) for where in partitions}
+        elif wanted.verify_only:
             codes = {where: _verify(parts, wanted, where, context) for where in partitions}
         else:
             batched = context.version >= BATCHED_FROM
@@ -110,6 +104,19 @@ async def _one(
     except KafkaError as error:
         codes = dict.fromkeys(partitions, _code(error, context.version))
     return _results(wanted.topics, codes)
+
+
+def _refused(
+    parts: BrokerParts, partitions: Sequence[TopicPartition], context: RequestContext
+) -> dict[TopicPartition, int]:
+    """The partitions that the client may not write to, with the error of each."""
+    codes = {}
+    for where in partitions:
+        try:
+            _check(parts, where, context)
+        except KafkaError as error:
+            codes[where] = error.code
+    return codes
 
 
 def _check(parts: BrokerParts, where: TopicPartition, context: RequestContext) -> None:
