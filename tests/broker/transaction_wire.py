@@ -36,26 +36,46 @@ NEWEST = {apis.PRODUCE: 12, apis.END_TXN: 5, apis.INIT_PRODUCER_ID: 5}
 OLDER = {apis.PRODUCE: 11, apis.END_TXN: 4, apis.INIT_PRODUCER_ID: 4}
 
 
+opened: list[Peer] = []
+"""All connections that :func:`close_all` has not closed."""
+
+
+async def close_all() -> None:
+    """Close every connection of this test."""
+    while opened:
+        await opened.pop().close()
+
+
 class Peer:
     """A connection that sends one request after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        opened.append(self)
 
     @classmethod
     async def connect(cls, port: int) -> Peer:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def ask(self, api: Api, version: int, request: Any) -> Any:
+        self.post(api, version, request)
+        return await self.answer(api, version)
+
+    def post(self, api: Api, version: int, request: Any) -> None:
+        """Send without waiting for the answer."""
         self._writer.writelines(request_frame(api, version, 7, "by-hand", request))
+
+    async def answer(self, api: Api, version: int) -> Any:
+        """The next answer, which must be to such a request."""
         size = int.from_bytes(await self._reader.readexactly(4), "big")
         frame = await self._reader.readexactly(size)
         _, body = response_body(api, version, frame)
         return decode(api.response, version, frame, body)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._writer.close()
+        await self._writer.wait_closed()
 
     async def new_topic(self, partitions: int, name: str = TOPIC) -> None:
         keep = CreatableTopicConfig("retention.ms", "-1")  # the records here are old
@@ -71,9 +91,7 @@ class Peer:
         while True:
             wanted = FetchPartition(partition, fetch_offset=offset, partition_max_bytes=1 << 20)
             topics = [FetchTopic(topic, partitions=[wanted])]
-            answer = await self.ask(
-                apis.FETCH, 12, FetchRequest(isolation_level=1, topics=topics)
-            )
+            answer = await self.ask(apis.FETCH, 12, FetchRequest(isolation_level=1, topics=topics))
             part = answer.responses[0].partitions[0]
             assert part.error_code == 0, part
             if not part.records:
@@ -150,15 +168,16 @@ class TransactionalProducer(Peer):
             attributes=attributes,
         )
 
+    def request(self, *parts: tuple[int, bytes]) -> ProduceRequest:
+        """Produce batches to partitions."""
+        data = [PartitionProduceData(partition, batches) for partition, batches in parts]
+        topics = [TopicProduceData(TOPIC, NULL_TOPIC_ID, data)]
+        return ProduceRequest(self.transactional_id, -1, 1000, topics)
+
     async def write(self, records: dict[int, bytes], *, version: int = 0) -> list[int]:
         """A record for each of some partitions in one request; the error codes."""
-        data = [
-            PartitionProduceData(partition, self.batch(partition, value))
-            for partition, value in records.items()
-        ]
-        request = ProduceRequest(
-            self.transactional_id, -1, 1000, [TopicProduceData(TOPIC, NULL_TOPIC_ID, data)]
-        )
+        parts = [(partition, self.batch(partition, value)) for partition, value in records.items()]
+        request = self.request(*parts)
         at = version or (OLDER if self.older else NEWEST)[apis.PRODUCE]
         answer = await self.ask(apis.PRODUCE, at, request)
         codes = {}

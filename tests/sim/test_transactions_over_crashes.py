@@ -2,7 +2,8 @@
 
 Producers run once, on a disk that keeps an image of itself at each step. From each image a broker
 starts again: after each write as after a kill, which loses nothing that was written, and after each
-sync of a file as after a power failure, which loses what was not synced. Then an independent check, by wire:
+sync of a file as after a power failure, which loses what was not synced. Then an independent
+check, by wire:
 
 * what a producer was told is committed can be read; what it was told is aborted cannot;
 * no transaction is torn: its records can be read in all its partitions, or in none;
@@ -16,6 +17,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -28,7 +30,7 @@ from sharegroup.sim.disk import MemoryFile
 from sharegroup.wire.batch import parse_headers
 from sharegroup.wire.markers import is_control
 from tests.broker.share_wire import until
-from tests.broker.transaction_wire import Peer, TransactionalProducer
+from tests.broker.transaction_wire import Peer, TransactionalProducer, close_all
 
 PARTITIONS = 3
 ROUNDS = 4
@@ -104,7 +106,6 @@ async def transfer(port: int, name: str, older: bool, told: list[tuple[str, bool
         told.append((f"{name} {number}", None))  # asked for: from now on it may be either
         assert await producer.end(commit=commit) == 0
         told.append((f"{name} {number}", commit))
-    producer.close()
 
 
 async def play(disk: WatchedDisk, older: bool, told: list[tuple[str, bool | None]]) -> None:
@@ -115,8 +116,7 @@ async def play(disk: WatchedDisk, older: bool, told: list[tuple[str, bool | None
     await asyncio.gather(*(transfer(port, name, older, told) for name in NAMES))
     successor = await TransactionalProducer.start(port, NAMES[0], older=older)
     assert successor.epoch > 0
-    successor.close()
-    peer.close()
+    await close_all()
     await broker.close()
 
 
@@ -128,7 +128,6 @@ async def check(disk: MemoryDisk, told: list[tuple[str, bool | None]]) -> None:
         producer = await TransactionalProducer.start(port, name)
         assert await producer.write({0: f"{name} again".encode()}) == [0]
         assert await producer.end(commit=True) == 0
-        producer.close()
     await until(lambda: not any(each.prepared for each in broker.parts.transactions.all()))
     peer = await Peer.connect(port)
     seen: dict[str, int] = defaultdict(int)
@@ -148,9 +147,9 @@ async def check(disk: MemoryDisk, told: list[tuple[str, bool | None]]) -> None:
             assert markers[-1] is not None
             # One marker for each transaction. A transaction that has written nothing here may have
             # one too, with an epoch of its own.
-            pairs = zip(markers, markers[1:], strict=False)
+            pairs = pairwise(markers)
             assert not any(a == b for a, b in pairs if a is not None)
-    outcomes = {name: outcome for name, outcome in told}
+    outcomes = dict(told)
     for name in NAMES:
         assert seen.pop(f"{name} again") == 1
     for transaction, count in seen.items():
@@ -158,7 +157,7 @@ async def check(disk: MemoryDisk, told: list[tuple[str, bool | None]]) -> None:
         assert outcomes.get(transaction, False) is not False, f"{transaction} was not committed"
     for transaction, outcome in outcomes.items():
         assert outcome is not True or seen[transaction] == 2, f"{transaction} is lost"
-    peer.close()
+    await close_all()
     await broker.close()
 
 
