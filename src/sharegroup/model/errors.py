@@ -146,6 +146,14 @@ class MessageTooLarge(KafkaError):
     )
 
 
+class OffsetMetadataTooLarge(KafkaError):
+    """OFFSET_METADATA_TOO_LARGE."""
+
+    code = 12
+    name = "OFFSET_METADATA_TOO_LARGE"
+    description = "The metadata field of the offset request was too large."
+
+
 class NetworkException(RetriableError):
     """NETWORK_EXCEPTION."""
 
@@ -235,6 +243,14 @@ class UnknownMemberId(KafkaError):
     code = 25
     name = "UNKNOWN_MEMBER_ID"
     description = "The coordinator is not aware of this member."
+
+
+class InvalidCommitOffsetSize(KafkaError):
+    """INVALID_COMMIT_OFFSET_SIZE."""
+
+    code = 28
+    name = "INVALID_COMMIT_OFFSET_SIZE"
+    description = "The committing offset data size is not valid."
 
 
 class TopicAuthorizationFailed(KafkaError):
@@ -531,12 +547,31 @@ class GroupMaxSizeReached(KafkaError):
     description = "The group has reached its maximum size."
 
 
+class GroupSubscribedToTopic(KafkaError):
+    """GROUP_SUBSCRIBED_TO_TOPIC."""
+
+    code = 86
+    name = "GROUP_SUBSCRIBED_TO_TOPIC"
+    description = (
+        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed "
+        "to it."
+    )
+
+
 class InvalidRecord(KafkaError):
     """INVALID_RECORD."""
 
     code = 87
     name = "INVALID_RECORD"
     description = "This record has failed the validation on broker and hence will be rejected."
+
+
+class UnstableOffsetCommit(RetriableError):
+    """UNSTABLE_OFFSET_COMMIT."""
+
+    code = 88
+    name = "UNSTABLE_OFFSET_COMMIT"
+    description = "There are unstable offsets that need to be cleared."
 
 
 class ProducerFenced(KafkaError):

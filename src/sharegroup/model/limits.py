@@ -109,6 +109,14 @@ DESCRIBED_PARTITIONS_MAX: Final = 2_000
 """Partitions in one answer to DescribeTopicPartitions (Kafka's
 max.request.partition.size.limit)."""
 
+COMMITTED_OFFSETS_MAX: Final = 10_000
+"""Partitions in one OffsetCommit or TxnOffsetCommit, some 100 ms of work. Kafka's bound is the size
+of the batch (``max.message.bytes`` of __consumer_offsets), which holds about as many."""
+
+FETCHED_OFFSETS_MAX: Final = 100_000
+"""Partitions in one answer to OffsetFetch, over all its groups, some 100 ms of work. A request can
+name a group with all its offsets again and again. Kafka has no bound."""
+
 RECORD_STATES_MAX: Final = 10_000
 """Runs of records in one answer to DescribeShareGroupOffsets: making it takes some 20 ms, in which
 nothing else is served."""

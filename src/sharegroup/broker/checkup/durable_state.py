@@ -19,6 +19,7 @@ from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.folder_check import FolderCheck
 from sharegroup.storage.checkup.partition_check import PartitionReport
 from sharegroup.wire.internal import groups as group_records
+from sharegroup.wire.internal import offsets as offset_records
 from sharegroup.wire.internal import share_state as state_records
 
 RESET: Final = (
@@ -69,6 +70,9 @@ class DurableState:
     def _read_groups(self, report: PartitionReport) -> None:
         for offset, key, value in records_of(self._disk, report, self._unreadable(report)):
             try:
+                if key[:2] in offset_records.KEY_PREFIXES:
+                    offset_records.decode_record(key, value)
+                    continue
                 record = group_records.decode_record(key, value)
                 if record is not None:
                     self._groups.replay(record)

@@ -2,7 +2,8 @@
 TransactionMarkerChannelManager).
 
 A partition whose producer has no open transaction and the marker's epoch or a later one has its
-marker already, or needs none. So a repetition after a crash writes no second one.
+marker already, or needs none. So a repetition after a crash writes no second one. Only group offsets may
+get one; it changes nothing.
 """
 
 from __future__ import annotations
@@ -71,16 +72,17 @@ class TransactionMarkers:
             except UnknownTopicOrPartition:
                 done.add(where)
                 continue
+            if where.topic == CONSUMER_OFFSETS:
+                offsets.append(where)
+                continue
             if not log.producer_states.is_marked(transaction.producer_id, transaction.epoch):
-                if where.topic == CONSUMER_OFFSETS:
-                    offsets.append(where)
-                    continue
                 self.append(log, marker, transaction.producer_id, transaction.epoch)
             written.append((where, log, log.log_end_offset))
         for where, log, end_offset in written:
             await log.wait_durable(end_offset)
             done.add(where)
         for where in offsets:
+            # Even if it has the marker: offsets may be on their way, and must not come behind it.
             await self.complete_offsets(
                 where.partition,
                 transaction.producer_id,

@@ -39,6 +39,9 @@ async def _delete(
 ) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
+        if parts.group_registry.is_simple(group_id):
+            await parts.offsets.delete_group(group_id)
+            return DeletableGroupResult(group_id)
         await parts.groups.delete(group_id)
     except KafkaError as error:
         return _refused(group_id, error)

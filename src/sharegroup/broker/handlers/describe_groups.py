@@ -1,4 +1,5 @@
-"""DescribeGroups: describes classic groups only, and this broker has none.
+"""DescribeGroups: describes classic groups only; here these are groups that have committed offsets
+and no members.
 
 Admin clients send it before they conclude that a group does not exist.
 """
@@ -51,6 +52,8 @@ def _describe(parts: BrokerParts, group_id: str, context: RequestContext) -> Des
 
 
 def _dead(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
+    if parts.group_registry.is_simple(group_id):
+        return DescribedGroup(group_id=group_id, group_state="Empty")
     group = DescribedGroup(group_id=group_id, group_state="Dead")
     if version >= ERROR_FROM:
         group.error_code = GroupIdNotFound.code

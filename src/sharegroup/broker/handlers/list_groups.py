@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, group
+from sharegroup.broker.coordination.group_registry import GroupType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -17,7 +18,12 @@ async def list_groups(
     access = context.access
     sees_all = access.allows(Operation.DESCRIBE, CLUSTER)
     groups = [
-        ListedGroup(listed.group_id, listed.type, group_state=listed.state, group_type=listed.type)
+        ListedGroup(
+            listed.group_id,
+            "" if listed.type is GroupType.CLASSIC else listed.type,
+            group_state=listed.state,
+            group_type=listed.type,
+        )
         for listed in parts.group_registry.list_groups()
         if (not states or listed.state.lower() in states)
         and (not types or listed.type in types)

@@ -1,0 +1,112 @@
+"""The partitions in OffsetCommit and TxnOffsetCommit: which may be committed, and what the answer
+says of the others (Kafka class KafkaApis)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.topics import Topic
+from sharegroup.groups.offsets import NONE, Commit, Committed
+from sharegroup.model.errors import (
+    InvalidCommitOffsetSize,
+    KafkaError,
+    OffsetMetadataTooLarge,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import NULL_TOPIC_ID
+from sharegroup.model.limits import COMMITTED_OFFSETS_MAX
+from sharegroup.model.offsets import OFFSET_MAX
+
+
+class Wanted(NamedTuple):
+    """A request's partitions. ``codes`` has the error code of each, topic by topic, as the request
+    has them; 0 for those in ``commits``."""
+
+    codes: list[list[int]]
+    commits: list[Commit]
+
+
+def sort_out(
+    parts: BrokerParts,
+    topics: Sequence[Any],
+    context: RequestContext,
+    *,
+    by_id: bool,
+    retention_ms: int = NONE,
+) -> Wanted:
+    """Which partitions of a request may be committed.
+
+    Args:
+        topics: of the request; both requests have the same fields.
+        by_id: the request names topics by their ids.
+        retention_ms: what the request wants; -1 for the broker's.
+
+    Raises:
+        InvalidCommitOffsetSize: there are more than ``COMMITTED_OFFSETS_MAX``.
+    """
+    if sum(len(topic.partitions) for topic in topics) > COMMITTED_OFFSETS_MAX:
+        raise InvalidCommitOffsetSize
+    length_max = parts.configs.broker.integer("offset.metadata.max.bytes")
+    now_ms = parts.clock.wall_ms()
+    expire_ms = NONE if retention_ms == NONE else min(now_ms + retention_ms, OFFSET_MAX)
+    wanted = Wanted([], [])
+    for asked in topics:
+        try:
+            topic = _find(parts, asked, context, by_id=by_id)
+        except KafkaError as error:
+            wanted.codes.append([error.code] * len(asked.partitions))
+            continue
+        codes = []
+        # A record with an expiry has no room for the topic's id.
+        topic_id = topic.topic_id if expire_ms == NONE else NULL_TOPIC_ID
+        for partition in asked.partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or ""
+            if not 0 <= index < topic.partition_count:
+                codes.append(UnknownTopicOrPartition.code)
+            elif len(metadata) > length_max:
+                codes.append(OffsetMetadataTooLarge.code)
+            else:
+                codes.append(0)
+                epoch = partition.committed_leader_epoch if expire_ms == NONE else NONE
+                committed = Committed(
+                    partition.committed_offset, epoch, metadata, now_ms, expire_ms, topic_id
+                )
+                wanted.commits.append(Commit(topic.name, index, committed))
+        wanted.codes.append(codes)
+    return wanted
+
+
+async def commit_or_refuse(
+    wanted: Wanted, commit: Callable[[Sequence[Commit]], Awaitable[None]]
+) -> list[list[int]]:
+    """Commit what may be committed; returns the error code of each partition."""
+    if not wanted.commits:
+        return wanted.codes
+    try:
+        await commit(wanted.commits)
+    except KafkaError as error:
+        return [[code or error.code for code in codes] for codes in wanted.codes]
+    return wanted.codes
+
+
+def _find(parts: BrokerParts, asked: Any, context: RequestContext, *, by_id: bool) -> Topic:
+    if by_id:
+        topic = parts.topics.find_id(asked.topic_id)
+        if topic is None:
+            raise UnknownTopicId
+        if not context.access.allows_topic(Operation.READ, topic.name):
+            raise TopicAuthorizationFailed
+        return topic
+    if not context.access.allows_topic(Operation.READ, asked.name):
+        raise TopicAuthorizationFailed
+    topic = parts.topics.find(asked.name)
+    if topic is None:
+        raise UnknownTopicOrPartition
+    return topic

@@ -1,0 +1,70 @@
+"""OffsetCommit: where a group goes on in each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.coordination.group_registry import Committer
+from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, sort_out
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.groups.offsets import Commit
+from sharegroup.model.errors import KafkaError
+from sharegroup.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+TOPIC_IDS_FROM: Final = 10
+"""From this version on the request names topics by their ids."""
+
+
+async def offset_commit(
+    parts: BrokerParts, request: OffsetCommitRequest, context: RequestContext
+) -> OffsetCommitResponse:
+    """Each partition has its own result."""
+    context.access.require_group(Operation.READ, request.group_id)
+    committer = Committer(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        transactional=False,
+    )
+    wanted = sort_out(
+        parts,
+        request.topics,
+        context,
+        by_id=context.version >= TOPIC_IDS_FROM,
+        retention_ms=request.retention_time_ms,
+    )
+
+    async def commit(commits: Sequence[Commit]) -> None:
+        await parts.offsets.commit(committer, context.version, commits)
+
+    return _answer(request, await commit_or_refuse(wanted, commit))
+
+
+def failure(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    """Every partition says ``error``."""
+    return _answer(request, [[error.code] * len(topic.partitions) for topic in request.topics])
+
+
+def _answer(request: OffsetCommitRequest, codes: Sequence[Sequence[int]]) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                topic.name,
+                topic.topic_id,
+                [
+                    OffsetCommitResponsePartition(partition.partition_index, code)
+                    for partition, code in zip(topic.partitions, its_codes, strict=True)
+                ],
+            )
+            for topic, its_codes in zip(request.topics, codes, strict=True)
+        ]
+    )
