@@ -2,8 +2,8 @@
 TransactionMarkerChannelManager).
 
 A partition whose producer has no open transaction and the marker's epoch or a later one has its
-marker already, or needs none. So a repetition after a crash writes no second one. Only group offsets may
-get one; it changes nothing.
+marker already, or needs none. So a repetition after a crash writes no second one. Only group
+offsets may get one; it changes nothing.
 """
 
 from __future__ import annotations
