@@ -18,6 +18,7 @@ from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import INT_MAX, LONG_MAX, ConfigDef, format_value
 
@@ -68,6 +69,11 @@ SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
         "Broker: consumer groups",
         "The consumer protocol (KIP-848): defaults of groups, their bounds, and assignors.",
         CONSUMER_CONFIGS,
+    ),
+    (
+        "Broker: transactions",
+        "Their limits, and the log of their coordinator.",
+        TRANSACTION_CONFIGS,
     ),
     ("Topics", TOPICS, TOPIC_CONFIGS.values()),
     ("Groups", GROUPS, GROUP_CONFIGS.values()),

@@ -24,10 +24,20 @@ from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoo
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
+from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
+from sharegroup.broker.coordination.transaction_writes import (
+    OffsetAdmission,
+    TransactionWrites,
+)
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
-from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.internal_topics import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from sharegroup.broker.meters import Meters
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
@@ -41,6 +51,7 @@ from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
+from sharegroup.transactions.coordinator import TransactionCoordinator
 
 
 def assemble(
@@ -78,6 +89,7 @@ def assemble(
         meters=meters,
         spawn=spawn,
     )
+    transactions = _transactions(configs, topics, store, clock, offsets)
     parts = BrokerParts(
         clock=clock,
         store=store,
@@ -92,6 +104,11 @@ def assemble(
         groups=groups,
         classic_groups=classic,
         consumer_groups=consumer_groups,
+        transactions=transactions,
+        transaction_writes=TransactionWrites(
+            transactions,
+            lambda: configs.broker.flag("transaction.partition.verification.enable"),
+        ),
         group_registry=registry,
         offsets=offsets,
         unpacking=Unpacking(),
@@ -229,3 +246,26 @@ def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegi
             configs.broker.integer("offsets.retention.minutes") * 60_000,
         ),
     )
+
+
+def _transactions(
+    configs: LiveConfigs, topics: Topics, store: Store, clock: Clock, offsets: OffsetCoordinator
+) -> Transactions:
+    """The transaction coordinators."""
+
+    def new_coordinator() -> TransactionCoordinator:
+        return TransactionCoordinator(
+            store.next_producer_id,
+            lambda: configs.broker.integer("transaction.max.timeout.ms"),
+            lambda: configs.broker.integer("transactional.id.expiration.ms"),
+        )
+
+    partitions = configs.broker.integer("transaction.state.log.num.partitions")
+    transactions = Transactions(
+        InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
+        new_coordinator,
+        TransactionMarkers(topics, clock, offsets),
+        clock,
+    )
+    offsets.check_transaction = OffsetAdmission(transactions)
+    return transactions

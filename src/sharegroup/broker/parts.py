@@ -14,6 +14,8 @@ from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGr
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_writes import TransactionWrites
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.read_model import OpenConnections, ReadModel
@@ -28,6 +30,8 @@ class BrokerParts(DeliveryParts):
     groups: ShareGroupCoordinator
     classic_groups: ClassicGroupCoordinator
     consumer_groups: ConsumerGroupCoordinator
+    transactions: Transactions
+    transaction_writes: TransactionWrites
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator

@@ -88,6 +88,8 @@ class Broker:
         parts = broker.parts
         await parts.state.load()
         await broker._load_groups()
+        await parts.transactions.load()
+        parts.transactions.start(broker.spawn)
         await give_up_seen_offsets(store, parts.topics, parts.state)
         await say_lost_state(parts.groups.groups, parts.state)
         return broker
@@ -137,6 +139,7 @@ class Broker:
         await self._drain()
         self.connections.close()
         self._group_runtimes.close()
+        parts.transactions.close()
         parts.share_partitions.close()
         parts.state.close()
         for task in self._tasks:

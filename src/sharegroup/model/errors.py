@@ -205,6 +205,14 @@ class RecordListTooLarge(KafkaError):
     )
 
 
+class NotEnoughReplicas(RetriableError):
+    """NOT_ENOUGH_REPLICAS."""
+
+    code = 19
+    name = "NOT_ENOUGH_REPLICAS"
+    description = "Messages are rejected since there are fewer in-sync replicas than required."
+
+
 class InvalidRequiredAcks(KafkaError):
     """INVALID_REQUIRED_ACKS."""
 
@@ -411,6 +419,50 @@ class InvalidTxnState(KafkaError):
     description = "The producer attempted a transactional operation in an invalid state."
 
 
+class InvalidProducerIdMapping(KafkaError):
+    """INVALID_PRODUCER_ID_MAPPING."""
+
+    code = 49
+    name = "INVALID_PRODUCER_ID_MAPPING"
+    description = (
+        "The producer attempted to use a producer id which is not currently assigned to its "
+        "transactional id."
+    )
+
+
+class InvalidTransactionTimeout(KafkaError):
+    """INVALID_TRANSACTION_TIMEOUT."""
+
+    code = 50
+    name = "INVALID_TRANSACTION_TIMEOUT"
+    description = (
+        "The transaction timeout is larger than the maximum value allowed by the broker (as "
+        "configured by transaction.max.timeout.ms)."
+    )
+
+
+class ConcurrentTransactions(RetriableError):
+    """CONCURRENT_TRANSACTIONS."""
+
+    code = 51
+    name = "CONCURRENT_TRANSACTIONS"
+    description = (
+        "The producer attempted to update a transaction while another concurrent operation on "
+        "the same transaction was ongoing."
+    )
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    """TRANSACTION_COORDINATOR_FENCED."""
+
+    code = 52
+    name = "TRANSACTION_COORDINATOR_FENCED"
+    description = (
+        "Indicates that the transaction coordinator sending a WriteTxnMarker is no longer the "
+        "current coordinator for a given producer."
+    )
+
+
 class TransactionalIdAuthorizationFailed(KafkaError):
     """TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 
@@ -574,6 +626,16 @@ class UnstableOffsetCommit(RetriableError):
     description = "There are unstable offsets that need to be cleared."
 
 
+class ProducerFenced(KafkaError):
+    """PRODUCER_FENCED."""
+
+    code = 90
+    name = "PRODUCER_FENCED"
+    description = (
+        "There is a newer producer with the same transactionalId which fences the current one."
+    )
+
+
 class UnknownTopicId(RetriableError):
     """UNKNOWN_TOPIC_ID."""
 
@@ -588,6 +650,14 @@ class InconsistentTopicId(RetriableError):
     code = 103
     name = "INCONSISTENT_TOPIC_ID"
     description = "The log's topic ID did not match the topic ID in the request."
+
+
+class TransactionalIdNotFound(KafkaError):
+    """TRANSACTIONAL_ID_NOT_FOUND."""
+
+    code = 105
+    name = "TRANSACTIONAL_ID_NOT_FOUND"
+    description = "The transactionalId could not be found."
 
 
 class FencedMemberEpoch(KafkaError):
@@ -620,6 +690,17 @@ class StaleMemberEpoch(KafkaError):
     code = 113
     name = "STALE_MEMBER_EPOCH"
     description = "The member epoch is stale."
+
+
+class TransactionAbortable(KafkaError):
+    """TRANSACTION_ABORTABLE."""
+
+    code = 120
+    name = "TRANSACTION_ABORTABLE"
+    description = (
+        "The server encountered an error with the transaction. The client can abort the "
+        "transaction to continue using this transactional ID."
+    )
 
 
 class InvalidRecordState(KafkaError):

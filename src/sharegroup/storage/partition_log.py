@@ -49,6 +49,7 @@ from sharegroup.storage.stamping import stamped
 from sharegroup.storage.unsynced_files import UnsyncedFiles
 from sharegroup.storage.validation import check_batches
 from sharegroup.storage.waiters import Waiters
+from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader, parse_headers
 
 logger = logging.getLogger(__name__)
@@ -120,6 +121,11 @@ class LocalPartitionLog:
     def recovery_point(self) -> int:
         """The end of the records that are known to be durable."""
         return self._recovery_point
+
+    @property
+    def producer_states(self) -> ProducerTable:
+        """What this partition knows of its producers."""
+        return self._producers
 
     @property
     def failure(self) -> KafkaError | None:

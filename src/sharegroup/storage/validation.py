@@ -12,7 +12,6 @@ from typing import Final
 from sharegroup.model.errors import (
     InvalidRecord,
     InvalidTimestamp,
-    InvalidTxnState,
     MessageTooLarge,
     RecordListTooLarge,
     UnsupportedCompressionType,
@@ -71,8 +70,7 @@ def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[Ba
     Raises:
         CorruptMessage: magic, length or CRC is wrong, or the records cannot be read.
         MessageTooLarge, RecordListTooLarge: over ``max.message.bytes``, over the segment size.
-        InvalidRecord, InvalidTimestamp, UnsupportedCompressionType, InvalidTxnState: as their names
-            say.
+        InvalidRecord, InvalidTimestamp, UnsupportedCompressionType: as their names say.
     """
     headers = parse_headers(batches)
     if not headers:
@@ -144,8 +142,8 @@ def _check_header(header: BatchHeader, settings: LogSettings) -> None:
         )
     if attributes & CONTROL:
         raise InvalidRecord("Clients are not allowed to write control records")
-    if attributes & TRANSACTIONAL:
-        raise InvalidTxnState("transactions are not supported")
+    if attributes & TRANSACTIONAL and header.producer_id < 0:
+        raise InvalidRecord("a transactional batch needs a producer id")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise InvalidRecord(
             f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "

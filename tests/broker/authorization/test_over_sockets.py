@@ -30,11 +30,15 @@ from sharegroup.wire.messages import (
     list_offsets,
 )
 from sharegroup.wire.messages import delete_share_group_state as delete
+from sharegroup.wire.messages import describe_producers as producers
 from sharegroup.wire.messages import describe_share_group_offsets as offsets
 from sharegroup.wire.messages import initialize_share_group_state as initialize
 from sharegroup.wire.messages import read_share_group_state as read
 from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
+from sharegroup.wire.messages import write_txn_markers as markers
+from sharegroup.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from sharegroup.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -49,12 +53,15 @@ from sharegroup.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
+from sharegroup.wire.messages.end_txn import EndTxnRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.join_group import JoinGroupRequest
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.list_transactions import ListTransactionsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
@@ -136,6 +143,15 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.SYNC_GROUP, SyncGroupRequest("workers", 1, "m", None, "consumer", "range"), [GROUP]),
     (apis.HEARTBEAT, HeartbeatRequest("workers", 1, "m"), [GROUP]),
     (apis.LEAVE_GROUP, LeaveGroupRequest("workers", members=[MemberIdentity("m")]), [GROUP]),
+    (apis.ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnRequest(), [CLUSTER]),
+    (apis.ADD_OFFSETS_TO_TXN, AddOffsetsToTxnRequest("payments", 1, 0, "workers"),
+     [TRANSACTIONAL_ID]),
+    (apis.END_TXN, EndTxnRequest("payments", 1, 0, True), [TRANSACTIONAL_ID]),
+    (apis.WRITE_TXN_MARKERS, markers.WriteTxnMarkersRequest([markers.WritableTxnMarker(
+        1, 0, True, [markers.WritableTxnMarkerTopic("jobs", [0])], 0, 2)]), [CLUSTER]),
+    (apis.DESCRIBE_PRODUCERS, producers.DescribeProducersRequest(
+        [producers.TopicRequest("jobs", [0])]), [TOPIC]),
+    (apis.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(["payments"]), [TRANSACTIONAL_ID]),
     (apis.DESCRIBE_GROUPS, describe_groups.DescribeGroupsRequest(["workers"]), [GROUP]),
     (apis.CONSUMER_GROUP_HEARTBEAT, ConsumerGroupHeartbeatRequest("workers", "m", 0), [GROUP]),
     (apis.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest(["workers"]), [GROUP]),
@@ -167,6 +183,7 @@ ELSEWHERE = {
     apis.API_VERSIONS: "open to all, as in Kafka",
     apis.DESCRIBE_CLUSTER: "open to all but for its operations: see what is shown",
     apis.LIST_GROUPS: "leaves out: see what is shown",
+    apis.LIST_TRANSACTIONS: "leaves out: see what is shown",
     apis.PRODUCE: "its own tests",
     apis.FETCH: "its own tests",
 }
@@ -193,6 +210,9 @@ def test_without_an_allow_nothing_is_shown(tmp_path: Path) -> None:
         )
         assert described.topics == []
         assert (await clients.ask(apis.LIST_GROUPS, ListGroupsRequest())).groups == []
+        await clients.broker.parts.transactions.initialize("payments", 1000, None)
+        listed = await clients.ask(apis.LIST_TRANSACTIONS, ListTransactionsRequest())
+        assert (listed.error_code, listed.transaction_states) == (0, [])
         cluster = await clients.ask(apis.DESCRIBE_CLUSTER, DescribeClusterRequest(True))
         assert cluster.cluster_authorized_operations == 0
         assert len(cluster.brokers) == 1

@@ -30,6 +30,7 @@ from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
 from sharegroup.broker.configs.share import SHARE_CONFIGS
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
 from sharegroup.model.config import (
     ConfigDef,
@@ -51,6 +52,7 @@ BROKER_CONFIGS: Final = ConfigTable(
         *SHARE_CONFIGS,
         *CLASSIC_CONFIGS,
         *CONSUMER_CONFIGS,
+        *TRANSACTION_CONFIGS,
     )
 )
 
@@ -60,6 +62,8 @@ _COPIES: Final = (
     "offsets.topic.replication.factor",
     "share.coordinator.state.topic.replication.factor",
     "share.coordinator.state.topic.min.isr",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
 )
 
 

@@ -127,13 +127,11 @@ _KAFKA: Final = """
     ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
     ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
     ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
-    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-    transaction.partition.verification.enable
+    transaction.abort.timed.out.transaction.cleanup.interval.ms
     transaction.remove.expired.transaction.cleanup.interval.ms
-    transaction.state.log.load.buffer.size transaction.state.log.min.isr
-    transaction.state.log.num.partitions transaction.state.log.replication.factor
-    transaction.state.log.segment.bytes transaction.two.phase.commit.enable
-    transactional.id.expiration.ms unclean.leader.election.enable
+    transaction.state.log.load.buffer.size
+    transaction.two.phase.commit.enable
+    unclean.leader.election.enable
     unclean.leader.election.interval.ms unstable.api.versions.enable
     unstable.feature.versions.enable
     """
@@ -171,7 +169,9 @@ _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
 _NO_SECURITY: Final = "connections are plaintext and nobody is authenticated"
 _OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
 _NO_GROUPS: Final = "there are no consumer groups yet"
-_NO_TRANSACTIONS: Final = "there are no transactions yet"
+_AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
+_NO_TWO_PHASES: Final = "there is no two-phase commit"
+_OWN_COORDINATOR: Final = "the broker asks its own coordinator, at once"
 _NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
 _NO_QUOTAS: Final = "there are no quotas"
 _NO_TIERS: Final = "there is no tiered storage"
@@ -208,8 +208,10 @@ _REASONS: Final = (
     ("group.consumer.assignor.", "an assignment is computed in the heartbeat that needs it"),
     ("group.coordinator.", _NO_GROUPS),
     ("group.streams.", "there are no streams groups"),
-    ("transaction", _NO_TRANSACTIONS),
-    ("add.partitions.to.txn.", _NO_TRANSACTIONS),
+    ("transaction.abort.", _AT_THE_DEADLINE),
+    ("transaction.remove.", _AT_THE_DEADLINE),
+    ("transaction.two.", _NO_TWO_PHASES),
+    ("add.partitions.to.txn.", _OWN_COORDINATOR),
     ("errors.deadletterqueue.", _NO_DEAD_LETTERS),
     ("group.share.dlq.", _NO_DEAD_LETTERS),
     ("quota.", _NO_QUOTAS),

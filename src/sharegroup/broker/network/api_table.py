@@ -90,9 +90,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
         _row(apis.OFFSET_COMMIT, 2, 10, "offset_commit", "commit offsets of a group"),
         _row(apis.OFFSET_FETCH, 1, 10, "offset_fetch", "committed offsets of groups"),
-        _row(
-            apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
-        ),
+        _row(apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for keys of every type"),
         _row(apis.JOIN_GROUP, 0, 9, "join_group", "join a classic group, and each rebalance"),
         _row(apis.HEARTBEAT, 0, 4, "heartbeat", "stay in a classic group"),
         _row(apis.LEAVE_GROUP, 0, 5, "leave_group", "leave a classic group; remove its members"),
@@ -111,8 +109,22 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
         _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),
         _row(
-            apis.INIT_PRODUCER_ID, 0, 5, "init_producer_id", "a producer id for idempotent produce"
+            apis.INIT_PRODUCER_ID,
+            0,
+            5,
+            "init_producer_id",
+            "a producer id, for idempotence or transactions",
         ),
+        _row(
+            apis.ADD_PARTITIONS_TO_TXN,
+            0,
+            5,
+            "add_partitions_to_txn",
+            "partitions of a transaction; brokers may verify them",
+        ),
+        _row(apis.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn", "group offsets of a transaction"),
+        _row(apis.END_TXN, 0, 5, "end_txn", "commit or abort a transaction"),
+        _row(apis.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", "end transactions by hand"),
         _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
@@ -127,6 +139,21 @@ API_TABLE: dict[int, ServedApi] = {
         ),
         _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
+        _row(
+            apis.DESCRIBE_PRODUCERS,
+            0,
+            0,
+            "describe_producers",
+            "a partition's producers and their open transactions",
+        ),
+        _row(apis.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", "transactional ids"),
+        _row(
+            apis.LIST_TRANSACTIONS,
+            0,
+            1,
+            "list_transactions",
+            "transactional ids by state, producer and duration",
+        ),
         _row(
             apis.CONSUMER_GROUP_HEARTBEAT,
             0,
