@@ -215,6 +215,12 @@ class Store(TopicStore, ConfigStore, Protocol):
         """
         ...
 
+    async def clean(self, now_wall_ms: int, key_bytes_max: int) -> bool:
+        """Clean the compacted log that needs it most: only the last record of each key stays.
+        Returns whether one was cleaned; False if none needs it now. It runs in slices, so that the
+        loop can do other work. ``key_bytes_max``: memory for the keys."""
+        ...
+
     async def remove_leftovers(self) -> None:
         """Finish earlier changes that could not be finished. Call it as often as
         :meth:`enforce_retention`."""

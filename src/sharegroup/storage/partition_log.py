@@ -38,6 +38,7 @@ from sharegroup.storage import (
     segments,
     skipping,
 )
+from sharegroup.storage.cleaning import LogCleaning
 from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.failures import Failures
 from sharegroup.storage.files import write_unsynced
@@ -81,6 +82,7 @@ class LocalPartitionLog:
         self._flusher = flusher
         self._segments = contents.segments
         self._producers = contents.producers
+        self.cleaning = LogCleaning(contents)
         self._log_start = contents.log_start_offset
         self._recovery_point = contents.recovery_point
         self._end = self._segments[-1].next_offset
