@@ -154,7 +154,7 @@ def test_aborted_records_go_and_markers_after_their_time(tmp_path: Path) -> None
             log = await one_log(folder)
             write(log, 1, b"next")  # its sequence goes on
             assert folder.recovered.problems == []
-            assert [r.value for r in await contents(log) if r.key == b"k"][0] == b"committed"
+            assert next(r.value for r in await contents(log) if r.key == b"k") == b"committed"
 
     run(main())
 

@@ -4,6 +4,7 @@ every record: what may be gone, what must be there, and what a committed reader 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -138,10 +139,8 @@ class Play:
     async def die(self, changes: int) -> None:
         await self.log.wait_durable(self.log.log_end_offset)
         self.disk.left = changes
-        try:
+        with suppress(Died):
             await self.clean(0, 10**6)
-        except Died:
-            pass
         self.disk.crash()
         await self.open()
         self.touched = max(self.touched, self.log.cleaning.sparse_below)

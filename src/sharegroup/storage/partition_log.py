@@ -26,6 +26,7 @@ from sharegroup.model.log import (
     DamagedOffsets,
     PartitionLog,
     ReadBatches,
+    Recompression,
 )
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
@@ -127,6 +128,14 @@ class LocalPartitionLog:
     def failure(self) -> KafkaError | None:
         """Why the log is out of service; None while it is in service."""
         return self._failure
+
+    @property
+    def recompression(self) -> Recompression | None:
+        """How batches must be compressed. See ``PartitionLog``."""
+        if self.settings.codec is None:
+            return None
+        settings = self.settings
+        return Recompression(self.settings.codec, settings.codec_level, settings.max_message_bytes)
 
     def configure(self, settings: LogSettings) -> None:
         """Use these settings from now on."""

@@ -56,6 +56,10 @@ class LogSettings:
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = 86_400_000
 
+    codec: int | None = None
+    """How batches are stored, as in their attributes; None: as they come."""
+    codec_level: int | None = None
+
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= SEGMENT_BYTES_MAX:
             raise ValueError(f"segment_bytes is 1 to {SEGMENT_BYTES_MAX}, not {self.segment_bytes}")

@@ -103,9 +103,10 @@ async def _append(
     if not partition.records:
         raise InvalidRequest("a produce request needs at least one record batch for each partition")
     batches = partition.records
-    if not parts.unpacking.passes(batches):
+    how = log.recompression
+    if not parts.unpacking.passes(batches, how):
         where = TopicIdPartition(log.topic_id, partition.index)
-        batches = await parts.unpacking.walked(where, batches)
+        batches = await parts.unpacking.walked(where, batches, how)
     appended = await log.append(batches)
     part.base_offset = appended.base_offset
     part.log_append_time_ms = appended.append_time_ms
