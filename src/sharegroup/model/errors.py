@@ -479,6 +479,22 @@ class GroupMaxSizeReached(KafkaError):
     description = "The group has reached its maximum size."
 
 
+class ElectionNotNeeded(KafkaError):
+    """ELECTION_NOT_NEEDED."""
+
+    code = 84
+    name = "ELECTION_NOT_NEEDED"
+    description = "Leader election not needed for topic partition."
+
+
+class NoReassignmentInProgress(KafkaError):
+    """NO_REASSIGNMENT_IN_PROGRESS."""
+
+    code = 85
+    name = "NO_REASSIGNMENT_IN_PROGRESS"
+    description = "No partition reassignment is in progress."
+
+
 class InvalidRecord(KafkaError):
     """INVALID_RECORD."""
 

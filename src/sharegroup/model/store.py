@@ -45,6 +45,17 @@ class StoreFacts:
     """The dynamic configs of the broker."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolder:
+    """Where a store keeps its logs. Sizes are in bytes; -1: not known."""
+
+    path: str
+    total_bytes: int
+    usable_bytes: int
+    sizes: Mapping[TopicPartition, int]
+    """Of each partition that is in service."""
+
+
 class TopicStore(Protocol):
     """Topics, and the logs of their partitions."""
 
@@ -187,6 +198,10 @@ class Store(TopicStore, ConfigStore, Protocol):
     @property
     def flush_seconds(self) -> Histogram:
         """How long each flush took, in seconds."""
+        ...
+
+    def log_folder(self) -> LogFolder:
+        """Where the logs are, and how large they are now."""
         ...
 
     def refusals(self) -> Mapping[str, int]:

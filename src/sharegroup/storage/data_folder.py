@@ -33,7 +33,7 @@ from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.model.store import Configs, TopicFacts
+from sharegroup.model.store import Configs, LogFolder, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, skipping, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
@@ -182,6 +182,21 @@ class DataFolder:
     def refusals(self) -> dict[str, int]:
         """How many operations the disk refused for now, by the resource that was lacking."""
         return {lack.value: self.failures.refused[lack] for lack in Lack}
+
+    def log_folder(self) -> LogFolder:
+        """Where the logs are, and how large they are. See ``model.store``."""
+        total_bytes, usable_bytes = self._disk.space(self.path)
+        sizes = {
+            key: log.statistics().size_bytes
+            for key, log in self._logs.items()
+            if log.failure is None
+        }
+        return LogFolder(
+            path=self._disk.full_path(self.path),
+            total_bytes=total_bytes,
+            usable_bytes=usable_bytes,
+            sizes=sizes,
+        )
 
     def out_of_service(self) -> list[TopicPartition]:
         """Partitions out of service until the next start: their disk failed, or they could not be
