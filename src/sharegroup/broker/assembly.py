@@ -15,6 +15,7 @@ from sharegroup.broker.coordination.share_state_shard import StateSettings
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from sharegroup.broker.meters import Meters
 from sharegroup.broker.network.api_table import served_apis
@@ -76,6 +77,10 @@ def assemble(
         groups=groups,
         group_registry=GroupRegistry({GroupType.SHARE: groups.groups}),
         unpacking=Unpacking(),
+        fetch_sessions=FetchSessions(
+            config.integer("max.incremental.fetch.session.cache.slots"),
+            lambda: int.from_bytes(environment.entropy(4), "big"),
+        ),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
         connections=connections,

@@ -13,6 +13,7 @@ from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
 
@@ -26,6 +27,7 @@ class BrokerParts(DeliveryParts):
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     unpacking: Unpacking
+    fetch_sessions: FetchSessions
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""
     share_version: int

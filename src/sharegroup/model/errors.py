@@ -519,6 +519,14 @@ class InconsistentTopicId(RetriableError):
     description = "The log's topic ID did not match the topic ID in the request."
 
 
+class FetchSessionTopicIdError(RetriableError):
+    """FETCH_SESSION_TOPIC_ID_ERROR."""
+
+    code = 106
+    name = "FETCH_SESSION_TOPIC_ID_ERROR"
+    description = "The fetch session encountered inconsistent topic ID usage."
+
+
 class FencedMemberEpoch(KafkaError):
     """FENCED_MEMBER_EPOCH."""
 

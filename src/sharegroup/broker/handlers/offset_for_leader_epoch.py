@@ -11,8 +11,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, UnknownLeaderEpoch
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -54,17 +53,6 @@ def failure(
     )
 
 
-def check_leader_epoch(log: PartitionLog, current: int) -> None:
-    """Check the leader epoch that a client believes to be current; -1: it says nothing.
-
-    Raises:
-        FencedLeaderEpoch, UnknownLeaderEpoch: it is older, or newer.
-    """
-    if current == NONE or current == log.leader_epoch:
-        return
-    raise FencedLeaderEpoch if current < log.leader_epoch else UnknownLeaderEpoch
-
-
 def _end_offset(
     parts: BrokerParts, context: RequestContext, name: str, wanted: OffsetForLeaderPartition
 ) -> EpochEndOffset:
@@ -72,7 +60,7 @@ def _end_offset(
     try:
         context.access.require_topic(Operation.DESCRIBE, name)
         log = parts.topics.log(name, wanted.partition)
-        check_leader_epoch(log, wanted.current_leader_epoch)
+        parts.topics.check_leader_epoch(log, wanted.current_leader_epoch)
     except KafkaError as error:
         found.error_code = error.code
         return found

@@ -82,7 +82,7 @@ API_TABLE: dict[int, ServedApi] = {
     row.api.key: row
     for row in (
         _row(apis.PRODUCE, 3, 13, "produce", "append record batches", FRAME_BYTES_MAX),
-        _row(apis.FETCH, 4, 17, "fetch", "read record batches; sessions are declined"),
+        _row(apis.FETCH, 4, 17, "fetch", "read record batches; incremental sessions"),
         _row(
             apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
         ),
