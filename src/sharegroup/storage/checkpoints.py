@@ -21,6 +21,8 @@ CLEANED: Final = "cleaner-offset-checkpoint"
 SPARSE: Final = "cleaner-sparse-offset-checkpoint"
 """Ours: below which offset of each partition the cleaner may have removed offsets. It is written
 before a cleaned segment is used, the file above after the last one."""
+OF_CLEANER: Final = (CLEANED, SPARSE)
+"""Only a folder with compacted logs has them."""
 CHECKSUMS: Final = ".crc32c"
 CHECKSUM_CHARACTERS: Final = 8
 FLIPPED_BITS_MAX: Final = 8
