@@ -33,6 +33,7 @@ from sharegroup.broker.coordination.transaction_writes import (
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.internal_topics import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -112,6 +113,10 @@ def assemble(
         group_registry=registry,
         offsets=offsets,
         unpacking=Unpacking(),
+        fetch_sessions=FetchSessions(
+            config.integer("max.incremental.fetch.session.cache.slots"),
+            lambda: int.from_bytes(environment.entropy(4), "big"),
+        ),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
         connections=connections,

@@ -18,6 +18,7 @@ from sharegroup.broker.coordination.transaction_coordinator import Transactions
 from sharegroup.broker.coordination.transaction_writes import TransactionWrites
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
 
@@ -36,6 +37,7 @@ class BrokerParts(DeliveryParts):
     """All groups, whatever their type."""
     offsets: OffsetCoordinator
     unpacking: Unpacking
+    fetch_sessions: FetchSessions
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""
     share_version: int

@@ -15,6 +15,7 @@ from sharegroup.broker.assembly import assemble
 from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
+from sharegroup.broker.cleaning import Cleaning
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configured_authorizer import configured_authorizer
@@ -126,6 +127,7 @@ class Broker:
         if not self._servers:
             self.parts.state.start(self.spawn)
             self._housekeep()
+            Cleaning(self.parts, self.spawn).start()
         self._servers.append(server)
         return endpoint.advertised
 

@@ -610,6 +610,22 @@ class GroupSubscribedToTopic(KafkaError):
     )
 
 
+class ElectionNotNeeded(KafkaError):
+    """ELECTION_NOT_NEEDED."""
+
+    code = 84
+    name = "ELECTION_NOT_NEEDED"
+    description = "Leader election not needed for topic partition."
+
+
+class NoReassignmentInProgress(KafkaError):
+    """NO_REASSIGNMENT_IN_PROGRESS."""
+
+    code = 85
+    name = "NO_REASSIGNMENT_IN_PROGRESS"
+    description = "No partition reassignment is in progress."
+
+
 class InvalidRecord(KafkaError):
     """INVALID_RECORD."""
 
@@ -658,6 +674,14 @@ class TransactionalIdNotFound(KafkaError):
     code = 105
     name = "TRANSACTIONAL_ID_NOT_FOUND"
     description = "The transactionalId could not be found."
+
+
+class FetchSessionTopicIdError(RetriableError):
+    """FETCH_SESSION_TOPIC_ID_ERROR."""
+
+    code = 106
+    name = "FETCH_SESSION_TOPIC_ID_ERROR"
+    description = "The fetch session encountered inconsistent topic ID usage."
 
 
 class FencedMemberEpoch(KafkaError):

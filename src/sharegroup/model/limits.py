@@ -20,6 +20,10 @@ SMALL_REQUEST_BYTES_MAX: Final = 1 << 20
 """A request of administration or membership: 1 MiB holds thousands of topics. A longer one is
 refused by its length, before the rest is read. Produce requests may take FRAME_BYTES_MAX."""
 
+FETCH_SESSION_PARTITIONS_MAX: Final = 200_000
+"""Partitions of all incremental fetch sessions together, some 100 MB. A consumer whose session
+would be over it gets none, and names its partitions with each fetch."""
+
 ACKNOWLEDGING_REQUEST_BYTES_MAX: Final = 16 << 20
 """A request with acknowledgements: one type for each record of the widest window
 (ACKNOWLEDGE_TYPES_MAX)."""

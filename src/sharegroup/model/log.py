@@ -94,6 +94,16 @@ class ProducerStates(Protocol):
         ...
 
 
+class Recompression(NamedTuple):
+    """How producers' batches must be compressed before the append (``compression.type``)."""
+
+    codec: int
+    """As in a batch's attributes; 0: not compressed."""
+    level: int | None
+    batch_bytes_max: int
+    """A larger batch is refused, however small it could be made."""
+
+
 class PartitionLog(Protocol):
     """One partition's log.
 
@@ -131,6 +141,11 @@ class PartitionLog(Protocol):
 
     @property
     def log_end_offset(self) -> int: ...
+
+    @property
+    def recompression(self) -> Recompression | None:
+        """How batches must be compressed; None: as they come."""
+        ...
 
     async def append(self, batches: bytes) -> Appended:
         """Check and append producer batches; return when they are written (not yet durable).

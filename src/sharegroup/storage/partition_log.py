@@ -26,6 +26,7 @@ from sharegroup.model.log import (
     DamagedOffsets,
     PartitionLog,
     ReadBatches,
+    Recompression,
 )
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
@@ -38,6 +39,7 @@ from sharegroup.storage import (
     segments,
     skipping,
 )
+from sharegroup.storage.cleaning import LogCleaning
 from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.failures import Failures
 from sharegroup.storage.files import write_unsynced
@@ -82,6 +84,7 @@ class LocalPartitionLog:
         self._flusher = flusher
         self._segments = contents.segments
         self._producers = contents.producers
+        self.cleaning = LogCleaning(contents)
         self._log_start = contents.log_start_offset
         self._recovery_point = contents.recovery_point
         self._end = self._segments[-1].next_offset
@@ -131,6 +134,14 @@ class LocalPartitionLog:
     def failure(self) -> KafkaError | None:
         """Why the log is out of service; None while it is in service."""
         return self._failure
+
+    @property
+    def recompression(self) -> Recompression | None:
+        """How batches must be compressed. See ``PartitionLog``."""
+        if self.settings.codec is None:
+            return None
+        settings = self.settings
+        return Recompression(self.settings.codec, settings.codec_level, settings.max_message_bytes)
 
     def configure(self, settings: LogSettings) -> None:
         """Use these settings from now on."""

@@ -39,6 +39,9 @@ from sharegroup.wire.messages import write_share_group_state as write
 from sharegroup.wire.messages import write_txn_markers as markers
 from sharegroup.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sharegroup.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from sharegroup.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+)
 from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -49,11 +52,13 @@ from sharegroup.wire.messages.create_partitions import (
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from sharegroup.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
+from sharegroup.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from sharegroup.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
 from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
+from sharegroup.wire.messages.elect_leaders import ElectLeadersRequest
 from sharegroup.wire.messages.end_txn import EndTxnRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest
@@ -61,8 +66,14 @@ from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.join_group import JoinGroupRequest
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from sharegroup.wire.messages.list_transactions import ListTransactionsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from sharegroup.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
 from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
@@ -130,6 +141,12 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(2, "jobs"), [TOPIC]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(4, ""), [CLUSTER]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(32, "workers"), [GROUP]),
+    (apis.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(
+        -1, [OffsetForLeaderTopic("jobs", [OffsetForLeaderPartition(0)])]), [TOPIC]),
+    (apis.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), [CLUSTER]),
+    (apis.ELECT_LEADERS, ElectLeadersRequest(0, None), [CLUSTER]),
+    (apis.ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(), [CLUSTER]),
+    (apis.LIST_PARTITION_REASSIGNMENTS, ListPartitionReassignmentsRequest(), [CLUSTER]),
     (apis.DELETE_GROUPS, delete_groups.DeleteGroupsRequest(["workers"]), [GROUP]),
     (apis.FIND_COORDINATOR, FindCoordinatorRequest(key_type=0, coordinator_keys=["workers"]),
      [GROUP]),

@@ -132,9 +132,10 @@ async def _append(
     if not partition.records:
         raise InvalidRequest("a produce request needs at least one record batch for each partition")
     batches = partition.records
-    if not parts.unpacking.passes(batches):
+    how = log.recompression
+    if not parts.unpacking.passes(batches, how):
         where = TopicIdPartition(log.topic_id, partition.index)
-        batches = await parts.unpacking.walked(where, batches)
+        batches = await parts.unpacking.walked(where, batches, how)
     if admission is not None and _is_transactional(batches):
         admission.check(Write(log, parse_headers(batches)[0]))
     appended = await log.append(batches)

@@ -83,7 +83,7 @@ API_TABLE: dict[int, ServedApi] = {
     row.api.key: row
     for row in (
         _row(apis.PRODUCE, 3, 13, "produce", "append record batches", FRAME_BYTES_MAX),
-        _row(apis.FETCH, 4, 17, "fetch", "read record batches; sessions are declined"),
+        _row(apis.FETCH, 4, 17, "fetch", "read record batches; incremental sessions"),
         _row(
             apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
         ),
@@ -116,6 +116,13 @@ API_TABLE: dict[int, ServedApi] = {
             "a producer id, for idempotence or transactions",
         ),
         _row(
+            apis.OFFSET_FOR_LEADER_EPOCH,
+            2,
+            4,
+            "offset_for_leader_epoch",
+            "where a leader epoch ends; there is one epoch",
+        ),
+        _row(
             apis.ADD_PARTITIONS_TO_TXN,
             0,
             5,
@@ -128,14 +135,32 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
+        _row(
+            apis.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs", "the data folder, partitions' sizes"
+        ),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
         _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty groups"),
+        _row(apis.ELECT_LEADERS, 0, 2, "elect_leaders", "this node leads everything already"),
         _row(
             apis.INCREMENTAL_ALTER_CONFIGS,
             0,
             1,
             "incremental_alter_configs",
             "change topic, broker and group configs",
+        ),
+        _row(
+            apis.ALTER_PARTITION_REASSIGNMENTS,
+            0,
+            1,
+            "alter_partition_reassignments",
+            "this node has every partition already",
+        ),
+        _row(
+            apis.LIST_PARTITION_REASSIGNMENTS,
+            0,
+            0,
+            "list_partition_reassignments",
+            "there is never one",
         ),
         _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
