@@ -146,6 +146,14 @@ class MessageTooLarge(KafkaError):
     )
 
 
+class OffsetMetadataTooLarge(KafkaError):
+    """OFFSET_METADATA_TOO_LARGE."""
+
+    code = 12
+    name = "OFFSET_METADATA_TOO_LARGE"
+    description = "The metadata field of the offset request was too large."
+
+
 class NetworkException(RetriableError):
     """NETWORK_EXCEPTION."""
 
@@ -213,6 +221,16 @@ class IllegalGeneration(KafkaError):
     description = "Specified group generation id is not valid."
 
 
+class InconsistentGroupProtocol(KafkaError):
+    """INCONSISTENT_GROUP_PROTOCOL."""
+
+    code = 23
+    name = "INCONSISTENT_GROUP_PROTOCOL"
+    description = (
+        "The group member's supported protocols are incompatible with those of existing members."
+    )
+
+
 class InvalidGroupId(KafkaError):
     """INVALID_GROUP_ID."""
 
@@ -227,6 +245,30 @@ class UnknownMemberId(KafkaError):
     code = 25
     name = "UNKNOWN_MEMBER_ID"
     description = "The coordinator is not aware of this member."
+
+
+class InvalidSessionTimeout(KafkaError):
+    """INVALID_SESSION_TIMEOUT."""
+
+    code = 26
+    name = "INVALID_SESSION_TIMEOUT"
+    description = "The session timeout is not within the range allowed by the broker."
+
+
+class RebalanceInProgress(KafkaError):
+    """REBALANCE_IN_PROGRESS."""
+
+    code = 27
+    name = "REBALANCE_IN_PROGRESS"
+    description = "The group is rebalancing, so a rejoin is needed."
+
+
+class InvalidCommitOffsetSize(KafkaError):
+    """INVALID_COMMIT_OFFSET_SIZE."""
+
+    code = 28
+    name = "INVALID_COMMIT_OFFSET_SIZE"
+    description = "The committing offset data size is not valid."
 
 
 class TopicAuthorizationFailed(KafkaError):
@@ -365,6 +407,38 @@ class InvalidTxnState(KafkaError):
     description = "The producer attempted a transactional operation in an invalid state."
 
 
+class InvalidProducerIdMapping(KafkaError):
+    """INVALID_PRODUCER_ID_MAPPING."""
+
+    code = 49
+    name = "INVALID_PRODUCER_ID_MAPPING"
+    description = "The producer id is not the one assigned to the transactional id."
+
+
+class InvalidTransactionTimeout(KafkaError):
+    """INVALID_TRANSACTION_TIMEOUT."""
+
+    code = 50
+    name = "INVALID_TRANSACTION_TIMEOUT"
+    description = "The transaction timeout is larger than the maximum allowed by the broker."
+
+
+class ConcurrentTransactions(RetriableError):
+    """CONCURRENT_TRANSACTIONS."""
+
+    code = 51
+    name = "CONCURRENT_TRANSACTIONS"
+    description = "Another operation on the same transaction is in progress."
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    """TRANSACTION_COORDINATOR_FENCED."""
+
+    code = 52
+    name = "TRANSACTION_COORDINATOR_FENCED"
+    description = "The transaction coordinator that sent the marker is no longer the current one."
+
+
 class TransactionalIdAuthorizationFailed(KafkaError):
     """TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 
@@ -471,6 +545,14 @@ class OffsetNotAvailable(RetriableError):
     description = "The leader high watermark has not caught up from a recent leader election."
 
 
+class MemberIdRequired(KafkaError):
+    """MEMBER_ID_REQUIRED."""
+
+    code = 79
+    name = "MEMBER_ID_REQUIRED"
+    description = "The group member needs a valid member id before it enters the group."
+
+
 class GroupMaxSizeReached(KafkaError):
     """GROUP_MAX_SIZE_REACHED."""
 
@@ -479,12 +561,36 @@ class GroupMaxSizeReached(KafkaError):
     description = "The group has reached its maximum size."
 
 
+class FencedInstanceId(KafkaError):
+    """FENCED_INSTANCE_ID."""
+
+    code = 82
+    name = "FENCED_INSTANCE_ID"
+    description = "Another member has registered with the same group.instance.id."
+
+
 class InvalidRecord(KafkaError):
     """INVALID_RECORD."""
 
     code = 87
     name = "INVALID_RECORD"
     description = "This record has failed the validation on broker and hence will be rejected."
+
+
+class UnstableOffsetCommit(RetriableError):
+    """UNSTABLE_OFFSET_COMMIT."""
+
+    code = 88
+    name = "UNSTABLE_OFFSET_COMMIT"
+    description = "There are unstable offsets that need to be cleared."
+
+
+class ProducerFenced(KafkaError):
+    """PRODUCER_FENCED."""
+
+    code = 90
+    name = "PRODUCER_FENCED"
+    description = "There is a newer producer with the same transactional id, which fences this one."
 
 
 class UnknownTopicId(RetriableError):
@@ -519,12 +625,28 @@ class UnreleasedInstanceId(KafkaError):
     description = "The instance ID is still used by another member in the group."
 
 
+class UnsupportedAssignor(KafkaError):
+    """UNSUPPORTED_ASSIGNOR."""
+
+    code = 112
+    name = "UNSUPPORTED_ASSIGNOR"
+    description = "The assignor or its version range is not supported by the consumer group."
+
+
 class StaleMemberEpoch(KafkaError):
     """STALE_MEMBER_EPOCH."""
 
     code = 113
     name = "STALE_MEMBER_EPOCH"
     description = "The member epoch is stale."
+
+
+class TransactionAbortable(KafkaError):
+    """TRANSACTION_ABORTABLE."""
+
+    code = 120
+    name = "TRANSACTION_ABORTABLE"
+    description = "The transaction failed, and must be aborted."
 
 
 class InvalidRecordState(KafkaError):
@@ -562,6 +684,14 @@ class FencedStateEpoch(KafkaError):
         "The share coordinator rejected the request because the share-group state epoch did not"
         " match."
     )
+
+
+class InvalidRegularExpression(KafkaError):
+    """INVALID_REGULAR_EXPRESSION."""
+
+    code = 128
+    name = "INVALID_REGULAR_EXPRESSION"
+    description = "The regular expression is not valid."
 
 
 class RebootstrapRequired(KafkaError):

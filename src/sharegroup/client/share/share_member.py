@@ -19,10 +19,11 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.client.core.share_session import FetchLimits
+from sharegroup.client.member_loop import now_ms
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.acknowledger import Acknowledger, AckOutcomes, as_outcome
-from sharegroup.client.share.heartbeats import Heartbeats, now_ms
+from sharegroup.client.share.heartbeats import Heartbeats
 from sharegroup.client.share.metrics import ConsumerMetrics
 from sharegroup.client.share.node_session import (
     WITHOUT_RECORDS_FEATURE,
