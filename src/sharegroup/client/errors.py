@@ -10,10 +10,13 @@ The tree::
     │                         (REJECT)
     ├── RecordDeserializationError
     │                         a deserializer failed; the record is released
+    ├── NoOffsetForPartition  nothing is committed, and auto_offset_reset is 'none'
     └── BufferExhausted       the producer's buffer stayed full for too long
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from sharegroup.model.errors import ErrorSource, SharegroupError
 from sharegroup.model.ids import TopicPartition
@@ -52,7 +55,8 @@ class RecordDeserializationError(SharegroupError):
     """A deserializer raised (Java: RecordDeserializationException); ``__cause__`` is what it
     raised.
 
-    The next poll releases the record, unless ``acknowledge_offset`` was called for it before.
+    A share consumer's next poll releases the record, unless ``acknowledge_offset`` was called for
+    it before. A consumer stays at the record: seek behind it to go on.
 
     ``partition`` and ``offset`` say where the record is, ``key`` and ``value`` are its bytes, and
     ``origin`` says which of the two failed.
@@ -72,6 +76,17 @@ class RecordDeserializationError(SharegroupError):
         self.origin = origin
         self.key = key
         self.value = value
+
+
+class NoOffsetForPartition(SharegroupError):
+    """The group has committed nothing for these partitions, and ``auto_offset_reset`` is ``none``
+    (Java: NoOffsetForPartitionException). ``partitions`` says which: seek there.
+    """
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = sorted(partitions)
+        names = ", ".join(map(str, self.partitions))
+        super().__init__(f"no offset is committed for {names}, and auto_offset_reset is 'none'")
 
 
 class BufferExhausted(SharegroupError):

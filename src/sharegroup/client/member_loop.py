@@ -5,11 +5,20 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from typing import Any
+from uuid import UUID
+
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.ids import topic_id_text
 
 
 def now_ms() -> int:
     """The event loop's time in milliseconds."""
     return int(asyncio.get_running_loop().time() * 1000)
+
+
+def new_member_id(cluster: Cluster) -> str:
+    """A member id as Kafka's clients make them: 16 random bytes in url-safe base64."""
+    return topic_id_text(UUID(bytes=cluster.random.randbytes(16), version=4))
 
 
 class MemberLoop(ABC):

@@ -62,6 +62,8 @@ from sharegroup.wire.messages.join_group import (
 from sharegroup.wire.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
+)
+from sharegroup.wire.messages.leave_group import (
     MemberIdentity as LeavingMember,
 )
 from sharegroup.wire.messages.sync_group import (
@@ -176,7 +178,8 @@ class ClassicMembership(GroupMembership):
 
     def lead(self, partitions: Mapping[str, int], now_ms: int) -> None:
         """Share out these partitions: topic → how many, of :attr:`group_topics`."""
-        assert self.state is GroupState.LEADING and self._chosen is not None, "it does not lead"
+        assert self.state is GroupState.LEADING, "it does not lead"
+        assert self._chosen is not None, "no assignor was chosen"
         self._partitions = dict(partitions)
         self._assignments = self._chosen.assign(self._members, partitions)
         self.state = GroupState.SYNCING

@@ -293,4 +293,5 @@ class ConsumerMembership(GroupMembership):
         super().check_invariants()
         assert (self.state is GroupState.CHANGING) <= (self.change is not None), "no change waits"
         if self.state is GroupState.JOINING:
-            assert not self.owned and self.change is None, "it joins with partitions"
+            assert not self.owned, "it joins with partitions"
+            assert self.change is None, "it joins before the application was told"

@@ -245,31 +245,21 @@ class Positions:
         assert len(set(versions)) == len(versions), "two partitions have one version"
 
 
-class Progress:
-    """What of the returned records is done: what automatic commits are about.
-
-    A record is done when the application asks for the next one. So what the last call returned is
-    not done yet.
-    """
+class Committed:
+    """What was committed last, so that nothing is committed twice by itself."""
 
     def __init__(self) -> None:
-        self._done: dict[TopicPartition, Position] = {}
         self._committed: dict[TopicPartition, Position] = {}
 
-    def asked(self, positions: Mapping[TopicPartition, Position]) -> None:
-        """The application asks for more: all that was returned is done, up to ``positions``."""
-        self._done = dict(positions)
+    def missing(self, done: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Position]:
+        """What of this is not committed."""
+        return {w: at for w, at in done.items() if self._committed.get(w) != at}
 
-    def removed(self, wheres: Iterable[TopicPartition]) -> None:
-        """These are not ours any more."""
-        for where in wheres:
-            self._done.pop(where, None)
-            self._committed.pop(where, None)
-
-    def to_commit(self) -> dict[TopicPartition, Position]:
-        """What is done and not committed."""
-        return {w: at for w, at in self._done.items() if self._committed.get(w) != at}
-
-    def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
+    def note(self, positions: Mapping[TopicPartition, Position]) -> None:
         """These are committed."""
         self._committed.update(positions)
+
+    def remove(self, wheres: Iterable[TopicPartition]) -> None:
+        """These are not ours any more: others may commit."""
+        for where in wheres:
+            self._committed.pop(where, None)

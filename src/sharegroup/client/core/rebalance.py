@@ -113,4 +113,5 @@ class GroupMembership:
             assert not change.assigned & self.owned, "a change gives what is owned already"
         assert (self.error is not None) == (self.state is GroupState.FAILED)
         if self.state in (GroupState.UNSUBSCRIBED, GroupState.LEAVING):
-            assert change is None and not self.owned, "a member that left has partitions"
+            assert change is None, "a member that left has a change"
+            assert not self.owned, "a member that left has partitions"
