@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         CorruptRecordBatch,
         IllegalState,
         NoOffsetForPartition,
+        ProducerFenced,
         RecordDeserializationError,
         Wakeup,
     )
@@ -50,6 +51,7 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetSpec",
     "Producer",
+    "ProducerFenced",
     "Record",
     "RecordDeserializationError",
     "RecordMetadata",
@@ -76,6 +78,7 @@ _HOMES = {
     "OffsetAndMetadata": "group.offset_requests",
     "OffsetSpec": "admin.descriptions",
     "Producer": "producer.producer",
+    "ProducerFenced": "errors",
     "Record": "records.record",
     "RecordDeserializationError": "errors",
     "RecordMetadata": "producer.delivery",

@@ -11,6 +11,7 @@ The tree::
     ├── RecordDeserializationError
     │                         a deserializer failed; the record is released
     ├── NoOffsetForPartition  nothing is committed, and auto_offset_reset is 'none'
+    ├── TransactionAborted    the record's transaction was aborted
     └── BufferExhausted       the producer's buffer stayed full for too long
 """
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sharegroup.model.errors import ErrorSource, SharegroupError
+from sharegroup.model.errors import ProducerFenced as ProducerFenced
 from sharegroup.model.ids import TopicPartition
 
 
@@ -87,6 +89,10 @@ class NoOffsetForPartition(SharegroupError):
         self.partitions = sorted(partitions)
         names = ", ".join(map(str, self.partitions))
         super().__init__(f"no offset is committed for {names}, and auto_offset_reset is 'none'")
+
+
+class TransactionAborted(SharegroupError):
+    """The record belonged to a transaction that was aborted before it was sent."""
 
 
 class BufferExhausted(SharegroupError):

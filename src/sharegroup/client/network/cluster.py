@@ -191,6 +191,7 @@ class Cluster:
         *,
         timeout_ms: int | None = None,
         lane: str = "",
+        version_max: int | None = None,
     ) -> Any:
         """Send to one node and await its response; one attempt.
 
@@ -199,7 +200,12 @@ class Cluster:
             UnsupportedVersion: the node serves no version of this API that we speak.
         """
         connection = await self.connection(node_id, lane)
-        return await connection.send(api, request, timeout_ms=timeout_ms or self.request_timeout_ms)
+        return await connection.send(
+            api,
+            request,
+            timeout_ms=timeout_ms or self.request_timeout_ms,
+            version_max=version_max,
+        )
 
     async def send_to_any(self, api: Api, request: Message) -> Any:
         """As :meth:`send`, to any broker that can be reached, connected ones first."""
@@ -216,6 +222,7 @@ class Cluster:
         kind: int = GROUP,
         timeout_ms: int | None = None,
         lane: str = "",
+        version_max: int | None = None,
     ) -> Any:
         """As :meth:`send`, to the coordinator of a group or of a transactional id. Call
         :meth:`forget_coordinator` if the node answers that it is not the coordinator.
@@ -225,7 +232,9 @@ class Cluster:
         """
         node_id = await self.coordinator(key, kind)
         try:
-            return await self.send(node_id, api, request, timeout_ms=timeout_ms, lane=lane)
+            return await self.send(
+                node_id, api, request, timeout_ms=timeout_ms, lane=lane, version_max=version_max
+            )
         except RetriableError:
             self.forget_coordinator(key, kind)
             raise

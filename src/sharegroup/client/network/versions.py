@@ -29,7 +29,7 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.CREATE_TOPICS: (2, 7),
     apis.DELETE_TOPICS: (1, 6),
     apis.DELETE_RECORDS: (0, 2),
-    apis.INIT_PRODUCER_ID: (0, 4),
+    apis.INIT_PRODUCER_ID: (0, 5),
     apis.OFFSET_FOR_LEADER_EPOCH: (2, 4),
     apis.ADD_PARTITIONS_TO_TXN: (0, 3),
     apis.ADD_OFFSETS_TO_TXN: (0, 4),
