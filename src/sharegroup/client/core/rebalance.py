@@ -91,15 +91,16 @@ class GroupMembership:
         told = self._telling
         assert told is not None, "nothing was told"
         self.owned = (self.owned - told.revoked - told.lost) | told.assigned
+        self._telling = None
         if self.change is told:
             self.change = None
         elif self.change is not None:
             self._lose_all()
-        self._telling = None
 
     def _lose_all(self) -> None:
-        """What the member has may be others' by now."""
-        self.change = Change(lost=self.owned) if self.owned else None
+        """What the member has may be others' by now; so is what it is being told that it gets."""
+        nothing = not self.owned and self._telling is None
+        self.change = None if nothing else Change(lost=self.owned)
 
     def _is_stale(self, now_ms: int) -> bool:
         return now_ms >= self._polled_ms + self._poll_interval_max_ms

@@ -35,12 +35,10 @@ from sharegroup.client.group.offsets import as_partition
 from sharegroup.client.group.reader import Reader
 from sharegroup.client.group.rebalancing import RebalanceCallback, Rebalancing
 from sharegroup.client.group.settings import (
-    ISOLATION_LEVELS,
-    PROTOCOLS,
     MemberSettings,
     ReadSettings,
-    assignors_of,
-    one_of,
+    is_committed,
+    member_settings,
     reset_timestamp,
 )
 from sharegroup.client.network.cluster import Cluster
@@ -133,56 +131,59 @@ class Consumer(Asking[K, V], Generic[K, V]):
         self._max_poll_records = check_positive("max_poll_records", max_poll_records)
         self._auto_commit_ms = check_positive("auto_commit_interval_ms", auto_commit_interval_ms)
         self._commits = enable_auto_commit and group_id is not None
-        committed = one_of("isolation_level", isolation_level, ISOLATION_LEVELS) == "read_committed"
-        self._read_committed = committed
+        self._group_id = group_id
+        self._topics = topics
         self._positions = Positions(reset_timestamp(auto_offset_reset))
-        self._fetcher = Fetcher(
-            self._cluster,
-            self._positions,
-            ReadSettings(
-                min_bytes=fetch_min_bytes,
-                max_bytes=fetch_max_bytes,
-                partition_bytes=max_partition_fetch_bytes,
-                max_wait_ms=fetch_max_wait_ms,
-                committed=committed,
-                rack_id=client_rack or "",
-            ),
-            self._tell_news,
+        read = ReadSettings(
+            min_bytes=fetch_min_bytes,
+            max_bytes=fetch_max_bytes,
+            partition_bytes=max_partition_fetch_bytes,
+            max_wait_ms=fetch_max_wait_ms,
+            committed=is_committed(isolation_level),
+            rack_id=client_rack or "",
         )
-        decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
-        self._reader = Reader(self._positions, self._fetcher, decoding)
-        member = MemberSettings(
+        member = member_settings(
             group_id=group_id or "",
-            protocol=one_of("group_protocol", group_protocol, PROTOCOLS),
+            protocol=group_protocol,
             instance_id=group_instance_id,
             rack_id=client_rack,
             assignor=group_remote_assignor,
-            assignors=assignors_of(partition_assignment_strategy),
-            session_timeout_ms=check_positive("session_timeout_ms", session_timeout_ms),
-            heartbeat_interval_ms=check_positive("heartbeat_interval_ms", heartbeat_interval_ms),
-            max_poll_interval_ms=check_positive("max_poll_interval_ms", max_poll_interval_ms),
+            assignors=partition_assignment_strategy,
+            times_ms=(session_timeout_ms, heartbeat_interval_ms, max_poll_interval_ms),
         )
-        self._group_id = group_id
-        self._member = GroupMember(self._cluster, member, metadata_max_age_ms, self._tell_news)
-        self._committer = Committer(self._cluster, self._committing, self._reader.done)
+        decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
+        self._make_parts(read, member, decoding, metadata_max_age_ms)
+
+    def _make_parts(
+        self,
+        read: ReadSettings,
+        member: MemberSettings,
+        decoding: Decoding,
+        metadata_max_age_ms: int,
+    ) -> None:
+        cluster, positions = self._cluster, self._positions
+        self._read_committed = read.committed
+        self._fetcher = Fetcher(cluster, positions, read, self._tell_news)
+        self._reader = Reader(positions, self._fetcher, decoding)
+        self._member = GroupMember(cluster, member, metadata_max_age_ms, self._tell_news)
+        self._committer = Committer(cluster, self._committing, self._reader.done)
         self._lookup = PositionLookup(
-            self._cluster,
-            self._positions,
+            cluster,
+            positions,
             self._fetcher,
-            identity=None if group_id is None else self.group_metadata,
-            committed=committed,
+            identity=None if self._group_id is None else self.group_metadata,
+            committed=read.committed,
             on_news=self._tell_news,
         )
         self._rebalancing = Rebalancing(
             self._member,
-            self._positions,
+            positions,
             self._committer,
             commits=self._commits,
             on_gone=self._drop,
         )
         self._wakeup = WakeupCall()
         self._news = asyncio.Event()
-        self._topics = topics
         self._pattern: str | re.Pattern[str] | None = None
         self._member_runs = False
         self._loop: asyncio.AbstractEventLoop | None = None

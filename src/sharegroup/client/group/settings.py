@@ -9,6 +9,7 @@ from typing import Final
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.core.assignors import ASSIGNORS, Assignor
 from sharegroup.client.core.positions import EARLIEST, LATEST
+from sharegroup.client.share.settings import check_positive
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError
 
@@ -41,6 +42,40 @@ class ReadSettings:
     max_wait_ms: int
     committed: bool
     rack_id: str
+
+
+def member_settings(
+    *,
+    group_id: str,
+    protocol: str,
+    instance_id: str | None,
+    rack_id: str | None,
+    assignor: str | None,
+    assignors: Sequence[str],
+    times_ms: tuple[int, int, int],
+) -> MemberSettings:
+    """Checked settings. ``times_ms``: the session, between heartbeats, between polls.
+
+    Raises:
+        ConfigError: one is wrong.
+    """
+    session, heartbeat, poll = times_ms
+    return MemberSettings(
+        group_id=group_id,
+        protocol=one_of("group_protocol", protocol, PROTOCOLS),
+        instance_id=instance_id,
+        rack_id=rack_id,
+        assignor=assignor,
+        assignors=assignors_of(assignors),
+        session_timeout_ms=check_positive("session_timeout_ms", session),
+        heartbeat_interval_ms=check_positive("heartbeat_interval_ms", heartbeat),
+        max_poll_interval_ms=check_positive("max_poll_interval_ms", poll),
+    )
+
+
+def is_committed(isolation_level: str) -> bool:
+    """Whether it is ``read_committed``. Raises ConfigError: there is no such level."""
+    return one_of("isolation_level", isolation_level, ISOLATION_LEVELS) == "read_committed"
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
