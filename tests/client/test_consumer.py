@@ -339,3 +339,22 @@ def test_a_member_that_does_not_poll_loses_its_partitions(
             assert lost == [TopicPartition(topic, 0)]
 
     run(scenario)
+
+
+def test_arrow_batches_go_on_where_they_stopped(group_broker: RunningServer) -> None:
+    async def scenario() -> None:
+        topic, group = await filled(group_broker, each=4), fresh("group")
+        async with consumer(group_broker, topic, group_id=group) as one:
+            rows = []
+            async for batch in one.arrow_batches(max_records=3, idle_timeout_ms=500):
+                assert batch.num_rows <= 3
+                rows += batch.select(["partition", "offset", "value"]).to_pylist()
+            assert sorted((row["partition"], row["offset"]) for row in rows) == places(2, range(4))
+            assert {row["value"] for row in rows} == {b"0", b"1", b"2", b"3"}
+            with pytest.raises(IllegalState, match="gives Arrow batches"):
+                await one.poll()
+        async with consumer(group_broker, topic, group_id=group) as two:
+            committed = await two.committed((topic, 0), (topic, 1))
+            assert [at and at.offset for at in committed.values()] == [4, 4]
+
+    run(scenario)

@@ -8,17 +8,21 @@ import random
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from sharegroup.client.admin.descriptions import ListedOffset
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.group import consumer
 from sharegroup.client.group.loops import GIVE_UP_S
+from sharegroup.client.group.loops import ArrowLoop as AsyncArrowLoop
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
+
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import RecordBatch
 
 T = TypeVar("T")
 
@@ -239,6 +243,23 @@ class Consumer(Front, Generic[K, V]):
         """An endless loop over the results of :meth:`poll`, without the empty ones."""
         return BatchLoop(self, timeout_ms / 1000)
 
+    def arrow_batches(
+        self,
+        *,
+        max_records: int = 50_000,
+        include_headers: bool = False,
+        idle_timeout_ms: int | None = None,
+    ) -> ArrowLoop:
+        """A loop over Arrow record batches: endless, or until none came for ``idle_timeout_ms``."""
+        return ArrowLoop(
+            self,
+            self._inner.arrow_batches(
+                max_records=max_records,
+                include_headers=include_headers,
+                idle_timeout_ms=idle_timeout_ms,
+            ),
+        )
+
     def wakeup(self) -> None:
         """End the waiting :meth:`poll`, or else the next one. Any thread may call it."""
         if self._thread is not None:
@@ -344,6 +365,23 @@ class BatchLoop(Generic[K, V]):
             if records:
                 return records
         raise StopIteration
+
+
+class ArrowLoop:
+    """Arrow batches, until none has come for a while, or the consumer is closed."""
+
+    def __init__(self, front: Consumer[Any, Any], inner: AsyncArrowLoop) -> None:
+        self._front = front
+        self._inner = inner
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> RecordBatch:
+        try:
+            return self._front._serving(self._inner.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
 
 
 def _set(done: asyncio.Future[None], error: Exception | None) -> None:

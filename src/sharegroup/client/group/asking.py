@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import abstractmethod
-from typing import Any, Final, Generic
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from sharegroup.client.core.rebalance import GroupState
 from sharegroup.client.errors import IllegalState
@@ -13,8 +14,16 @@ from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.offsets import OffsetCalls
 from sharegroup.client.group.rebalancing import Rebalancing
+from sharegroup.client.records.decode import Decoding
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.share.answering import arrow
 
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
+
+T = TypeVar("T")
+
+ARROW_CHUNKS: Final = "sharegroup.client.group.arrow_chunks"
 _ALIVE_S: Final = 1.0
 """How often, in seconds, a loop over records says that the application is alive."""
 _TURN_S: Final = 0.02
@@ -25,7 +34,9 @@ class Asking(OffsetCalls, Generic[K, V]):
     """See the module. The consumer sets the attributes."""
 
     _alive_at: float = 0.0
+    _decoding: Decoding
     _fetcher: Fetcher
+    _form: str | None = None
     _max_poll_records: int
     _member: GroupMember
     _member_runs: bool
@@ -47,7 +58,8 @@ class Asking(OffsetCalls, Generic[K, V]):
             coming = [reader.coming.popleft() for _ in range(len(reader.coming))]
             reader.gave(coming)
             return ConsumerRecords(coming)
-        found = await self._wait(wait_s)
+        self._give("records")
+        found = await self._wait(wait_s, self._take_records) or []
         reader.gave(found)
         return ConsumerRecords(found)
 
@@ -60,7 +72,8 @@ class Asking(OffsetCalls, Generic[K, V]):
         while not reader.coming:
             if self.closed:
                 return None
-            reader.coming.extend(await self._wait(wait_s))
+            self._give("records")
+            reader.coming.extend(await self._wait(wait_s, self._take_records) or ())
         if self.closed:
             return None
         record = reader.coming.popleft()
@@ -79,8 +92,26 @@ class Asking(OffsetCalls, Generic[K, V]):
             await asyncio.sleep(0)
             self._turn_at = self._now() + _TURN_S
 
-    async def _wait(self, wait_s: float) -> list[ConsumerRecord[Any, Any]]:
-        """The next records; none after ``wait_s``, or when the consumer is closed."""
+    def _take_records(self) -> list[ConsumerRecord[Any, Any]]:
+        return self._reader.take(self._max_poll_records)
+
+    def _give(self, form: str) -> None:
+        """Fix the form of records: what was fetched ahead is either records or Arrow batches."""
+        if self._form not in (None, form):
+            raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
+        self._form = form
+
+    async def _next_arrow(self, form: ArrowForm, wait_s: float) -> RecordBatch | None:
+        """The next Arrow batch of a loop; None: none within ``wait_s``, or it is closed."""
+        self._give(form.name)
+        self._reader.asked()
+        make = arrow(ARROW_CHUNKS).ArrowChunk
+        return await self._wait(
+            wait_s, lambda: self._reader.take_arrow(lambda one: make(one, form))
+        )
+
+    async def _wait(self, wait_s: float, take: Callable[[], T]) -> T | None:
+        """What ``take`` takes; None after ``wait_s``, or when the consumer is closed."""
         self._check_usable()
         if self._polling:
             raise IllegalState("another poll is running: a consumer is for one task at a time")
@@ -93,18 +124,18 @@ class Asking(OffsetCalls, Generic[K, V]):
             if self._member_runs:
                 self._member.polled()
             async with self._wakeup.answering():
-                return await self._records_until(deadline)
+                return await self._taken_until(deadline, take)
         finally:
             self._polling = False
 
-    async def _records_until(self, deadline: float) -> list[ConsumerRecord[Any, Any]]:
+    async def _taken_until(self, deadline: float, take: Callable[[], T]) -> T | None:
         while not self.closed:
             self._news.clear()
             if self._member_runs:
                 await self._rebalancing.apply()
             self._raise_error()
             self._lookup.begin()
-            found = self._reader.take(self._max_poll_records)
+            found = take()
             self._fetcher.begin()
             remaining = deadline - self._now()
             if found or remaining <= 0:
@@ -114,7 +145,7 @@ class Asking(OffsetCalls, Generic[K, V]):
                     await self._news.wait()
             except TimeoutError:
                 continue
-        return []
+        return None
 
     def _raise_error(self) -> None:
         error = self._member.machine.error

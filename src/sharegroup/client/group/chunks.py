@@ -97,7 +97,7 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
         behind = Position(piece.last + 1, epoch)
         if piece.damage is not None:
             error = CorruptRecordBatch(where, piece.first, str(piece.damage) or repr(piece.damage))
-            behind = Position(_past(piece.last, fetched), end.leader_epoch)
+            behind = Position(past_damage(piece.last, fetched), end.leader_epoch)
             return Chunk(fetched, records, behind, error)
         span = Span(where, epoch)
         for one in piece.value or ():
@@ -135,7 +135,7 @@ def _read(
     return Placed(pieces, [], None)
 
 
-def _past(last: int, fetched: Fetched) -> int:
+def past_damage(last: int, fetched: Fetched) -> int:
     """The offset behind a damaged batch. What the batch itself claims is bounded by what the broker
     says the log has.
     """

@@ -29,7 +29,7 @@ from sharegroup.client.group.asking import Asking
 from sharegroup.client.group.committer import Committer
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.lookup import PositionLookup
-from sharegroup.client.group.loops import BatchLoop, RecordLoop
+from sharegroup.client.group.loops import GIVE_UP_S, ArrowLoop, BatchLoop, RecordLoop
 from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.offsets import as_partition
 from sharegroup.client.group.reader import Reader
@@ -151,20 +151,16 @@ class Consumer(Asking[K, V], Generic[K, V]):
             assignors=partition_assignment_strategy,
             times_ms=(session_timeout_ms, heartbeat_interval_ms, max_poll_interval_ms),
         )
-        decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
-        self._make_parts(read, member, decoding, metadata_max_age_ms)
+        self._decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
+        self._make_parts(read, member, metadata_max_age_ms)
 
     def _make_parts(
-        self,
-        read: ReadSettings,
-        member: MemberSettings,
-        decoding: Decoding,
-        metadata_max_age_ms: int,
+        self, read: ReadSettings, member: MemberSettings, metadata_max_age_ms: int
     ) -> None:
         cluster, positions = self._cluster, self._positions
         self._read_committed = read.committed
         self._fetcher = Fetcher(cluster, positions, read, self._tell_news)
-        self._reader = Reader(positions, self._fetcher, decoding)
+        self._reader = Reader(positions, self._fetcher, self._decoding)
         self._member = GroupMember(cluster, member, metadata_max_age_ms, self._tell_news)
         self._committer = Committer(cluster, self._committing, self._reader.done)
         self._lookup = PositionLookup(
@@ -435,6 +431,29 @@ class Consumer(Asking[K, V], Generic[K, V]):
     def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
         """An endless loop over the results of :meth:`poll`, without the empty ones."""
         return BatchLoop(self, timeout_ms / 1000)
+
+    def arrow_batches(
+        self,
+        *,
+        max_records: int = 50_000,
+        include_headers: bool = False,
+        idle_timeout_ms: int | None = None,
+    ) -> ArrowLoop:
+        """An endless loop over Arrow record batches, each of one partition, with the columns key,
+        value, topic, partition, offset, timestamp[, headers]. A batch is done when the loop asks
+        for the next one.
+
+        Args:
+            max_records: no batch has more rows.
+            idle_timeout_ms: end after this long without records, counted from the first assignment
+                of partitions; None: never.
+
+        Raises:
+            ConfigError: NumPy or PyArrow is missing, or deserializers are set.
+            IllegalState: this consumer has given records in another form.
+        """
+        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
+        return ArrowLoop(self, max_records, include_headers, wait_s)
 
     def wakeup(self) -> None:
         """End the waiting :meth:`poll`, or else the next one, with :class:`Wakeup`. Nothing is

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.positions import Position, Positions
 from sharegroup.client.errors import CorruptRecordBatch
@@ -34,6 +34,9 @@ from sharegroup.wire.messages.fetch import (
     PartitionData,
 )
 
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowChunk
+
 log = logging.getLogger("sharegroup.client")
 
 Wanted = dict[TopicPartition, tuple[int, Position]]
@@ -58,7 +61,7 @@ class Fetcher:
         settings: ReadSettings,
         on_news: Callable[[], None],
     ) -> None:
-        self.arrived: deque[Fetched | Chunk] = deque()
+        self.arrived: deque[Fetched | Chunk | ArrowChunk] = deque()
         self.errors: deque[SharegroupError] = deque()
         self._cluster = cluster
         self._positions = positions

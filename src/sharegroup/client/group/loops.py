@@ -1,15 +1,19 @@
-"""The loops over a consumer: ``async for`` over records, and over batches of them.
+"""The loops over a consumer: ``async for`` over records, batches and Arrow batches.
 
 They are objects, not generators: a loop that is left keeps nothing open.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
+from sharegroup.client.group.asking import ARROW_CHUNKS
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.share.answering import arrow
 
 if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
     from sharegroup.client.group.consumer import Consumer
 
 GIVE_UP_S: Final = 365 * 86_400.0
@@ -46,4 +50,36 @@ class BatchLoop(Generic[K, V]):
             records: ConsumerRecords[K, V] = await self._consumer._poll(self._wait_s)
             if records:
                 return records
+        raise StopAsyncIteration
+
+
+class ArrowLoop:
+    """Arrow batches, until none has come for ``wait_s``, or the consumer is closed."""
+
+    def __init__(
+        self,
+        consumer: Consumer[Any, Any],
+        max_records: int,
+        include_headers: bool,
+        wait_s: float,
+    ) -> None:
+        self._consumer = consumer
+        self._columns = (max_records, include_headers)
+        self._wait_s = wait_s
+        self._form: ArrowForm | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RecordBatch:
+        consumer = self._consumer
+        if self._form is None:
+            module = await asyncio.to_thread(arrow, ARROW_CHUNKS)  # the import takes a second
+            self._form = module.ArrowForm(*self._columns, consumer._decoding)
+        while not consumer.closed:
+            batch = await consumer._next_arrow(self._form, self._wait_s)
+            if batch is not None:
+                return batch
+            if consumer.assignment:
+                break
         raise StopAsyncIteration

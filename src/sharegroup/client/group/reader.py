@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.positions import Position, Positions
-from sharegroup.client.group.chunks import Chunk, decode_chunk
+from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.records.record import ConsumerRecord
 from sharegroup.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowChunk, RecordBatch
 
 AnyRecord = ConsumerRecord[Any, Any]
 
@@ -41,22 +44,52 @@ class Reader:
                 have returned what was before it.
         """
         found: list[AnyRecord] = []
-        waiting = self._fetcher.arrived
-        for _ in range(len(waiting)):
+        for one in self._next():
+            chunk = decode_chunk(one, self._decoding) if isinstance(one, Fetched) else one
+            assert isinstance(chunk, Chunk), "a consumer gives records or Arrow batches, not both"
+            if chunk.empty and chunk.error is not None and found:
+                self._fetcher.arrived.appendleft(chunk)
+                break
+            found += self._take_from(chunk, count - len(found))
             if len(found) >= count:
                 break
+        return found
+
+    def take_arrow(self, make: Callable[[Fetched], ArrowChunk]) -> RecordBatch | None:
+        """The next Arrow batch, of one partition; None: there is none.
+
+        Args:
+            make: decodes what was fetched.
+
+        Raises:
+            CorruptRecordBatch: as :meth:`take`.
+        """
+        for one in self._next():
+            chunk = make(one) if isinstance(one, Fetched) else one
+            assert not isinstance(chunk, Chunk), "a consumer gives one form of records"
+            failed = chunk.empty and chunk.error is not None
+            rows, behind = chunk.take()
+            if not failed and (not chunk.empty or chunk.error is not None):
+                self._fetcher.arrived.appendleft(chunk)
+            self._positions.advance(chunk.where, chunk.version, behind)
+            if failed and chunk.error is not None:
+                raise chunk.error
+            if rows is not None:
+                self._in_work = {chunk.where: Position(rows.column("offset")[0].as_py())}
+                return rows
+        return None
+
+    def _next(self) -> Iterator[Fetched | Chunk | ArrowChunk]:
+        """What has arrived, in turn, and may be returned; it is taken out."""
+        waiting = self._fetcher.arrived
+        for _ in range(len(waiting)):
             one = waiting.popleft()
             if not self._positions.is_current(one.where, one.version):
                 continue
             if self._positions.is_paused(one.where):
                 waiting.append(one)
                 continue
-            chunk = one if isinstance(one, Chunk) else decode_chunk(one, self._decoding)
-            if chunk.empty and chunk.error is not None and found:
-                waiting.appendleft(chunk)
-                break
-            found += self._take_from(chunk, count - len(found))
-        return found
+            yield one
 
     def _take_from(self, chunk: Chunk, count: int) -> list[AnyRecord]:
         if chunk.empty and chunk.error is not None:
