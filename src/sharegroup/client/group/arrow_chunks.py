@@ -12,7 +12,7 @@ from sharegroup.arrow.rows import RowBuilder
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.errors import CorruptRecordBatch
-from sharegroup.client.group.chunks import ENDLESS, Fetched, epochs_of, hidden_ranges, past_damage
+from sharegroup.client.group.chunks import Fetched, epochs_of, hidden_ranges, past_damage
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.share.settings import check_positive
 from sharegroup.model.errors import ConfigError, CorruptMessage, SharegroupError
@@ -51,8 +51,8 @@ class ArrowChunk:
         self.end = fetched.position
         self._max_records = form.max_records
         self._rows: deque[RecordBatch] = deque()
-        hidden, data = hidden_ranges(fetched)
-        ranges = _others(fetched.position.offset, hidden)
+        hidden, data = hidden_ranges(fetched, form.check_crcs)
+        ranges = _others(fetched.position.offset, hidden, fetched.high_watermark - 1)
         if ranges:
             builder = RowBuilder(form.columns, *fetched.where, ranges, check_crcs=form.check_crcs)
             self._read(fetched, builder, memoryview(data))
@@ -80,7 +80,7 @@ class ArrowChunk:
     def _read(self, fetched: Fetched, builder: RowBuilder, data: memoryview) -> None:
         try:
             self._rows.extend(builder.rows(data))
-            self.end = Position(end_offset(data) or self.end.offset)
+            self.end = Position(min(end_offset(data) or 0, fetched.high_watermark))
         except CorruptMessage:
             self._read_until_damage(fetched, builder, data)
 
@@ -89,7 +89,7 @@ class ArrowChunk:
             return list(builder.rows(one.batch))
 
         self._rows.clear()
-        placed = place(data, ENDLESS, read)
+        placed = place(data, fetched.high_watermark - 1, read)
         for piece in placed.pieces:
             self.end = Position(piece.last + 1)
             if piece.damage is not None:
@@ -101,11 +101,11 @@ class ArrowChunk:
             self.error = CorruptRecordBatch(fetched.where, self.end.offset, str(placed.cut))
 
 
-def _others(first: int, hidden: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """The ranges from ``first`` on without the hidden ones, as the row builder takes them."""
+def _others(first: int, hidden: Sequence[tuple[int, int]], last: int) -> list[tuple[int, int, int]]:
+    """The ranges from ``first`` to ``last`` without the hidden, as the row builder takes them."""
     found = []
     for begin, end in sorted(hidden):
         if first < begin:
             found.append((first, begin - 1, 0))
         first = max(first, end + 1)
-    return [*found, (first, ENDLESS, 0)]
+    return [*found, (first, last, 0)] if first <= last else found

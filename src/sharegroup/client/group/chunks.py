@@ -7,6 +7,7 @@ the chunk with an error; the records before it come first, and those behind it a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import ge
 from typing import Any, Final, NamedTuple
 
 from sharegroup.client.core.positions import NO_EPOCH, Position
@@ -19,6 +20,7 @@ from sharegroup.model.errors import CorruptMessage, SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.records.batches import Bounds, Placed, bounds_of, place
+from sharegroup.wire.batch import check_crc
 from sharegroup.wire.markers import aborted_ranges
 
 ENDLESS: Final = 2**63 - 1
@@ -87,8 +89,8 @@ def decode_chunk(fetched: Fetched, decoding: Decoding) -> Chunk:
 
 def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
     where, first_wanted = fetched.where, fetched.position.offset
-    hidden, data = hidden_ranges(fetched)
-    placed = _read(data, first_wanted, hidden, decoding.check_crcs)
+    hidden, data = hidden_ranges(fetched, decoding.check_crcs)
+    placed = _read(data, fetched, hidden, decoding.check_crcs)
     epochs = epochs_of(data)
     records: list[ConsumerRecord[Any, Any]] = []
     end = fetched.position
@@ -115,12 +117,18 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
     note_astray(where, placed.astray, placed.cut)
     if placed.cut is not None and not placed.pieces:
         return Chunk(fetched, [], end, CorruptRecordBatch(where, end.offset, str(placed.cut)))
+    if end == fetched.position and data and placed.cut is None:
+        nowhere = CorruptRecordBatch(where, end.offset, "no batch of this fetch has that offset")
+        return Chunk(fetched, [], Position(end.offset + 1, end.leader_epoch), nowhere)
     return Chunk(fetched, records, end, None)
 
 
 def _read(
-    data: bytes, first_wanted: int, hidden: Sequence[tuple[int, int]], check_crcs: bool
+    data: bytes, fetched: Fetched, hidden: Sequence[tuple[int, int]], check_crcs: bool
 ) -> Placed[list[Any] | None]:
+    """The batches. No checksum covers a base offset: it must ascend, and lie in the log."""
+    first_wanted, last = fetched.position.offset, fetched.high_watermark - 1
+
     def wanted(first: int, last: int) -> bool:
         if last < first_wanted:
             return False
@@ -130,8 +138,9 @@ def _read(
         return records_of(one.batch, check_crcs) if wanted(one.first, one.last) else None
 
     pieces = pieces_of(data, check_crcs, wanted)
-    if pieces is None:
-        return place(memoryview(data), ENDLESS, read)
+    ends = [] if pieces is None else [first_wanted - 1, *(one.last for one in pieces)]
+    if pieces is None or ends[-1] > last or any(map(ge, ends, ends[1:])):
+        return place(memoryview(data), last, read)
     return Placed(pieces, [], None)
 
 
@@ -153,7 +162,7 @@ def epochs_of(data: bytes) -> dict[int, int]:
     return found
 
 
-def hidden_ranges(fetched: Fetched) -> tuple[list[tuple[int, int]], bytes]:
+def hidden_ranges(fetched: Fetched, check_crcs: bool) -> tuple[list[tuple[int, int]], bytes]:
     """The offsets of aborted transactions, and the bytes for which that is known: all, unless a
     batch is damaged. What lies behind that one is fetched again.
     """
@@ -165,7 +174,9 @@ def hidden_ranges(fetched: Fetched) -> tuple[list[tuple[int, int]], bytes]:
     try:
         for one in bounds_of(whole):
             records_end = end + len(one.batch)
-            aborted_ranges(one.batch, ())  # its header and its marker can be read
+            aborted_ranges(one.batch, ())  # its header can be read
+            if check_crcs:
+                check_crc(one.batch)
             end = records_end
         return aborted_ranges(whole[:end], fetched.aborted), data[:end]
     except CorruptMessage:
