@@ -213,6 +213,14 @@ class NotEnoughReplicas(RetriableError):
     description = "Messages are rejected since there are fewer in-sync replicas than required."
 
 
+class NotEnoughReplicasAfterAppend(RetriableError):
+    """NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+
+    code = 20
+    name = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+    description = "Messages are written to the log, but to fewer in-sync replicas than required."
+
+
 class InvalidRequiredAcks(KafkaError):
     """INVALID_REQUIRED_ACKS."""
 
