@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -136,12 +137,18 @@ def _decode_value(raw: bytes) -> Committed:
         if tags == b"\0":
             topic_id = NULL_TOPIC_ID
         elif len(tags) == len(_TOPIC_ID_TAG) + 16 and tags.startswith(_TOPIC_ID_TAG):
-            topic_id = UUID(bytes=tags[len(_TOPIC_ID_TAG) :])
+            topic_id = _topic_id(tags[len(_TOPIC_ID_TAG) :])
         else:
             return _decode_any_value(raw, version)
         metadata = raw[start:end].decode()
         return Committed(offset, leader_epoch, metadata, commit_ms, NONE, topic_id)
     return _decode_any_value(raw, version)
+
+
+@lru_cache(maxsize=4096)
+def _topic_id(raw: bytes) -> UUID:
+    """One object for all offsets of a topic."""
+    return UUID(bytes=raw)
 
 
 def _decode_any_value(raw: bytes, version: int) -> Committed:
