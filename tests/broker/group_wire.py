@@ -9,8 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from sharegroup.broker.configs.broker import load
+from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.client.network.versions import CLIENT_VERSIONS
 from sharegroup.sim import MemoryDisk, SimulatedLoop, simulated_environment
 from sharegroup.sim.disk import MemoryFile
 from sharegroup.wire import apis
@@ -103,11 +105,20 @@ class World:
         )
         self._brokers.append(self.broker)
         _, self._port = await self.broker.listen("127.0.0.1", 0)
-        self._connection = await self._connect()
+        self._connection = await self.connect()
 
-    async def _connect(self) -> Connection:
+    async def connect(self, **versions: int) -> Connection:
+        """A connection for any API served, with some in that version at most."""
+        spoken = {
+            served.api: (served.versions.first, versions.get(served.api.module, 999))
+            for served in API_TABLE.values()
+        }
         return await Connection.open(
-            "127.0.0.1", self._port, client_id="client-id", timeout_ms=TIMEOUT_MS
+            "127.0.0.1",
+            self._port,
+            client_id="client-id",
+            timeout_ms=TIMEOUT_MS,
+            versions={**CLIENT_VERSIONS, **spoken},
         )
 
     async def restart(self) -> None:
@@ -137,7 +148,7 @@ class World:
 
     async def alone(self, member: str, epoch: int, topics: Sequence[str]) -> Any:
         """A heartbeat by a connection of the member's own, as members have."""
-        connection = await self._connect()
+        connection = await self.connect()
         request = ShareGroupHeartbeatRequest(GROUP, member, epoch, None, topics)
         return await connection.send(apis.SHARE_GROUP_HEARTBEAT, request, timeout_ms=TIMEOUT_MS)
 
@@ -213,6 +224,8 @@ def simulate(scenario: Scenario, *options: str) -> None:
         await world.start()
         await scenario(world)
         world.broker.parts.groups.groups.check_invariants()
+        world.broker.parts.consumer_groups.groups.check_invariants()
+        world.broker.parts.classic_groups.groups.check_invariants()
         await world.stop()
 
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:

@@ -310,12 +310,16 @@ def test_no_offset_is_written_behind_the_marker_of_its_transaction() -> None:
         await world.create_topic("jobs", 2)
         client = OffsetClient(world)
 
+        ending = []
+
         async def ends_meanwhile(transaction: Transaction, partition: int) -> None:
-            await client.end(committed=True)
+            # It runs while the commit makes __consumer_offsets, behind this check.
+            ending.append(asyncio.ensure_future(client.end(committed=True)))
 
         offsets = world.broker.parts.offsets
         offsets.check_transaction, check = ends_meanwhile, offsets.check_transaction
         assert await client.commit_in_transaction({A: 5}) == {A: InvalidTxnState.code}
+        await ending[0]
         offsets.check_transaction = check
         assert await client.fetch(A, stable=True) == {A: NOT_COMMITTED}
         assert await client.commit_in_transaction({A: 6}) == {A: 0}

@@ -35,7 +35,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no go here: run `make setup`")
     built = tmp_path_factory.mktemp("go") / "share-program"
     done = subprocess.run(
-        [go, "build", "-buildvcs=false", "-mod=readonly", "-o", str(built), "."],
+        [
+            go,
+            "build",
+            "-buildvcs=false",
+            "-mod=readonly",
+            "-gcflags=all=-N -l",
+            "-o",
+            str(built),
+            ".",
+        ],
         cwd=SOURCE,
         env={**os.environ, "CGO_ENABLED": "0"},
         capture_output=True,

@@ -69,8 +69,8 @@ class Delivery(RuleBasedStateMachine):
     def _write(self, change: StateChange | None) -> None:
         if change is not None:
             for one, after in pairwise(change.batches):
-                assert one.last < after.first, "sorted and disjoint"
-                assert (one.last + 1, *one[2:]) != (after.first, *after[2:]), "joined"
+                assert one[1] < after[0], "sorted and disjoint"
+                assert (one[1] + 1, *one[2:]) != (after[0], *after[2:]), "joined"
             record = self.coordinator.write(
                 KEY, 1, 1, change.start_offset, change.delivery_complete_count, change.batches, 0
             )

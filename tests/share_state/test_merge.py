@@ -54,8 +54,8 @@ def test_agrees_with_one_entry_per_offset(batches: list[StateBatch], start: int)
     result = merged(batches, start)
     assert naive(result, start) == naive(batches, start)
     for before, after in pairwise(result):
-        assert before.last < after.first
-        assert before.last + 1 < after.first or before[2:] != after[2:]
+        assert before[1] < after[0]
+        assert before[1] + 1 < after[0] or before[2:] != after[2:]
 
 
 @given(BATCHES, BATCHES, st.integers(-1, 20))

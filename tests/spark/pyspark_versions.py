@@ -62,7 +62,13 @@ def _install(locked: Path, installed: Path) -> None:
     with tempfile.TemporaryDirectory(dir=installed.parent, prefix="pyspark-") as work:
         target = Path(work) / "packages"
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        pip += ["--no-deps", "--no-build-isolation", "--no-cache-dir", "--require-hashes"]
+        pip += [
+            "--no-compile",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-cache-dir",
+            "--require-hashes",
+        ]
         done = subprocess.run(
             [*pip, "--target", str(target), "--requirement", str(locked)],
             capture_output=True,

@@ -1,8 +1,11 @@
-"""Java options that let a test's Spark start in half the time.
+"""What lets a test's Spark start in half the time. It changes when code is loaded, not which.
 
-A class-data archive holds Spark's classes as Java keeps them in memory, so that Java neither reads
-nor verifies them again. It fits one Java and the jars of one PySpark, and lies beside these jars:
-`make clean` and pip remove it with them. Where Java can make none, Spark starts as it always does.
+* A class-data archive holds Spark's classes as Java keeps them in memory, so that Java neither
+  reads nor verifies them again. It fits one Java and the jars of one PySpark, and lies beside these
+  jars: `make clean` and pip remove it with them. Where Java can make none, Spark starts as it
+  always does.
+* Spark's Python processes import PySpark from a zip file of sources, and each compiles them again
+  (0.8 s). The byte code goes into the zip, beside each source.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
+import zipfile
+from importlib import _bootstrap_external  # type: ignore[attr-defined]
 from pathlib import Path
 
 from tests.apache_kafka.java import java_command
@@ -47,7 +53,9 @@ def installed_pyspark() -> Path:
 
 
 def options(pyspark: Path) -> str:
-    """What SPARK_SUBMIT_OPTS should be for the PySpark in this folder; makes its archive."""
+    """What SPARK_SUBMIT_OPTS should be for the PySpark in this folder; makes its archive and its
+    byte code."""
+    _compile_once(pyspark)
     release = Path(java_command()).resolve().parent.parent / "release"
     if not release.exists():  # not a Java of the usual form: nothing says which one it is
         return SHORT_LIVED
@@ -57,6 +65,33 @@ def options(pyspark: Path) -> str:
         _make_once(pyspark, archive)
     # Java says on stdout when an archive does not fit; a driver program's stdout is its user's.
     return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} -Xlog:disable"
+
+
+def _compile_once(pyspark: Path) -> None:
+    lib = pyspark / "python" / "lib"
+    with (lib / "compiled.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for archive in lib.glob("*.zip"):
+            _add_byte_code(archive)
+
+
+def _add_byte_code(archive: Path) -> None:
+    """Add to each source in a zip file its byte code, which Python then takes unchecked."""
+    made = archive.with_suffix(".tmp")
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(made, "w") as new:
+        if any(name.endswith(".pyc") for name in old.namelist()):
+            made.unlink()
+            return
+        for item in old.infolist():
+            source = old.read(item)
+            new.writestr(item, source, zipfile.ZIP_DEFLATED)
+            if item.filename.endswith(".py") and "/tests/" not in item.filename:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", SyntaxWarning)
+                    code = compile(source, item.filename, "exec", dont_inherit=True)
+                byte_code = _bootstrap_external._code_to_hash_pyc(code, bytes(8), False)
+                new.writestr(f"{item.filename}c", byte_code)
+    made.replace(archive)
 
 
 def _make_once(pyspark: Path, archive: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import fields
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -63,6 +64,7 @@ def value(schema: FieldSchema, name: str, version: int) -> st.SearchStrategy[Any
     return made
 
 
+@cache
 def message(kind: type[Message], version: int) -> st.SearchStrategy[Any]:
     made = {}
     for f in fields(kind):

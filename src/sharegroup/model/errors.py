@@ -205,6 +205,14 @@ class RecordListTooLarge(KafkaError):
     )
 
 
+class NotEnoughReplicas(RetriableError):
+    """NOT_ENOUGH_REPLICAS."""
+
+    code = 19
+    name = "NOT_ENOUGH_REPLICAS"
+    description = "Messages are rejected since there are fewer in-sync replicas than required."
+
+
 class InvalidRequiredAcks(KafkaError):
     """INVALID_REQUIRED_ACKS."""
 
@@ -221,6 +229,17 @@ class IllegalGeneration(KafkaError):
     description = "Specified group generation id is not valid."
 
 
+class InconsistentGroupProtocol(KafkaError):
+    """INCONSISTENT_GROUP_PROTOCOL."""
+
+    code = 23
+    name = "INCONSISTENT_GROUP_PROTOCOL"
+    description = (
+        "The group member's supported protocols are incompatible with those of existing members or"
+        " first group member tried to join with empty protocol type or empty protocol list."
+    )
+
+
 class InvalidGroupId(KafkaError):
     """INVALID_GROUP_ID."""
 
@@ -235,6 +254,25 @@ class UnknownMemberId(KafkaError):
     code = 25
     name = "UNKNOWN_MEMBER_ID"
     description = "The coordinator is not aware of this member."
+
+
+class InvalidSessionTimeout(KafkaError):
+    """INVALID_SESSION_TIMEOUT."""
+
+    code = 26
+    name = "INVALID_SESSION_TIMEOUT"
+    description = (
+        "The session timeout is not within the range allowed by the broker (as configured by"
+        " group.min.session.timeout.ms and group.max.session.timeout.ms)."
+    )
+
+
+class RebalanceInProgress(KafkaError):
+    """REBALANCE_IN_PROGRESS."""
+
+    code = 27
+    name = "REBALANCE_IN_PROGRESS"
+    description = "The group is rebalancing, so a rejoin is needed."
 
 
 class InvalidCommitOffsetSize(KafkaError):
@@ -381,6 +419,50 @@ class InvalidTxnState(KafkaError):
     description = "The producer attempted a transactional operation in an invalid state."
 
 
+class InvalidProducerIdMapping(KafkaError):
+    """INVALID_PRODUCER_ID_MAPPING."""
+
+    code = 49
+    name = "INVALID_PRODUCER_ID_MAPPING"
+    description = (
+        "The producer attempted to use a producer id which is not currently assigned to its "
+        "transactional id."
+    )
+
+
+class InvalidTransactionTimeout(KafkaError):
+    """INVALID_TRANSACTION_TIMEOUT."""
+
+    code = 50
+    name = "INVALID_TRANSACTION_TIMEOUT"
+    description = (
+        "The transaction timeout is larger than the maximum value allowed by the broker (as "
+        "configured by transaction.max.timeout.ms)."
+    )
+
+
+class ConcurrentTransactions(RetriableError):
+    """CONCURRENT_TRANSACTIONS."""
+
+    code = 51
+    name = "CONCURRENT_TRANSACTIONS"
+    description = (
+        "The producer attempted to update a transaction while another concurrent operation on "
+        "the same transaction was ongoing."
+    )
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    """TRANSACTION_COORDINATOR_FENCED."""
+
+    code = 52
+    name = "TRANSACTION_COORDINATOR_FENCED"
+    description = (
+        "Indicates that the transaction coordinator sending a WriteTxnMarker is no longer the "
+        "current coordinator for a given producer."
+    )
+
+
 class TransactionalIdAuthorizationFailed(KafkaError):
     """TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 
@@ -487,12 +569,34 @@ class OffsetNotAvailable(RetriableError):
     description = "The leader high watermark has not caught up from a recent leader election."
 
 
+class MemberIdRequired(KafkaError):
+    """MEMBER_ID_REQUIRED."""
+
+    code = 79
+    name = "MEMBER_ID_REQUIRED"
+    description = (
+        "The group member needs to have a valid member id before actually entering a consumer"
+        " group."
+    )
+
+
 class GroupMaxSizeReached(KafkaError):
     """GROUP_MAX_SIZE_REACHED."""
 
     code = 81
     name = "GROUP_MAX_SIZE_REACHED"
     description = "The group has reached its maximum size."
+
+
+class FencedInstanceId(KafkaError):
+    """FENCED_INSTANCE_ID."""
+
+    code = 82
+    name = "FENCED_INSTANCE_ID"
+    description = (
+        "The broker rejected this static consumer since another consumer with the same"
+        " group.instance.id has registered with a different member.id."
+    )
 
 
 class GroupSubscribedToTopic(KafkaError):
@@ -504,6 +608,22 @@ class GroupSubscribedToTopic(KafkaError):
         "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed "
         "to it."
     )
+
+
+class ElectionNotNeeded(KafkaError):
+    """ELECTION_NOT_NEEDED."""
+
+    code = 84
+    name = "ELECTION_NOT_NEEDED"
+    description = "Leader election not needed for topic partition."
+
+
+class NoReassignmentInProgress(KafkaError):
+    """NO_REASSIGNMENT_IN_PROGRESS."""
+
+    code = 85
+    name = "NO_REASSIGNMENT_IN_PROGRESS"
+    description = "No partition reassignment is in progress."
 
 
 class InvalidRecord(KafkaError):
@@ -522,6 +642,16 @@ class UnstableOffsetCommit(RetriableError):
     description = "There are unstable offsets that need to be cleared."
 
 
+class ProducerFenced(KafkaError):
+    """PRODUCER_FENCED."""
+
+    code = 90
+    name = "PRODUCER_FENCED"
+    description = (
+        "There is a newer producer with the same transactionalId which fences the current one."
+    )
+
+
 class UnknownTopicId(RetriableError):
     """UNKNOWN_TOPIC_ID."""
 
@@ -536,6 +666,22 @@ class InconsistentTopicId(RetriableError):
     code = 103
     name = "INCONSISTENT_TOPIC_ID"
     description = "The log's topic ID did not match the topic ID in the request."
+
+
+class TransactionalIdNotFound(KafkaError):
+    """TRANSACTIONAL_ID_NOT_FOUND."""
+
+    code = 105
+    name = "TRANSACTIONAL_ID_NOT_FOUND"
+    description = "The transactionalId could not be found."
+
+
+class FetchSessionTopicIdError(RetriableError):
+    """FETCH_SESSION_TOPIC_ID_ERROR."""
+
+    code = 106
+    name = "FETCH_SESSION_TOPIC_ID_ERROR"
+    description = "The fetch session encountered inconsistent topic ID usage."
 
 
 class FencedMemberEpoch(KafkaError):
@@ -554,12 +700,31 @@ class UnreleasedInstanceId(KafkaError):
     description = "The instance ID is still used by another member in the group."
 
 
+class UnsupportedAssignor(KafkaError):
+    """UNSUPPORTED_ASSIGNOR."""
+
+    code = 112
+    name = "UNSUPPORTED_ASSIGNOR"
+    description = "The assignor or its version range is not supported by the consumer group."
+
+
 class StaleMemberEpoch(KafkaError):
     """STALE_MEMBER_EPOCH."""
 
     code = 113
     name = "STALE_MEMBER_EPOCH"
     description = "The member epoch is stale."
+
+
+class TransactionAbortable(KafkaError):
+    """TRANSACTION_ABORTABLE."""
+
+    code = 120
+    name = "TRANSACTION_ABORTABLE"
+    description = (
+        "The server encountered an error with the transaction. The client can abort the "
+        "transaction to continue using this transactional ID."
+    )
 
 
 class InvalidRecordState(KafkaError):
@@ -597,6 +762,14 @@ class FencedStateEpoch(KafkaError):
         "The share coordinator rejected the request because the share-group state epoch did not"
         " match."
     )
+
+
+class InvalidRegularExpression(KafkaError):
+    """INVALID_REGULAR_EXPRESSION."""
+
+    code = 128
+    name = "INVALID_REGULAR_EXPRESSION"
+    description = "The regular expression is not valid."
 
 
 class RebootstrapRequired(KafkaError):

@@ -20,6 +20,10 @@ SMALL_REQUEST_BYTES_MAX: Final = 1 << 20
 """A request of administration or membership: 1 MiB holds thousands of topics. A longer one is
 refused by its length, before the rest is read. Produce requests may take FRAME_BYTES_MAX."""
 
+FETCH_SESSION_PARTITIONS_MAX: Final = 200_000
+"""Partitions of all incremental fetch sessions together, some 100 MB. A consumer whose session
+would be over it gets none, and names its partitions with each fetch."""
+
 ACKNOWLEDGING_REQUEST_BYTES_MAX: Final = 16 << 20
 """A request with acknowledgements: one type for each record of the widest window
 (ACKNOWLEDGE_TYPES_MAX)."""
@@ -98,6 +102,25 @@ int16 length can say; Kafka holds its newer encoding to it as well."""
 MEMBER_ID_LENGTH_MAX: Final = 36
 """Characters in a client-made member id (KIP-932, Kafka's Uuid text and java.util.UUID both
 fit)."""
+
+GROUP_REGEXES_MAX: Final = 100
+"""Different regular expressions in one consumer group. When topics change, each is matched with
+every topic's name, which takes 0.3 µs."""
+
+GROUP_PROTOCOLS_MAX: Final = 100
+"""Protocols (ways of assigning) of one member of a classic group; clients have one to three."""
+
+PENDING_MEMBERS_MAX: Final = 10_000
+"""Member ids of one classic group that were given out and not used yet. Each is kept for a session
+timeout."""
+
+MEMBER_ID_PREFIX_LENGTH_MAX: Final = 1_000
+"""Characters of the client's name in a member id that the coordinator makes. The id must fit into
+STRING_BYTES_MAX."""
+
+ASSIGNING_REQUEST_BYTES_MAX: Final = 4 << 20
+"""A SyncGroup request of a leader: the assignments of a thousand members with a thousand partitions
+each."""
 
 CLIENT_TEXT_LENGTH_MAX: Final = 249
 """Characters in a topic name (Kafka's Topic class)."""
@@ -179,9 +202,17 @@ COMPRESSED_BLOCKS_MAX: Final = 262_144
 """Blocks in one snappy or lz4 stream, which are stepped over one by one: the bound above in blocks
 of 1 KiB, the smallest that xerial's writer makes (Java's are 32 and 64 KiB)."""
 
+SNAPPY_RATIO_MAX: Final = 22
+"""A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three. A block that
+claims to hold more than this many times its length is refused before memory is allocated for it."""
+
 RECORD_BYTES_MIN: Final = 7
 """The smallest record: its length, attributes, two deltas, key, value and headers, a byte each.
 
 A batch that claims more records than its plain bytes can hold is refused before memory is allocated
 for them.
 """
+
+INPUT_LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""One line, or one row of CSV, that the command line reads as a record: a file without line ends
+must not fill the memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class StateBatch(NamedTuple):
@@ -16,3 +16,8 @@ class StateBatch(NamedTuple):
     last: int
     state: int
     delivery_count: int
+
+
+StateRow: TypeAlias = tuple[int, int, int, int]
+"""A :class:`StateBatch`, or a plain tuple of the same four and equal to it. A window in many pieces
+makes very many: a plain tuple costs a third, and Python's collector soon passes it over."""

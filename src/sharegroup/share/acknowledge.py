@@ -17,6 +17,7 @@ from sharegroup.share.record_state import AckType
 
 _TYPES = bytes(AckType)
 _RENEW = bytes([AckType.RENEW])
+_TEXTS = {kind: bytes([kind]) for kind in _TYPES}
 
 SILENT: Final = 7
 """In the types of an :class:`Answer`: nothing is said about this offset, it stays as it is."""
@@ -60,6 +61,8 @@ def checked_answers(
     """
     if not batches:
         return []
+    if len(batches) == 1 and (answer := _plain(batches[0], start, end, renew_allowed)):
+        return [answer]
     firsts, lasts, types = zip(*batches, strict=True)
     if min(firsts) < 0 or not all(map(le, firsts, lasts)):
         first, last = next(b[:2] for b in batches if not 0 <= b.first <= b.last)
@@ -80,8 +83,17 @@ def checked_answers(
         return [_from(Answer(firsts[0], lasts[0], texts[0]), start)]
     if firsts[0] >= start and _are_near(firsts, lasts):
         return [_one(firsts, lasts, texts)]
-    said = map(Answer, firsts, lasts, texts)
-    return list(_together([_from(one, start) for one in said if one.last >= start]))
+    answers = map(Answer, firsts, lasts, texts)
+    return list(_together([_from(one, start) for one in answers if one.last >= start]))
+
+
+def _plain(batch: AckBatch, start: int, end: int, renew_allowed: bool) -> Answer | None:
+    """The answer of one range of one type, which is most common, if all is well with it."""
+    first, last, types = batch
+    text = _TEXTS.get(types[0]) if len(types) == 1 else None
+    if text is None or not start <= first <= last < end or (text == _RENEW and not renew_allowed):
+        return None
+    return Answer(first, last, text)
 
 
 def _are_near(firsts: Sequence[int], lasts: Sequence[int]) -> bool:

@@ -14,19 +14,18 @@ from sharegroup.share.archived import ArchivedRange, Reason
 from sharegroup.share.codes import runs
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import AcquiredRange, Fetched
-from sharegroup.share.record_state import TRANSITIONS, RecordState, Verb
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, TRANSITIONS, Verb
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, Status, clipped
 from sharegroup.share.stretches import Stretch, recoded, spans_of
 from sharegroup.share.throttle import portion, threshold
 from sharegroup.share.window import Window
 
-_ACQUIRED = TRANSITIONS[RecordState.AVAILABLE, Verb.ACQUIRE]
-_GONE = TRANSITIONS[RecordState.AVAILABLE, Verb.DISCARD]
+_ACQUIRED = TRANSITIONS[AVAILABLE, Verb.ACQUIRE]
+_GONE = TRANSITIONS[AVAILABLE, Verb.DISCARD]
 
 
-@dataclass(frozen=True, slots=True)
-class Acquisition:
+class Acquisition(NamedTuple):
     """Records given to a member: sorted, disjoint ranges. An acquisition need not be durable."""
 
     ranges: tuple[AcquiredRange, ...] = ()
@@ -40,7 +39,8 @@ class Acquisition:
 NOTHING = Acquisition()
 
 
-class Request(NamedTuple):
+@dataclass(slots=True)
+class Request:
     """What a member asks for, and when its acquisition lock expires."""
 
     member_id: str
@@ -51,7 +51,8 @@ class Request(NamedTuple):
     deadline_ms: int
 
 
-class _Redelivery(NamedTuple):
+@dataclass(slots=True)
+class _Redelivery:
     """Available records to redeliver: all of those in ``region``, ``size`` in total."""
 
     region: tuple[int, int] | None
@@ -103,8 +104,7 @@ def discard(window: Window, missing: list[tuple[int, int]]) -> None:
 def _discarded(piece: Stretch) -> list[Stretch]:
     gone = Status(_GONE, 0, None)
     status_of = {
-        code: gone if status.state is RecordState.AVAILABLE else status
-        for code, status in piece.met()
+        code: gone if status.state is AVAILABLE else status for code, status in piece.met()
     }
     return recoded(piece.first, piece.last, piece.codes, status_of)
 
@@ -128,15 +128,15 @@ def unfinished(window: Window, first: int, last: int, reason: Reason) -> Iterato
     """
     first, inside = max(first, window.start), min(last, window.end - 1)
     for span in spans_of(window.pieces(first, inside)) if first <= inside else ():
-        held = span.state is RecordState.ACQUIRED
-        if span.state is RecordState.AVAILABLE or (held and reason is Reason.DELETED):
+        held = span.state is ACQUIRED
+        if span.state is AVAILABLE or (held and reason is Reason.DELETED):
             yield ArchivedRange(span.first, span.last, reason, max(0, span.delivery_count))
     if last >= window.end:
         yield ArchivedRange(max(first, window.end), last, reason, 0)
 
 
 def _redelivery(window: Window, fetched: Fetched, request: Request, limit: int) -> _Redelivery:
-    if not window.counts[RecordState.AVAILABLE]:
+    if not window.counts[AVAILABLE]:
         return _Redelivery(None, 0)
     available = _available_in(window, fetched)
     if window.deliveries_max >= threshold(limit):
@@ -255,11 +255,11 @@ def _available_in(window: Window, fetched: Fetched) -> Iterator[tuple[Stretch, i
     first, last = max(lowest, fetched.bases[0]), min(fetched.lasts[-1], window.end - 1)
     if first > last:
         return
-    unseen = window.counts[RecordState.AVAILABLE]
+    unseen = window.counts[AVAILABLE]
     for stretch in window.pieces(first, last):
         available = 0
         for status, size in stretch.sizes():
-            if status.state is RecordState.AVAILABLE:
+            if status.state is AVAILABLE:
                 available += size
         if available:
             yield stretch, available
@@ -269,7 +269,7 @@ def _available_in(window: Window, fetched: Fetched) -> Iterator[tuple[Stretch, i
 
 
 def _available_spans(stretch: Stretch) -> Iterator[Span]:
-    return (span for span in stretch.spans() if span.state is RecordState.AVAILABLE)
+    return (span for span in stretch.spans() if span.state is AVAILABLE)
 
 
 def _new_ranges(
@@ -294,10 +294,18 @@ def _lock_again(window: Window, region: tuple[int, int], lock: Lock) -> list[Acq
     new: list[Stretch] = []
     pieces = window.pieces(*region)
     for piece in pieces:
+        if piece.uniform:
+            if piece.statuses[0].state is AVAILABLE:
+                count = piece.statuses[0].delivery_count + 1
+                lock.add_range(piece.first, piece.last)
+                given.append(AcquiredRange(piece.first, piece.last, count))
+                piece = Stretch(piece.first, piece.last, (Status(_ACQUIRED, count, lock),))
+            new.append(piece)
+            continue
         status_of: dict[int, Status] = {}
         counts: dict[int, int] = {}
         for code, status in piece.met():
-            if status.state is RecordState.AVAILABLE:
+            if status.state is AVAILABLE:
                 counts[code] = status.delivery_count + 1
                 status = Status(_ACQUIRED, counts[code], lock)
             status_of[code] = status
@@ -326,8 +334,8 @@ def _note_batches(
             window.batches.add(first, fetched.cut(last, 1, exact=False))
         else:
             whole = AcquiredRange(first, last, 1)
-            for batch in fetched.cut_at_bases(whole, request.batch_size):
-                window.batches.add(batch.first, batch.last)
+            for at, until, _ in fetched.cut_at_bases(whole, request.batch_size):
+                window.batches.add(at, until)
         end = last + 1
 
 

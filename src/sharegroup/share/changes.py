@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Mapping
+from itertools import repeat
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sharegroup.model.limits import ARCHIVED_RANGES_MAX
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share.archived import Archived, ArchivedRange, Reason
-from sharegroup.share.codes import runs
+from sharegroup.share.codes import marked_runs
 from sharegroup.share.locks import Lock
-from sharegroup.share.record_state import TERMINAL, TRANSITIONS, RecordState, Verb
+from sharegroup.share.record_state import (
+    ACQUIRED,
+    AVAILABLE,
+    EXHAUST,
+    RELEASE,
+    RENEW,
+    TERMINAL,
+    TRANSITIONS,
+    RecordState,
+    Verb,
+)
 from sharegroup.share.spans import Status
 from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.window import Window
@@ -26,29 +35,36 @@ class _Outcome(NamedTuple):
     """What a verb makes of an acquired record."""
 
     state: RecordState
-    finished: bool
+    number: int
+    """The state as it is written."""
+    finished: Status | None
+    """The status after it, if the record is finished: it keeps no delivery count."""
     reason: Reason | None
     """Why it is given up, if it is."""
 
 
 _GIVEN_UP = {Verb.EXHAUST: Reason.DELIVERY_LIMIT, Verb.REJECT: Reason.REJECTED}
 _OUTCOMES: Final = [
-    _Outcome(state, state in TERMINAL, _GIVEN_UP.get(verb))
+    _Outcome(
+        state,
+        int(state),
+        Status(state, 0, None) if state in TERMINAL else None,
+        _GIVEN_UP.get(verb),
+    )
     for verb in Verb
-    for state in [TRANSITIONS.get((RecordState.ACQUIRED, verb), RecordState.ACQUIRED)]
+    for state in [TRANSITIONS.get((ACQUIRED, verb), ACQUIRED)]
 ]
 """By verb. Verbs that no acquired record meets leave it acquired, and nothing passes them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChange:
+class StateChange(NamedTuple):
     """A change that the caller must make durable before it answers, with counts about it."""
 
     start_offset: int
     """SPSO after the change."""
     delivery_complete_count: int
     """Finished offsets from ``start_offset`` on."""
-    batches: tuple[StateBatch, ...]
+    batches: tuple[StateRow, ...]
     """What changed at or above ``start_offset``: sorted, disjoint, equal neighbours joined."""
     made_available: int = 0
     """Records that may be delivered again: waiting fetches should be tried."""
@@ -56,28 +72,8 @@ class StateChange:
     """Records taken back from their holder (lock expiry, end of a session)."""
 
 
-class _Marks:
-    """What to note of some of a stretch's codes: a number and a delivery count."""
-
-    def __init__(self) -> None:
-        self.values: list[tuple[int, int]] = []
-        self._marks: dict[int, int] = {}
-
-    def add(self, code: int, number: int, count: int) -> None:
-        """Note these of the offsets with ``code``."""
-        value = (number, count)
-        if value not in self.values:
-            self.values.append(value)
-        self._marks[code] = self.values.index(value) + 1
-
-    def codes(self, codes: bytes) -> bytes:
-        """For each of ``codes`` the place in ``values``, from 1 on; 0: nothing to note."""
-        if len(codes) == 1:
-            return bytes((self._marks[codes[0]],))
-        table = bytearray(256)
-        for code, mark in self._marks.items():
-            table[code] = mark
-        return codes.translate(table)
+_Notes: TypeAlias = dict[int, tuple[int, int]]
+"""By code: a number (of a state or a reason) and a delivery count."""
 
 
 class Changes:
@@ -89,7 +85,7 @@ class Changes:
     def __init__(self, delivery_count_limit: int, archived: Archived) -> None:
         self._limit = delivery_count_limit
         self._archived = archived
-        self.batches: list[StateBatch] = []
+        self.batches: list[StateRow] = []
         self._available: list[tuple[int, int]] = []
         self._made_available = 0
         self.expired = 0
@@ -107,82 +103,99 @@ class Changes:
         one for all offsets or one for each. RELEASE at the delivery limit archives. RENEW moves to
         the lock ``renewed``.
         """
+        if len(met) == 1:
+            ((status, verb),) = met.values()
+            return [self._moved_whole(piece.first, piece.last, status, verb, renewed)]
         status_of: dict[int, Status] = {}
-        written = _Marks()
-        given_up = _Marks()
+        written: _Notes = {}
+        given_up: _Notes = {}
         for code, (status, verb) in met.items():
-            if verb is None:
-                status_of[code] = status
-            elif verb is Verb.RENEW:
-                status_of[code] = status._replace(lock=renewed)
-            else:
-                count = status.delivery_count
-                if verb is Verb.RELEASE and count >= self._limit:
-                    verb = Verb.EXHAUST
-                state, finished, reason = _OUTCOMES[verb]
-                status_of[code] = Status(state, 0 if finished else count, None)
-                written.add(code, int(state), count)
-                if reason is not None:
-                    given_up.add(code, int(reason), count)
-        if written.values:
-            self._note(piece.first, piece.last, written.codes(codes), written.values)
-        if given_up.values:
-            self._give_up(piece.first, piece.last, given_up.codes(codes), given_up.values)
+            status_of[code], outcome = self._after(status, verb, renewed)
+            if outcome is not None:
+                written[code] = (outcome.number, status.delivery_count)
+                if outcome.reason is not None:
+                    given_up[code] = (outcome.reason, status.delivery_count)
+        if written:
+            self._note(piece.first, piece.last, codes, written)
+        if given_up:
+            self._give_up(piece.first, piece.last, codes, given_up)
         return recoded(piece.first, piece.last, codes, status_of)
 
-    def _note(self, first: int, last: int, codes: bytes, written: list[tuple[int, int]]) -> None:
-        """Note the state and delivery count to write of each offset, by its code."""
-        if len(codes) == 1:
-            state, count = written[0]
-            self._write(StateBatch(first, last, state, count))
-            if state == RecordState.AVAILABLE:
+    def _after(
+        self, status: Status, verb: Verb | None, renewed: Lock | None
+    ) -> tuple[Status, _Outcome | None]:
+        """The status after ``verb``, and the outcome if it must be written."""
+        if verb is None:
+            return status, None
+        _, count, _ = status
+        if verb is RENEW:
+            return Status(status.state, count, renewed), None
+        if verb is RELEASE and count >= self._limit:
+            verb = EXHAUST
+        outcome = _OUTCOMES[verb]
+        return outcome.finished or Status(outcome.state, count, None), outcome
+
+    def _moved_whole(
+        self, first: int, last: int, status: Status, verb: Verb | None, renewed: Lock | None
+    ) -> Stretch:
+        """Apply ``verb`` to all of ``first`` … ``last``, which have one status."""
+        after, outcome = self._after(status, verb, renewed)
+        if outcome is not None:
+            count = status.delivery_count
+            self._write([(first, last, outcome.number, count)])
+            if outcome.state is AVAILABLE:
                 self._made_available += last - first + 1
                 self._available.append((first, last))
-            return
-        states, counts = zip((0, 0), *written, strict=True)
-        new = tuple.__new__  # what StateBatch(...) does, without a Python call for each
-        batches = [
-            new(StateBatch, (at, until, states[code], counts[code]))
-            for at, until, code in zip(*runs(first, last, codes), strict=True)
-            if code
-        ]
-        self._write(batches[0])
-        self.batches += batches[1:]
-        for code, (state, _) in enumerate(written, start=1):
-            if state == RecordState.AVAILABLE:
-                self._made_available += codes.count(code)
-                self._available.append((first + codes.index(code), first + codes.rindex(code)))
+            if outcome.reason is not None:
+                self._archived.add([ArchivedRange(first, last, outcome.reason, count)])
+        return Stretch(first, last, (after,))
 
-    def _give_up(self, first: int, last: int, codes: bytes, why: list[tuple[int, int]]) -> None:
-        """Tell ``archived`` the reason and delivery count of each offset given up, by its code."""
-        firsts, lasts, kinds = runs(first, last, codes)
-        for code, (reason, _) in enumerate(why, start=1):
-            size = last - first + 1 if len(codes) == 1 else codes.count(code)
-            self._archived.count(Reason(reason), size)
-        recent = (
-            ArchivedRange(at, until, Reason(why[code - 1][0]), why[code - 1][1])
-            for at, until, code in zip(firsts[::-1], lasts[::-1], kinds[::-1], strict=True)
-            if code
+    def _note(self, first: int, last: int, codes: bytes, written: _Notes) -> None:
+        """Note the state and delivery count to write of the offsets with these codes."""
+        marks, values = _marked(codes, written)
+        firsts, lasts, kinds = marked_runs(first, last, marks)
+        states: Iterable[int]
+        counts: Iterable[int]
+        if len(values) == 1:
+            states, counts = map(repeat, values[0])
+        else:
+            states = [values[kind - 1][0] for kind in kinds]
+            counts = [values[kind - 1][1] for kind in kinds]
+        self._write(list(zip(firsts, lasts, states, counts, strict=False)))
+        for mark, (state, _) in enumerate(values, start=1):
+            if state == AVAILABLE:
+                self._made_available += marks.count(mark)
+                self._available.append((first + marks.index(mark), first + marks.rindex(mark)))
+
+    def _give_up(self, first: int, last: int, codes: bytes, why: _Notes) -> None:
+        """Tell ``archived`` the reason and delivery count of the offsets with these codes."""
+        marks, values = _marked(codes, why)
+        for mark, (reason, _) in enumerate(values, start=1):
+            self._archived.count(Reason(reason), marks.count(mark))
+        recent = [column[-ARCHIVED_RANGES_MAX:] for column in marked_runs(first, last, marks)]
+        self._archived.remember(
+            ArchivedRange(at, until, Reason(values[mark - 1][0]), values[mark - 1][1])
+            for at, until, mark in zip(*recent, strict=True)
         )
-        self._archived.remember(reversed(list(islice(recent, ARCHIVED_RANGES_MAX))))
 
-    def _write(self, batch: StateBatch) -> None:
-        """Note a state batch, joined with the one before it if it continues that."""
+    def _write(self, batches: list[StateRow]) -> None:
+        """Note state batches; the first is joined with the last noted if it continues that."""
         if self.batches:
             first, last, state, count = self.batches[-1]
-            if (last + 1, state, count) == (batch[0], batch[2], batch[3]):
-                self.batches[-1] = StateBatch(first, batch.last, state, count)
-                return
-        self.batches.append(batch)
+            if (last + 1, state, count) == (batches[0][0], *batches[0][2:]):
+                batches[0] = (first, batches[0][1], state, count)
+                self.batches.pop()
+        self.batches += batches
 
     def settled(self, window: Window, *, moved: bool = False) -> StateChange | None:
         """Advance the start of ``window`` over finished offsets; returns the change, if any."""
-        window.offer(self._available)
+        if self._available:
+            window.offer(self._available)
         moved = window.pass_terminal() or moved
         if not moved and not self.batches:
             return None
         batches = self.batches
-        if batches and batches[0].last < window.start:
+        if batches and batches[0][1] < window.start:
             batches = batches[bisect_left(batches, window.start, key=_LAST) :]
         return StateChange(
             start_offset=window.start,
@@ -191,3 +204,12 @@ class Changes:
             made_available=self._made_available,
             expired=self.expired,
         )
+
+
+def _marked(codes: bytes, notes: _Notes) -> tuple[bytes, list[tuple[int, int]]]:
+    """For each of ``codes`` the place, from 1 on, of its note in the list; 0: it has none."""
+    values = list(dict.fromkeys(notes.values()))
+    table = bytearray(256)
+    for code, value in notes.items():
+        table[code] = values.index(value) + 1
+    return codes.translate(table), values

@@ -7,9 +7,13 @@ for all offsets of its range.
 
 from __future__ import annotations
 
-from itertools import compress, repeat
-from operator import sub
-from typing import NamedTuple
+from itertools import compress
+from typing import Final, NamedTuple
+
+_MARKS: Final = b"\0" + b"\xff" * 255
+"""Translates each byte but 0 to all ones."""
+_SPARSE: Final = 16
+"""If only one byte of so many is not 0, to step from one to the next is quicker than one pass."""
 
 
 class Runs(NamedTuple):
@@ -40,23 +44,55 @@ def combined(codes: bytes, others: bytes) -> bytes:
     return either.to_bytes(len(codes), "big")
 
 
-def differences(codes: bytes) -> bytes:
-    """For each byte but the first: not 0 if it differs from the byte before it."""
-    change = int.from_bytes(codes[1:], "big") ^ int.from_bytes(codes[:-1], "big")
-    return change.to_bytes(len(codes) - 1, "big")
-
-
 def runs(first: int, last: int, codes: bytes) -> Runs:
     """The runs of equal bytes; ``codes`` has one byte for each of ``first`` … ``last``, or one for
     all."""
     if len(codes) == 1 or codes.count(codes[0]) == len(codes):
         return Runs([first], [last], codes[:1])
-    changes = differences(codes)
-    firsts = [first, *compress(range(first + 1, last + 1), changes)]
-    lasts = [*map(sub, firsts[1:], repeat(1)), last]
-    return Runs(firsts, lasts, codes[:1] + bytes(compress(codes[1:], changes)))
+    changes = _differences(codes)
+    firsts = [first, *_places(changes, first + 1)]
+    if len(firsts) == len(codes):
+        return Runs(firsts, firsts, codes)
+    lasts = [*_places(changes, first), last]
+    return Runs(firsts, lasts, bytes([codes[at - first] for at in firsts]))
+
+
+def marked_runs(first: int, last: int, codes: bytes) -> Runs:
+    """Like :func:`runs`, but without the runs of 0, of which ``codes`` must not consist alone."""
+    if 0 not in codes:
+        return runs(first, last, codes)
+    # As one long number each. A byte that differs from the one before it begins a run, and one that
+    # differs from the one behind it ends a run.
+    size, number = len(codes), int.from_bytes(codes, "big")
+    marks = int.from_bytes(codes.translate(_MARKS), "big")
+    firsts = _places(((number ^ number >> 8) & marks).to_bytes(size, "big"), first)
+    marked = codes.translate(None, b"\0")
+    if len(firsts) == len(marked):  # each run is one offset: its first is its last
+        return Runs(firsts, firsts, marked)
+    lasts = _places(((number ^ number << 8) & marks).to_bytes(size, "big"), first)
+    if marked.count(marked[0]) == len(marked):
+        return Runs(firsts, lasts, marked[: len(firsts)])
+    return Runs(firsts, lasts, bytes([codes[at - first] for at in firsts]))
 
 
 def run_count(codes: bytes) -> int:
     """How many runs of equal bytes there are."""
-    return len(differences(codes).translate(None, b"\0")) + 1
+    return len(_differences(codes).translate(None, b"\0")) + 1
+
+
+def _differences(codes: bytes) -> bytes:
+    """For each byte but the first: not 0 if it differs from the byte before it."""
+    number = int.from_bytes(codes, "big")
+    return (number ^ number >> 8).to_bytes(len(codes), "big")[1:]
+
+
+def _places(codes: bytes, first: int) -> list[int]:
+    """The offsets of bytes other than 0; ``first`` is that of the first byte."""
+    end = first + len(codes)
+    if len(codes.translate(None, b"\0")) > len(codes) // _SPARSE:
+        return [*compress(range(first, end), codes)]
+    found = []
+    while codes := codes.lstrip(b"\0"):
+        found.append(end - len(codes))
+        codes = codes[1:]
+    return found

@@ -28,10 +28,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sharegroup.model.errors import InvalidRecordState
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share.acknowledge import SILENT, AckBatch, Answer, checked_answers
 from sharegroup.share.acquire import (
     NOTHING,
@@ -46,7 +45,7 @@ from sharegroup.share.changes import Changes, StateChange
 from sharegroup.share.codes import combined, distinct
 from sharegroup.share.locks import Lock
 from sharegroup.share.ranges import Fetched
-from sharegroup.share.record_state import AckType, RecordState, Verb
+from sharegroup.share.record_state import AVAILABLE, RENEW, AckType, RecordState, Verb
 from sharegroup.share.release import take_back
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, Status
@@ -59,7 +58,8 @@ _OR = [bytes([code | kind for code in range(256)]) for kind in range(1 << _TYPE_
 _SHIFTED = bytes([code << _TYPE_BITS & 0xFF for code in range(256)])
 
 
-class _Meeting(NamedTuple):
+@dataclass(slots=True)
+class _Meeting:
     """A piece of the window and what is said about it.
 
     ``codes`` name, for each offset or for all, the status and the type together: ``met`` has them,
@@ -102,7 +102,7 @@ class SharePartition:
         start_offset: int,
         state_epoch: int,
         leader_epoch: int,
-        batches: Iterable[StateBatch] = (),
+        batches: Iterable[StateRow] = (),
         archived: Archived | None = None,
     ) -> None:
         self.state_epoch = state_epoch
@@ -138,8 +138,7 @@ class SharePartition:
     def can_acquire(self, settings: DeliverySettings) -> bool:
         """Whether to read the log: records are available, or the window may grow."""
         return (
-            self._window.counts[RecordState.AVAILABLE] > 0
-            or self.in_flight_count < settings.record_locks_max
+            self._window.counts[AVAILABLE] > 0 or self.in_flight_count < settings.record_locks_max
         )
 
     def next_deadline_ms(self) -> int | None:
@@ -218,7 +217,7 @@ class SharePartition:
         answers = checked_answers(
             batches, start=window.start, end=window.end, renew_allowed=renew_allowed
         )
-        if not settings.renew_enabled and any(Verb.RENEW in one.types for one in answers):
+        if not settings.renew_enabled and any(RENEW in one.types for one in answers):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
         met = [_met(window.pieces(one.first, one.last), one, member_id) for one in answers]
         changes = Changes(settings.delivery_count_limit, self.archived)
@@ -232,12 +231,14 @@ class SharePartition:
         """Apply one answer; ``meetings`` are all pieces that it names."""
         window = self._window
         new: list[Stretch] = []
-        for piece, codes, met in meetings:
-            lock = None
-            if any(verb is Verb.RENEW for _, verb in met.values()):
-                lock = window.locks.take(member_id, deadline_ms)
-                lock.add_range(piece.first, piece.last)
-            new += changes.moved(piece, codes, met, lock)
+        for meeting in meetings:
+            piece, lock = meeting.piece, None
+            for _, verb in meeting.met.values():
+                if verb is RENEW:
+                    lock = window.locks.take(member_id, deadline_ms)
+                    lock.add_range(piece.first, piece.last)
+                    break
+            new += changes.moved(piece, meeting.codes, meeting.met, lock)
         window.replace([one.piece for one in meetings], new)
 
     def release_member(
@@ -303,7 +304,7 @@ class SharePartition:
         return Statistics(
             start_offset=window.start,
             end_offset=window.end,
-            available=window.counts[RecordState.AVAILABLE],
+            available=window.counts[AVAILABLE],
             acquired=window.counts[RecordState.ACQUIRED],
             acknowledged=window.counts[RecordState.ACKNOWLEDGED],
             archived=window.counts[RecordState.ARCHIVED],
@@ -342,8 +343,11 @@ def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting
         for code in distinct(codes):
             status = piece.statuses[code >> _TYPE_BITS]
             kind = code & SILENT
-            met[code] = (status, _VERBS[kind] if kind != SILENT and status.lock else None)
-            if kind != SILENT and (reason := _not_held(status, member_id)):
+            lock = status.lock
+            met[code] = (status, _VERBS[kind] if lock and kind != SILENT else None)
+            if kind == SILENT or (lock is not None and lock.member_id == member_id):
+                continue
+            if reason := _not_held(status):
                 refused.append((piece.first + codes.index(code), reason))
         if refused:
             raise InvalidRecordState("Offset {} is {}.".format(*min(refused)))
@@ -359,8 +363,9 @@ def _codes(piece: Stretch, types: bytes) -> bytes:
     return statuses.translate(_OR[types[0]]) if len(types) == 1 else combined(statuses, types)
 
 
-def _not_held(status: Status, member_id: str) -> str | None:
-    """Why ``member_id`` cannot answer for records of this status; None if it can."""
+def _not_held(status: Status) -> str | None:
+    """Why a member that does not hold records of this status cannot answer for them; None if there
+    are no records."""
     if status.lock is None:
         return None if status.delivery_count == ABSENT else "not acquired"
-    return None if status.lock.member_id == member_id else "acquired by another member"
+    return "acquired by another member"

@@ -51,7 +51,7 @@ class Fetched:
         if not all(map(le, bases, lasts)):
             raise ValueError("log batches are out of order: one ends before it begins")
         following = bases[1:]
-        if list(map(add, lasts, repeat(1, len(following)))) == following:
+        if not following or list(map(add, lasts, repeat(1, len(following)))) == following:
             return True
         if not all(map(lt, lasts, following)):
             raise ValueError("log batches are out of order")

@@ -20,6 +20,8 @@ class RecordState(IntEnum):
     ACKNOWLEDGED = 2
     ARCHIVED = 4
 
+    __hash__ = int.__hash__  # an enum's own hash is a Python call
+
 
 class Verb(IntEnum):
     """What can happen to a record. The first five are the :class:`AckType` of the same number."""
@@ -35,6 +37,14 @@ class Verb(IntEnum):
     DISCARD = 7
     """Gone from the log: compacted away."""
 
+
+# Python 3.11 reads a member of an enum by a Python call, and a name of a module without one. These
+# names are for what is done for each request.
+AVAILABLE: Final = RecordState.AVAILABLE
+ACQUIRED: Final = RecordState.ACQUIRED
+RELEASE: Final = Verb.RELEASE
+RENEW: Final = Verb.RENEW
+EXHAUST: Final = Verb.EXHAUST
 
 TRANSITIONS: Final[dict[tuple[RecordState, Verb], RecordState]] = {
     (RecordState.AVAILABLE, Verb.ACQUIRE): RecordState.ACQUIRED,

@@ -8,7 +8,8 @@ are short, a stretch has a table of statuses and one byte per offset, its index 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from sharegroup.share.codes import distinct, runs
 from sharegroup.share.spans import Span, Status
@@ -23,17 +24,19 @@ ALL: Final = b"\0"
 """Codes of a stretch with one status."""
 
 
-class Stretch(NamedTuple):
-    """Offsets ``first`` … ``last``, both included, and their statuses.
+@dataclass(slots=True)
+class Stretch:
+    """Offsets ``first`` … ``last``, both included, and their statuses. It is never changed.
 
     ``codes`` has one byte for each offset, an index in ``statuses``, or is :data:`ALL`. Not every
     entry of ``statuses`` need occur, but where there is one status for all, it is the only entry.
     """
 
-    first: int
-    last: int
-    statuses: tuple[Status, ...]
-    codes: bytes = ALL
+    # Final, not frozen, which would make each a microsecond dearer.
+    first: Final[int]
+    last: Final[int]
+    statuses: Final[tuple[Status, ...]]
+    codes: Final[bytes] = ALL
 
     @property
     def uniform(self) -> bool:
@@ -47,17 +50,22 @@ class Stretch(NamedTuple):
 
     def sizes(self) -> list[tuple[Status, int]]:
         """How many offsets have each status."""
-        first, last, statuses, codes = self
+        codes = self.codes
         if len(codes) == 1:
-            return [(statuses[0], last - first + 1)]
-        return [(status, codes.count(code)) for code, status in enumerate(statuses)]
+            return [(self.statuses[0], self.last - self.first + 1)]
+        return [(status, codes.count(code)) for code, status in enumerate(self.statuses)]
 
-    def first_where(self, wanted: Sequence[bool]) -> int | None:
-        """The first offset whose state is ``wanted``, by number; None if there is none."""
-        if len(self.codes) == 1:
-            return self.first if wanted[self.statuses[0].state] else None
-        others = [code for code, one in enumerate(self.statuses) if not wanted[one.state]]
-        left = len(self.codes.lstrip(bytes(others)))
+    def first_where(self, wanted: Sequence[bool], since: int = 0) -> int | None:
+        """The first offset from ``since`` on whose state is ``wanted``, by number; None if there is
+        none."""
+        codes, statuses = self.codes, self.statuses
+        at = since - self.first if since > self.first else 0
+        if len(codes) == 1:
+            return self.first + at if wanted[statuses[0].state] else None
+        if wanted[statuses[codes[at]].state]:
+            return self.first + at
+        others = [code for code, one in enumerate(statuses) if not wanted[one.state]]
+        left = len(codes[at:].lstrip(bytes(others)))
         return self.last + 1 - left if left else None
 
     def spans(self) -> Iterator[Span]:
@@ -71,10 +79,11 @@ class Stretch(NamedTuple):
 
 def clipped(stretch: Stretch, first: int, last: int) -> Stretch:
     """The part of ``stretch`` inside ``first`` … ``last``; they must overlap."""
-    at, until, statuses, codes = stretch
+    at, until, statuses, codes = stretch.first, stretch.last, stretch.statuses, stretch.codes
     if at >= first and until <= last:
         return stretch
-    low, high = max(at, first), min(until, last)
+    low = first if first > at else at
+    high = last if last < until else until
     if len(codes) > 1:
         codes = codes[low - at : high - at + 1]
         if codes.count(codes[0]) == len(codes):
@@ -112,15 +121,19 @@ def joined(stretches: Iterable[Stretch]) -> list[Stretch]:
     out: list[Stretch] = []
     before: Stretch | None = None
     for stretch in stretches:
-        if before is not None and (
-            stretch.last - before.first < SHORT or stretch[2:] == before[2:]
-        ):
-            one = _join(before, stretch)
-            if one is not None:
-                before = out[-1] = one
-                continue
-        out.append(stretch)
-        before = stretch
+        if before is None:
+            one = None
+        elif len(before.codes) == len(stretch.codes) == 1 and before.statuses == stretch.statuses:
+            one = Stretch(before.first, stretch.last, stretch.statuses)
+        elif stretch.last - before.first < SHORT:
+            one = _woven_together(before, stretch)
+        else:
+            one = None
+        if one is None:
+            out.append(stretch)
+            before = stretch
+        else:
+            before = out[-1] = one
     return out
 
 
@@ -165,13 +178,8 @@ def spans_of(stretches: Iterable[Stretch]) -> Iterator[Span]:
         yield before
 
 
-def _join(left: Stretch, right: Stretch) -> Stretch | None:
-    first, _, left_statuses, left_codes = left
-    _, last, right_statuses, right_codes = right
-    if len(left_codes) == len(right_codes) == 1 and left_statuses == right_statuses:
-        return Stretch(first, last, left_statuses)
-    if last - first >= SHORT:
-        return None
+def _woven_together(left: Stretch, right: Stretch) -> Stretch | None:
+    """Two short stretches as one with different statuses; None: these are too many."""
     statuses: list[Status] = []
     codes = b""
     for stretch in (left, right):
@@ -183,7 +191,7 @@ def _join(left: Stretch, right: Stretch) -> Stretch | None:
         codes += part * size if stretch.uniform else part
     if len(statuses) > STATUSES_MAX:
         return None
-    return Stretch(first, last, tuple(statuses), codes)
+    return Stretch(left.first, right.last, tuple(statuses), codes)
 
 
 def _index(status: Status, statuses: list[Status]) -> int:

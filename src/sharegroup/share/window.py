@@ -23,11 +23,11 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import dropwhile, pairwise
 
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateBatch, StateRow
 from sharegroup.share.batches import DeliveryBatches
 from sharegroup.share.codes import run_count
 from sharegroup.share.locks import Lock, LockTable
-from sharegroup.share.record_state import TERMINAL, RecordState
+from sharegroup.share.record_state import AVAILABLE, TERMINAL, RecordState
 from sharegroup.share.spans import Span
 from sharegroup.share.stretches import (
     ALL,
@@ -41,9 +41,11 @@ from sharegroup.share.stretches import (
 )
 
 _FREE_MIN = 64
-_PERSISTED = frozenset({RecordState.AVAILABLE, *TERMINAL})
-_IS_AVAILABLE = [state == RecordState.AVAILABLE for state in range(max(RecordState) + 1)]
-_IS_UNFINISHED = [state not in TERMINAL for state in range(max(RecordState) + 1)]
+_STATES = max(RecordState) + 1
+_PERSISTED = frozenset({AVAILABLE, *TERMINAL})
+_IS_AVAILABLE = [state == AVAILABLE for state in range(_STATES)]
+_IS_UNFINISHED = [state not in TERMINAL for state in range(_STATES)]
+_ACKNOWLEDGED, _ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 
 
 class Window:
@@ -52,7 +54,7 @@ class Window:
     def __init__(self, start: int) -> None:
         self.start = start
         self.end = start
-        self.counts = [0] * (max(RecordState) + 1)
+        self.counts = [0] * _STATES
         self.locks = LockTable()
         self.batches = DeliveryBatches(start)
         self.deliveries_max = 0
@@ -63,7 +65,7 @@ class Window:
         self._free: list[tuple[int, int]] = []
 
     @classmethod
-    def restored(cls, start: int, batches: Iterable[StateBatch]) -> Window:
+    def restored(cls, start: int, batches: Iterable[StateRow]) -> Window:
         """The window that durable ``batches`` describe (Kafka class SharePartition, load).
 
         No member has acknowledged offsets between batches: they become AVAILABLE with count 0.
@@ -77,25 +79,25 @@ class Window:
         spans: list[Span] = []
         end = start
         for batch in batches:
-            if batch.first < end or batch.last < batch.first:
-                raise ValueError(f"{batch} is out of order behind offset {end}")
-            if batch.state not in _PERSISTED or batch.delivery_count < 0:
-                raise ValueError(f"{batch} has a state that is never durable")
-            if batch.first > end:
-                spans.append(Span(end, batch.first - 1, RecordState.AVAILABLE, 0, None))
-            state = RecordState(batch.state)
-            count = 0 if state in TERMINAL else batch.delivery_count
-            spans.append(Span(batch.first, batch.last, state, count, None))
-            end = batch.last + 1
+            first, last, state, count = batch
+            if first < end or last < first:
+                raise ValueError(f"{StateBatch(*batch)} is out of order behind offset {end}")
+            if state not in _PERSISTED or count < 0:
+                raise ValueError(f"{StateBatch(*batch)} has a state that is never durable")
+            if first > end:
+                spans.append(Span(end, first - 1, AVAILABLE, 0, None))
+            kept = 0 if state in TERMINAL else count
+            spans.append(Span(first, last, RecordState(state), kept, None))
+            end = last + 1
         if spans:
             window.extend(spans)
-        window.pass_terminal()
+            window.pass_terminal()
         return window
 
     @property
     def finished(self) -> int:
         """Offsets in a terminal state."""
-        return self.counts[RecordState.ACKNOWLEDGED] + self.counts[RecordState.ARCHIVED]
+        return self.counts[_ACKNOWLEDGED] + self.counts[_ARCHIVED]
 
     def __iter__(self) -> Iterator[Span]:
         return spans_of(self._stretches)
@@ -151,7 +153,8 @@ class Window:
         self._stretches[-1:] = around
         self._firsts[-1:] = [one.first for one in around]
         self.end = new[-1].last + 1
-        self.offer([(s.first, s.last) for s in new if s.state is RecordState.AVAILABLE])
+        if free := [(s.first, s.last) for s in new if s.state is AVAILABLE]:
+            self.offer(free)
 
     def move_start(self, offset: int) -> None:
         """Forget everything below ``offset``; the window is empty when that is past its end."""
@@ -169,12 +172,12 @@ class Window:
 
     def pass_terminal(self) -> bool:
         """Move the start over finished offsets at the head; returns whether it moved."""
-        end = self.end
+        unfinished: int | None = None
         for stretch in self._stretches:
             unfinished = stretch.first_where(_IS_UNFINISHED)
             if unfinished is not None:
-                end = unfinished
                 break
+        end = self.end if unfinished is None else unfinished
         if end == self.start:
             return False
         self.move_start(end)
@@ -184,7 +187,7 @@ class Window:
         """Remember that ``ranges`` became AVAILABLE. Call it after the spans have changed."""
         free = self._free
         if len(free) + len(ranges) > _FREE_MIN + 2 * (self.end - self.start):
-            free[:] = [(s.first, s.last) for s in self if s.state is RecordState.AVAILABLE]
+            free[:] = [(s.first, s.last) for s in self if s.state is AVAILABLE]
         elif len(ranges) > len(free):
             free += ranges
             heapify(free)
@@ -195,7 +198,7 @@ class Window:
     def first_available(self) -> int | None:
         """The lowest AVAILABLE offset, or None."""
         free = self._free
-        if not self.counts[RecordState.AVAILABLE]:
+        if not self.counts[AVAILABLE]:
             free.clear()
             return None
         while True:
@@ -214,9 +217,7 @@ class Window:
             stretch = self._stretches[at]
             if stretch.first > last:
                 return None
-            if stretch.first < first:
-                stretch = clipped(stretch, first, stretch.last)
-            found = stretch.first_where(_IS_AVAILABLE)
+            found = stretch.first_where(_IS_AVAILABLE, first)
             if found is not None:
                 return found if found <= last else None
         return None
@@ -227,25 +228,24 @@ class Window:
 
     def _splice(self, first: int, last: int, new: list[Stretch]) -> None:
         """Put ``new`` in place of ``first`` … ``last``, and join it with its neighbours."""
+        stretches = self._stretches
         at = end = self._locate(first)
-        left = right = self._stretches[at]
+        left = right = stretches[at]
         if last > left.last:
             end = self._locate(last)
-            right = self._stretches[end]
-        around = list(new)
+            right = stretches[end]
+        around = stretches[at - 1 : at] if at else []
         if left.first < first:
-            around.insert(0, clipped(left, left.first, first - 1))
+            around.append(clipped(left, left.first, first - 1))
+        around += new
         if right.last > last:
             around.append(clipped(right, last + 1, right.last))
-        if at > 0:
-            at -= 1
-            around.insert(0, self._stretches[at])
-        if end + 1 < len(self._stretches):
-            end += 1
-            around.append(self._stretches[end])
+        around += stretches[end + 1 : end + 2]
         around = joined(around)
-        self._stretches[at : end + 1] = around
-        self._firsts[at : end + 1] = [one.first for one in around]
+        behind = end + 2
+        at = max(at - 1, 0)
+        stretches[at:behind] = around
+        self._firsts[at:behind] = [one.first for one in around]
 
     def _count(self, stretches: list[Stretch]) -> None:
         counts = self.counts
@@ -291,7 +291,7 @@ class Window:
         self.batches.check_invariants(self.start, self.end)
         for lock in held:
             _check_covered([span for span in self if span.lock is lock], lock.ranges)
-        _check_covered([s for s in self if s.state is RecordState.AVAILABLE], self._free)
+        _check_covered([s for s in self if s.state is AVAILABLE], self._free)
 
     def _check_stretches(self) -> None:
         assert self._firsts == [one.first for one in self._stretches], "index is wrong"

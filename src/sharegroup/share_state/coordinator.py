@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sharegroup.model.errors import FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, StateRecord
 from sharegroup.share_state.state import (
     NO_EPOCH,
@@ -33,7 +33,7 @@ class ReadResult(NamedTuple):
 
     state_epoch: int
     start_offset: int
-    batches: tuple[StateBatch, ...]
+    batches: tuple[StateRow, ...]
 
 
 class StateSummary(NamedTuple):
@@ -125,7 +125,7 @@ class ShareCoordinator:
         leader_epoch: int,
         start_offset: int,
         delivery_complete_count: int,
-        batches: tuple[StateBatch, ...],
+        batches: tuple[StateRow, ...],
         now_ms: int,
     ) -> KeyedRecord:
         """Apply a leader's change; returns the record to append.
@@ -166,7 +166,7 @@ class ShareCoordinator:
             if state.leader_epoch == NO_EPOCH:
                 continue  # no leader has loaded it: its start offset may lie anywhere
             state.merge()
-            end = state.batches[-1].last + 1 if state.batches else 0
+            end = state.batches[-1][1] + 1 if state.batches else 0
             where = TopicIdPartition(key.topic_id, key.partition)
             seen[where] = max(seen.get(where, 0), state.start_offset, end)
         return seen
@@ -257,7 +257,7 @@ class ShareCoordinator:
         self,
         key: SharePartitionKey,
         state: DurableState,
-        batches: tuple[StateBatch, ...],
+        batches: tuple[StateRow, ...],
         now_ms: int,
     ) -> KeyedRecord:
         """The record for the change just made to ``state``: an update, or a snapshot after more

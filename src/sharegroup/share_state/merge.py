@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 
 _Covered: TypeAlias = tuple[int, int, int]
 """(-delivery count, -state, last) of a batch that continues behind a better one. Best first."""
 
 
-def merged(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+def merged(batches: Iterable[StateRow], start_offset: int) -> list[StateRow]:
     """``batches`` as a sorted, disjoint list without anything below ``start_offset``.
 
     Where batches overlap the higher delivery count wins, then the higher state; equal neighbours
@@ -22,7 +22,7 @@ def merged(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]
     waiting = sorted([batch for batch in batches if batch[1] >= start_offset])
     if not waiting:
         return []
-    out: list[StateBatch] = []
+    out: list[StateRow] = []
     covered: list[_Covered] = []
     cut = False
     ruling = _from(waiting[0], start_offset)
@@ -36,25 +36,25 @@ def merged(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]
         at, until, ruling_state, ruling_count = ruling
         if state == ruling_state and count == ruling_count and first <= until + 1:
             if last > until:
-                ruling = StateBatch(at, last, state, count)
+                ruling = (at, last, state, count)
         elif first > until:
             out.append(ruling)
             ruling = batch
         else:
             ruling = _overlapped(ruling, batch, covered, out)
-    end = max((last for _, _, last in covered), default=ruling.last)
+    end = max((last for _, _, last in covered), default=ruling[1])
     out.append(_passed(ruling, end, covered, out))
     return _joined(out) if cut else out
 
 
-def _from(batch: StateBatch, start_offset: int) -> StateBatch:
+def _from(batch: StateRow, start_offset: int) -> StateRow:
     first, last, state, count = batch
-    return StateBatch(max(first, start_offset), last, state, count)
+    return (max(first, start_offset), last, state, count)
 
 
 def _overlapped(
-    ruling: StateBatch, batch: StateBatch, covered: list[_Covered], out: list[StateBatch]
-) -> StateBatch:
+    ruling: StateRow, batch: StateRow, covered: list[_Covered], out: list[StateRow]
+) -> StateRow:
     """The winner of ``ruling`` and ``batch``, which begins inside it.
 
     A loser that continues behind the winner goes into ``covered``.
@@ -63,7 +63,7 @@ def _overlapped(
     first, last, state, count = batch
     if (count, state) > (ruling_count, ruling_state):
         if at < first:
-            out.append(StateBatch(at, first - 1, ruling_state, ruling_count))
+            out.append((at, first - 1, ruling_state, ruling_count))
         if last < until:
             heappush(covered, (-ruling_count, -ruling_state, until))
         return batch
@@ -73,26 +73,26 @@ def _overlapped(
 
 
 def _passed(
-    ruling: StateBatch, before: int, covered: list[_Covered], out: list[StateBatch]
-) -> StateBatch:
+    ruling: StateRow, before: int, covered: list[_Covered], out: list[StateRow]
+) -> StateRow:
     """The batch that rules just below ``before``. Batches that stopped ruling earlier, because a
     covered batch continues behind them, go into ``out``."""
-    while covered and ruling.last < before:
+    while covered and ruling[1] < before:
         count, state, last = heappop(covered)
-        if last > ruling.last:
+        if last > ruling[1]:
             out.append(ruling)
-            ruling = StateBatch(ruling.last + 1, last, -state, -count)
+            ruling = (ruling[1] + 1, last, -state, -count)
     return ruling
 
 
-def _joined(pieces: list[StateBatch]) -> list[StateBatch]:
+def _joined(pieces: list[StateRow]) -> list[StateRow]:
     """Sorted, disjoint ``pieces`` with equal neighbours joined."""
     out = pieces[:1]
     before = pieces[0]
     for piece in pieces:
         first, last, state, count = piece
         if first == before[1] + 1 and count == before[3] and state == before[2]:
-            before = out[-1] = StateBatch(before[0], last, state, count)
+            before = out[-1] = (before[0], last, state, count)
         elif first > before[1]:
             out.append(piece)
             before = piece

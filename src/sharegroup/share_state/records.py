@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class ShareSnapshot:
     delivery_complete_count: int
     create_timestamp_ms: int
     write_timestamp_ms: int
-    state_batches: tuple[StateBatch, ...]
+    state_batches: tuple[StateRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ShareUpdate:
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
-    state_batches: tuple[StateBatch, ...]
+    state_batches: tuple[StateRow, ...]
 
 
 StateRecord: TypeAlias = ShareSnapshot | ShareUpdate

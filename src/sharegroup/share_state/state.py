@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share_state.merge import merged
 from sharegroup.share_state.records import ShareSnapshot, ShareUpdate
 
@@ -49,7 +49,7 @@ class DurableState:
         self.create_ms = snapshot.create_timestamp_ms
         self.write_ms = snapshot.write_timestamp_ms
         self.batches = list(snapshot.state_batches)
-        self.pile: list[StateBatch] = []
+        self.pile: list[StateRow] = []
         self.updates = 0
         self.snapshot_offset: int | None = None
         """Where in the log the latest durable snapshot is; None while there is none."""
@@ -59,7 +59,7 @@ class DurableState:
         """Whether the last snapshot was made because of age, not because of writes."""
         return self.create_ms != self.write_ms
 
-    def add(self, start_offset: int, complete: int, batches: tuple[StateBatch, ...]) -> None:
+    def add(self, start_offset: int, complete: int, batches: tuple[StateRow, ...]) -> None:
         """Apply a write; -1 leaves start offset or count. :meth:`merge_when_due` must follow, after
         each write or after many.
 
@@ -82,7 +82,7 @@ class DurableState:
 
     def merge(self) -> None:
         """Merge the pile into the batches, and drop offsets below the start."""
-        if self.pile or (self.batches and self.batches[0].first < self.start_offset):
+        if self.pile or (self.batches and self.batches[0][0] < self.start_offset):
             self.batches = merged(self.batches + self.pile, self.start_offset)
             self.pile = []
 
@@ -100,7 +100,7 @@ class DurableState:
             state_batches=tuple(self.batches),
         )
 
-    def update(self, batches: tuple[StateBatch, ...] = ()) -> ShareUpdate:
+    def update(self, batches: tuple[StateRow, ...] = ()) -> ShareUpdate:
         """An amendment that carries ``batches``."""
         return ShareUpdate(
             snapshot_epoch=self.snapshot_epoch,
@@ -113,7 +113,7 @@ class DurableState:
     def check_invariants(self) -> None:
         """Assert that merged batches are sorted, disjoint ranges."""
         previous_last = -1
-        for batch in self.batches:
-            assert previous_last < batch.first <= batch.last, f"{batch} out of order"
-            previous_last = batch.last
+        for first, last, _, _ in self.batches:
+            assert previous_last < first <= last, f"{first}-{last} out of order"
+            previous_last = last
         assert self.start_offset >= UNINITIALIZED_OFFSET, "start below -1"

@@ -1,7 +1,8 @@
 // A share consumer by franz-go that does to each record what the record's value says, prints a line
 // of JSON for all that it sees, and ends when so many records are accepted or rejected.
 //
-// Arguments: bootstrap servers, topic, group, number of records, and "strict" for record_limit.
+// Arguments: bootstrap servers, topic, group, number of records, and "strict" for record_limit, or
+// "classic" for a classic consumer group, whose records it only prints.
 package main
 
 import (
@@ -95,9 +96,43 @@ func consume(ctx context.Context, client *kgo.Client, wanted int) {
 	}
 }
 
+// consumeClassic reads records as a member of a classic consumer group, and commits them.
+func consumeClassic(wanted int) {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(os.Args[1]),
+		kgo.ConsumeTopics(os.Args[2]),
+		kgo.ConsumerGroup(os.Args[3]),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.DisableAutoCommit(),
+	)
+	check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for seen := 0; seen < wanted; {
+		fetches := client.PollFetches(ctx)
+		check(ctx.Err())
+		for _, failed := range fetches.Errors() {
+			check(failed.Err)
+		}
+		for _, record := range fetches.Records() {
+			say("record", event{"value": string(record.Value), "partition": record.Partition})
+			seen++
+		}
+		check(client.CommitUncommittedOffsets(ctx))
+	}
+	group, generation := client.GroupMetadata()
+	say("member", event{"id": group, "generation": generation})
+	client.Close()
+	say("closed", event{})
+}
+
 func main() {
 	wanted, err := strconv.Atoi(os.Args[4])
 	check(err)
+	if len(os.Args) > 5 && os.Args[5] == "classic" {
+		consumeClassic(wanted)
+		return
+	}
 	options := []kgo.Opt{
 		kgo.SeedBrokers(os.Args[1]),
 		kgo.ConsumeTopics(os.Args[2]),

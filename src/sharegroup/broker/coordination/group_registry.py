@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol
+
 
 class GroupType(StrEnum):
     """The type of a group, as ListGroups names it."""
@@ -127,6 +129,21 @@ class GroupRegistry:
             if groups.exists(group_id):
                 return groups
         return None
+
+    def check(self, group_id: str, kind: GroupType) -> None:
+        """Refuse a group id that another type has.
+
+        Raises:
+            InconsistentGroupProtocol, GroupIdNotFound: as Kafka answers for a classic group, and
+                for a group of another type.
+        """
+        found = self.type_of(group_id)
+        takes_over = kind is GroupType.CONSUMER and self.is_simple(group_id)
+        if found in (None, kind) or takes_over:
+            return
+        if kind is GroupType.CLASSIC:
+            raise InconsistentGroupProtocol
+        raise GroupIdNotFound(f"Group {group_id} is not a {kind} group.")
 
     def ids(self) -> set[str]:
         """The ids of all groups."""

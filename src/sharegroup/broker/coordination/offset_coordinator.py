@@ -170,8 +170,9 @@ class OffsetCoordinator:
             self._runtimes.of(group_id).check_producer(*producer)
             return None, machine.offsets.commit(group_id, commits, *producer)
 
+        # The check may wait for the end of the producer's last transaction, which is not this one.
+        await self.check_transaction(transaction, self.partition_of(group_id))
         with self._checking(producer.producer_id) as check:
-            await self.check_transaction(transaction, self.partition_of(group_id))
             await self._decide(group_id, decide)
 
     async def complete_transaction(

@@ -60,7 +60,8 @@ class NewStart(NamedTuple):
 class ShareGroupCoordinator:
     """All share groups of this broker.
 
-    ``image`` returns the topics as they are now.
+    ``image`` returns the topics as they are now. ``check_type`` raises GroupIdNotFound if a group
+    of another type has the id.
     """
 
     def __init__(
@@ -69,8 +70,11 @@ class ShareGroupCoordinator:
         state: ShareStateLog,
         clock: Clock,
         image: Callable[[], TopicsImage],
+        check_type: Callable[[str], None],
     ) -> None:
+        self._check_type = check_type
         self._runtimes = runtimes
+        self._check_type = check_type
         self._state = state
         self._clock = clock
         self._image = image
@@ -92,6 +96,7 @@ class ShareGroupCoordinator:
         group_id = request.group_id
         with _unavailable():
             async with self._runtimes.holding(group_id) as runtime:
+                self._check_type(group_id)
                 missing = _groups(runtime).uninitialized(request, self._image())
                 await runtime.ensure()
                 if missing:
@@ -157,6 +162,7 @@ class ShareGroupCoordinator:
             KafkaError: the delivery state could not be written.
         """
         async with self._runtimes.holding(group_id) as runtime:
+            self._check_type(group_id)
             _groups(runtime).check_empty(group_id)
             if not starts:
                 return

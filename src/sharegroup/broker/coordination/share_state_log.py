@@ -19,7 +19,7 @@ from sharegroup.broker.coordination.share_state_shard import Decide, StateSettin
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateRow
 from sharegroup.share_state.coordinator import ReadResult, ShareCoordinator, StateSummary
 from sharegroup.share_state.partitioning import partition_for
 from sharegroup.share_state.records import KeyedRecord
@@ -38,7 +38,7 @@ class Change(NamedTuple):
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
-    batches: tuple[StateBatch, ...]
+    batches: tuple[StateRow, ...]
 
 
 class ShareStateLog:

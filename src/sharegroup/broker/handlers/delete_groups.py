@@ -1,10 +1,11 @@
-"""DeleteGroups: delete empty share groups with their delivery state. The configs of a group stay,
-as in Kafka.
+"""DeleteGroups: delete empty groups, with their committed offsets or their delivery state. The
+configs of a group stay, as in Kafka.
 """
 
 from __future__ import annotations
 
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.coordination.group_registry import GroupType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError
@@ -39,14 +40,27 @@ async def _delete(
 ) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
-        if parts.group_registry.is_simple(group_id):
+        if parts.group_registry.type_of(group_id) is GroupType.CONSUMER:
+            await parts.consumer_groups.delete(group_id)
             await parts.offsets.delete_group(group_id)
+            return DeletableGroupResult(group_id)
+        if parts.group_registry.type_of(group_id) is GroupType.CLASSIC:
+            await _delete_classic(parts, group_id)
             return DeletableGroupResult(group_id)
         await parts.groups.delete(group_id)
     except KafkaError as error:
         return _refused(group_id, error)
     parts.share_partitions.drop_group(group_id)
     return DeletableGroupResult(group_id)
+
+
+async def _delete_classic(parts: BrokerParts, group_id: str) -> None:
+    """Delete a group and then its offsets. If the broker dies in between, they are a simple group,
+    which can be deleted again.
+    """
+    if not parts.group_registry.is_simple(group_id):
+        await parts.classic_groups.delete(group_id)
+    await parts.offsets.delete_group(group_id)
 
 
 def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:

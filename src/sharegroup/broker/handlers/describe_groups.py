@@ -1,19 +1,19 @@
-"""DescribeGroups: describes classic groups only; here these are groups that have committed offsets
-and no members.
+"""DescribeGroups: state, members and assignments of classic groups.
 
-Admin clients send it before they conclude that a group does not exist.
+Admin clients also send it before they conclude that a group does not exist.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.wire.messages.describe_groups import (
     DescribedGroup,
+    DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
@@ -28,38 +28,55 @@ async def describe_groups(
     parts: BrokerParts, request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse:
     """Each group on its own, with Kafka's error messages."""
+    with_operations = request.include_authorized_operations
     return DescribeGroupsResponse(
-        groups=[_describe(parts, group_id, context) for group_id in request.groups]
+        groups=[_describe(parts, group_id, context, with_operations) for group_id in request.groups]
     )
 
 
 def failure(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
     """Every group says ``error``."""
-    return DescribeGroupsResponse(
-        groups=[
-            DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
-            for group_id in request.groups
-        ]
-    )
+    return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
 
 
-def _describe(parts: BrokerParts, group_id: str, context: RequestContext) -> DescribedGroup:
+def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
+    return DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
+
+
+def _describe(
+    parts: BrokerParts, group_id: str, context: RequestContext, with_operations: bool
+) -> DescribedGroup:
     try:
         context.access.require_group(Operation.DESCRIBE, group_id)
     except KafkaError as error:
-        return DescribedGroup(error_code=error.code, error_message=error.message, group_id=group_id)
-    return _dead(parts, group_id, context.version)
+        return _refused(group_id, error)
+    try:
+        found = parts.classic_groups.groups.describe(group_id)
+    except GroupIdNotFound:
+        described = _other(parts, group_id, context.version)
+    else:
+        described = DescribedGroup(
+            group_id=group_id,
+            group_state=found.state,
+            protocol_type=found.protocol_type,
+            protocol_data=found.protocol_name,
+            members=[DescribedGroupMember(*member) for member in found.members],
+        )
+    if with_operations and not described.error_code:
+        described.authorized_operations = context.access.operations(group(group_id))
+    return described
 
 
-def _dead(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
+def _other(parts: BrokerParts, group_id: str, version: int) -> DescribedGroup:
+    """A group that is not a classic one, or has only committed offsets."""
     if parts.group_registry.is_simple(group_id):
         return DescribedGroup(group_id=group_id, group_state="Empty")
-    group = DescribedGroup(group_id=group_id, group_state="Dead")
+    described = DescribedGroup(group_id=group_id, group_state="Dead")
     if version >= ERROR_FROM:
-        group.error_code = GroupIdNotFound.code
-        group.error_message = (
+        described.error_code = GroupIdNotFound.code
+        described.error_message = (
             f"Group {group_id} is not a classic group."
             if parts.group_registry.type_of(group_id)
             else f"Group {group_id} not found."
         )
-    return group
+    return described

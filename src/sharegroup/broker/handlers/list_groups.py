@@ -1,9 +1,9 @@
-"""ListGroups: share groups by state and type; other kinds of group are not served."""
+"""ListGroups: groups of all types, by state and type."""
 
 from __future__ import annotations
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, group
-from sharegroup.broker.coordination.group_registry import GroupType
+from sharegroup.broker.coordination.group_registry import GroupType, RegisteredGroup
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -20,7 +20,7 @@ async def list_groups(
     groups = [
         ListedGroup(
             listed.group_id,
-            "" if listed.type is GroupType.CLASSIC else listed.type,
+            _protocol_type(parts, listed),
             group_state=listed.state,
             group_type=listed.type,
         )
@@ -30,3 +30,10 @@ async def list_groups(
         and (sees_all or access.allows(Operation.DESCRIBE, group(listed.group_id)))
     ]
     return ListGroupsResponse(groups=groups)
+
+
+def _protocol_type(parts: BrokerParts, listed: RegisteredGroup) -> str:
+    """What the members of a classic group say; other types have a name of their own."""
+    if listed.type is GroupType.CLASSIC:
+        return parts.classic_groups.groups.protocol_type(listed.group_id)
+    return listed.type

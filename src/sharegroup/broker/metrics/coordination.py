@@ -8,6 +8,7 @@ from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.groups.classic.group import State
 
 _GROUPS: Final = "kafka.server:type=group-coordinator-metrics "
 _STATE: Final = "kafka.server:type=share-coordinator-metrics "
@@ -25,6 +26,18 @@ REBALANCES: Final = counter(
     "sharegroup_group_rebalances",
     "Group epochs given out: a member came, went or subscribed anew, or a topic changed.",
     kafka=_GROUPS + "share-group-rebalance-count, share-group-rebalance-rate",
+)
+CLASSIC_GROUPS: Final = gauge(
+    "sharegroup_classic_groups",
+    "Classic consumer groups by state: Empty, PreparingRebalance, CompletingRebalance, Stable.",
+    labels=("state",),
+    kafka=_GROUPS + "group-count{protocol=classic}; "
+    "kafka.server:type=GroupMetadataManager,name=NumGroups and NumGroupsStable and others",
+)
+CLASSIC_REBALANCES: Final = counter(
+    "sharegroup_classic_group_rebalances",
+    "Generations of classic groups whose assignments were handed out.",
+    kafka=_GROUPS + "group-completed-rebalance-count, group-completed-rebalance-rate",
 )
 WRITE_SECONDS: Final = histogram(
     "sharegroup_share_state_write_seconds",
@@ -51,7 +64,17 @@ PRUNED: Final = gauge(
     kafka=_STATE + "last-pruned-offset{topic,partition}",
 )
 
-METRICS: Final = (GROUPS, MEMBERS, REBALANCES, WRITE_SECONDS, LOAD_SECONDS, SHARDS, PRUNED)
+METRICS: Final = (
+    GROUPS,
+    MEMBERS,
+    REBALANCES,
+    CLASSIC_GROUPS,
+    CLASSIC_REBALANCES,
+    WRITE_SECONDS,
+    LOAD_SECONDS,
+    SHARDS,
+    PRUNED,
+)
 
 _STATES: Final = ("Empty", "Stable", "Dead")
 
@@ -65,6 +88,10 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     for group in groups:
         yield MEMBERS.of(group.members, group.group_id)
     yield REBALANCES.of(parts.groups.rebalances)
+    classic = Counter(state for _, state in parts.classic_groups.groups.list_groups())
+    for state in State:
+        yield CLASSIC_GROUPS.of(classic[state], state)
+    yield CLASSIC_REBALANCES.of(parts.classic_groups.rebalances)
     yield from _shards(parts)
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import SharePartitionKey
-from sharegroup.model.share_state import StateBatch
+from sharegroup.model.share_state import StateBatch, StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
 from sharegroup.wire.codec import decode, decode_prefix, encode_bytes, read_uvarint, uvarint
 from sharegroup.wire.schema import Message, i8, i16, i32, i64, string, uuid
@@ -159,7 +159,7 @@ def decode_record(raw_key: bytes, raw_value: bytes | None) -> KeyedRecord | None
     return KeyedRecord(share_partition, snapshot_record)
 
 
-def _decode_batches(data: bytes, position: int) -> tuple[tuple[StateBatch, ...], int]:
+def _decode_batches(data: bytes, position: int) -> tuple[tuple[StateRow, ...], int]:
     """The array of state batches at ``position``, and the position after it."""
     try:
         length, position = read_uvarint(data, position)
@@ -171,15 +171,15 @@ def _decode_batches(data: bytes, position: int) -> tuple[tuple[StateBatch, ...],
         raise MalformedMessage(f"a state record of {len(data)} bytes says {count} batches")
     if data[position + _BATCH.size - 1 : end : _BATCH.size].count(0) == count:
         block = memoryview(data)[position:end]
-        return tuple(map(StateBatch._make, _BATCH.iter_unpack(block))), end
+        return tuple(_BATCH.iter_unpack(block)), end
     return _decode_tagged_batches(data, position, count)
 
 
 def _decode_tagged_batches(
     data: bytes, position: int, count: int
-) -> tuple[tuple[StateBatch, ...], int]:
+) -> tuple[tuple[StateRow, ...], int]:
     """As a later version may write them, with tagged fields in each."""
-    batches: list[StateBatch] = []
+    batches: list[StateRow] = []
     for _ in range(count):
         value, position = decode_prefix(StateBatchValue, 0, data, position)
         batches.append(
