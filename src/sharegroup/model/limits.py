@@ -125,7 +125,7 @@ DESCRIBED_PARTITIONS_MAX: Final = 2_000
 max.request.partition.size.limit)."""
 
 COMMITTED_OFFSETS_MAX: Final = 10_000
-"""Partitions in one OffsetCommit or TxnOffsetCommit, some 50 ms of work. Kafka's bound is the size
+"""Partitions in one OffsetCommit or TxnOffsetCommit, some 100 ms of work. Kafka's bound is the size
 of the batch (``max.message.bytes`` of __consumer_offsets), which holds about as many."""
 
 FETCHED_OFFSETS_MAX: Final = 100_000
