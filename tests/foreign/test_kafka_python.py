@@ -119,9 +119,8 @@ def test_two_members_share_the_partitions_and_go_on_where_they_have_committed(
             }
             assert {who: len(those) for who, those in owned.items()} == {"one": 2, "two": 2}
     committed = kafka.list_group_offsets(topic)[topic]
-    assert {place.partition: found.offset for place, found in committed.items()} == {
-        partition: 5 for partition in range(PARTITIONS)
-    }
+    offsets = {place.partition: found.offset for place, found in committed.items()}
+    assert offsets == dict.fromkeys(range(PARTITIONS), 5)
 
 
 def test_the_admin_client_moves_a_group_and_deletes_it(
