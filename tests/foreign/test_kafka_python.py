@@ -1,4 +1,4 @@
-"""kafka-python: produce, read as a group, and administer."""
+"""kafka-python: produce, read as a group, administer, and do all of a transaction."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.consumer.fetcher import ConsumerRecord
+from kafka.errors import InvalidProducerEpochError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
 from tests.servers.admin import Admin, produce
@@ -160,3 +161,61 @@ def test_the_admin_client_looks_after_a_topic(
     assert leaders == dict.fromkeys(range(PARTITIONS), 1)
     kafka.delete_topics([topic])
     assert topic not in kafka.list_topics()
+
+
+def transactional(broker: RunningServer, name: str) -> KafkaProducer:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=name)
+    producer.init_transactions()
+    return producer
+
+
+def test_a_transaction_moves_records_and_their_offsets_or_nothing(
+    broker: RunningServer, admin: Admin, kafka: KafkaAdminClient, topic: str
+) -> None:
+    target = f"{topic}-done"
+    admin.create_topic(target)
+    produce(broker.bootstrap, topic, [b"%d" % number for number in range(20)])
+    with (
+        closing(member(broker, topic)) as consumer,
+        closing(transactional(broker, topic)) as producer,
+    ):
+        records = received(consumer, 20)
+        offsets = {
+            TopicPartition(topic, partition): OffsetAndMetadata(5, "", -1)
+            for partition in range(PARTITIONS)
+        }
+
+        def copy(prefix: bytes) -> None:
+            producer.begin_transaction()
+            for record in records:
+                producer.send(target, prefix + record.value)
+            producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+            producer.flush(PATIENCE_S)
+
+        copy(b"aborted ")
+        producer.abort_transaction()
+        assert kafka.list_group_offsets(topic)[topic] == {}
+        copy(b"done ")
+        (shown,) = kafka.describe_transactions([topic]).values()
+        assert shown.state.value == "Ongoing"
+        producer.commit_transaction()
+    found = kafka.list_group_offsets(topic)[topic]
+    assert {place: one.offset for place, one in found.items()} == dict.fromkeys(offsets, 5)
+    with closing(member(broker, target, isolation_level="read_committed")) as reader:
+        values = [record.value for record in received(reader, 20)]
+        assert values == [b"done " + record.value for record in records]
+
+
+def test_a_second_producer_fences_the_first(broker: RunningServer, topic: str) -> None:
+    with closing(transactional(broker, topic)) as first:
+        first.begin_transaction()
+        first.send(topic, b"first", partition=0)
+        first.flush(PATIENCE_S)
+        with closing(transactional(broker, topic)) as second:
+            second.begin_transaction()
+            second.send(topic, b"second", partition=0)
+            second.commit_transaction()
+        with pytest.raises((ProducerFencedError, InvalidProducerEpochError)):
+            first.commit_transaction()
+    with closing(member(broker, topic, isolation_level="read_committed")) as reader:
+        assert [record.value for record in received(reader, 1)] == [b"second"]
