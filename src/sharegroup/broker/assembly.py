@@ -90,10 +90,7 @@ def assemble(
         classic_groups=groups.classic,
         consumer_groups=groups.consumer,
         transactions=transactions,
-        transaction_writes=TransactionWrites(
-            transactions,
-            lambda: configs.broker.flag("transaction.partition.verification.enable"),
-        ),
+        transaction_writes=TransactionWrites(transactions, lambda: _verifies(configs)),
         group_registry=groups.registry,
         offsets=groups.offsets,
         unpacking=Unpacking(),
@@ -114,6 +111,10 @@ def assemble(
         ),
     )
     return parts, groups.runtimes
+
+
+def _verifies(configs: LiveConfigs) -> bool:
+    return configs.broker.flag("transaction.partition.verification.enable")
 
 
 def _share_state(config: BrokerConfig, topics: Topics, clock: Clock) -> ShareStateLog:
