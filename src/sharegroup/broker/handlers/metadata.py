@@ -12,6 +12,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -74,7 +75,7 @@ async def _wanted(
     parts: BrokerParts, wanted: MetadataRequestTopic, context: RequestContext, *, create: bool
 ) -> MetadataResponseTopic:
     try:
-        if wanted.name is None:
+        if wanted.name is None or wanted.topic_id != NULL_TOPIC_ID:  # an id rules, as in Kafka
             topic = parts.topics.find_id(wanted.topic_id)
             if topic is None:
                 raise UnknownTopicId

@@ -328,7 +328,9 @@ class Cluster:
 
     async def topics_by_id(self, ids: Iterable[UUID]) -> dict[UUID, str]:
         """The names of topics, of those that exist. From now on they are refreshed."""
-        response = await self._describe([MetadataRequestTopic(topic_id=one) for one in ids])
+        response = await self._describe(
+            [MetadataRequestTopic(topic_id=one, name=None) for one in ids]
+        )
         found = {one.topic_id: one.name for one in response.topics if not one.error_code}
         names = {topic_id: name for topic_id, name in found.items() if name is not None}
         self._topics_asked |= set(names.values())
