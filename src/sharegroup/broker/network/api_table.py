@@ -175,9 +175,9 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.LIST_TRANSACTIONS,
             0,
-            1,
+            2,
             "list_transactions",
-            "transactional ids by state, producer and duration",
+            "transactional ids by state, producer, duration and pattern",
         ),
         _row(
             apis.CONSUMER_GROUP_HEARTBEAT,
