@@ -13,6 +13,7 @@ from sharegroup.wire.codec import decode
 from sharegroup.wire.messages.api_versions import ApiVersionsResponse
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.process import HOST
+from tests.servers.running import RunningServer
 
 FOLDER = Path(__file__).parent
 PRODUCE, API_VERSIONS = 0, 18
@@ -37,6 +38,15 @@ def test_every_file_of_tests_is_named() -> None:
     assert named == {path.name for path in FOLDER.glob("test_*.py")} - {Path(__file__).name}
 
 
+@pytest.mark.process
+def test_we_tell_what_we_serve(broker: RunningServer) -> None:
+    told = versions_told(int(broker.bootstrap.rpartition(":")[2]))
+    # librdkafka up to 2.8 compresses nothing for a broker that does not tell produce 0.
+    assert told.pop(PRODUCE) == (0, 13)
+    apis = {api.key: docs_compatibility.served(api.key) for api in docs_compatibility.kafka_apis()}
+    assert told == {key: found for key, found in apis.items() if found and key != PRODUCE}
+
+
 def versions_told(port: int) -> dict[int, tuple[int, int]]:
     """What a broker answers to ApiVersions 0."""
     with socket.create_connection((HOST, port), timeout=30) as connection:
@@ -54,8 +64,9 @@ def versions_told(port: int) -> dict[int, tuple[int, int]]:
 def test_kafkas_versions_are_those_that_it_tells(tmp_path: Path) -> None:
     with KafkaBroker(tmp_path) as kafka:
         told = versions_told(kafka.port)
-    # It tells produce from 0 on, since old clients look for that, and refuses 0 to 2.
-    told[PRODUCE] = (3, told[PRODUCE][1])
+    # It tells produce from 0 on, for old clients, and refuses 0 to 2: as we do.
+    assert told[PRODUCE] == (0, 13)
+    told[PRODUCE] = (3, 13)
     telemetry = {71, 72}  # told only with a plugin that collects it
     assert telemetry.isdisjoint(told)
     apis = {api.key: api.versions for api in docs_compatibility.kafka_apis() if api.by_brokers}
