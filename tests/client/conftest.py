@@ -40,12 +40,7 @@ def broker(
         yield server
 
 
-OURS_SERVES_GROUPS = False
-"""Whether `sharegroup serve` has consumer groups and transactions."""
-GROUP_BROKERS = BROKERS if OURS_SERVES_GROUPS else BROKERS[1:]
-
-
-@pytest.fixture(scope="package", params=GROUP_BROKERS)
+@pytest.fixture(scope="package", params=BROKERS)
 def group_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningServer]:
