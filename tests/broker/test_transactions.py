@@ -11,6 +11,7 @@ from sharegroup.broker.server import Broker
 from sharegroup.model.errors import (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
+    InvalidRegularExpression,
     InvalidRequest,
     InvalidTransactionTimeout,
     InvalidTxnState,
@@ -305,7 +306,8 @@ def test_transactions_are_described_and_listed(tmp_path: Path) -> None:
 
         async def names(*filters: Any) -> list[str]:
             request = ListTransactionsRequest(*filters)
-            answer = await peer.ask(apis.LIST_TRANSACTIONS, 1, request)
+            answer = await peer.ask(apis.LIST_TRANSACTIONS, 2, request)
+            assert answer.error_code == OK
             return sorted(each.transactional_id for each in answer.transaction_states)
 
         assert await names() == ["busy", "idle"]
@@ -313,6 +315,12 @@ def test_transactions_are_described_and_listed(tmp_path: Path) -> None:
         assert await names(["NoSuchState"]) == []
         assert await names([], [idle.producer_id]) == ["idle"]
         assert await names([], [], 60_000) == []
+        assert await names([], [], -1, "i.*") == ["idle"]
+        assert await names([], [], -1, "dl") == [], "all of the id has to match"
+        assert await names([], [], -1, "") == ["busy", "idle"]
+        request = ListTransactionsRequest(transactional_id_pattern="(")
+        answer = await peer.ask(apis.LIST_TRANSACTIONS, 2, request)
+        assert answer.error_code == InvalidRegularExpression.code
         await busy.end(commit=False)
         await complete(broker)
         assert await names(["CompleteAbort"]) == ["busy"]

@@ -33,6 +33,7 @@ from sharegroup.groups.offsets import Commit, Committed
 from sharegroup.model.ids import TopicPartition as Place
 from sharegroup.storage.checkpoints import read_topic_id
 from sharegroup.storage.disk import LocalDisk
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION
 from tests.apache_kafka.broker import KafkaBroker
 from tests.apache_kafka.tools import KafkaTools, dump_log, run_tool
 from tests.broker.running import running
@@ -166,18 +167,19 @@ MARKER = re.compile(r"endTxnMarker: (\w+)")
 OURS = Committed(5, 2, "in a transaction", 1_000)
 
 
-async def in_transaction(broker: Broker, producer_id: int, group: str, ends: bool | None) -> None:
-    """Commit an offset of a group in a transaction; None leaves it open."""
-    offsets = broker.parts.offsets
+async def in_transaction(broker: Broker, group: str, ends: bool | None) -> None:
+    """Commit an offset of a group in a transaction; None leaves it open. The transactional id is
+    the group's."""
+    ids, offsets = broker.parts.transactions, broker.parts.offsets
+    producer = await ids.initialize(group, 60_000, None)
     await offsets.commit_in_transaction(
         Committer(group, "", None, -1, transactional=True),
-        Transaction("t", TransactionalProducer(producer_id, 3), 5),
+        Transaction(group, TransactionalProducer(*producer), 5),
         [Commit("flights", 1, OURS)],
     )
     if ends is not None:
-        await offsets.complete_transaction(
-            offsets.partition_of(group), producer_id, 3, committed=ends, coordinator_epoch=0
-        )
+        await ids.end(group, producer, EPOCH_PER_TRANSACTION, commit=ends)
+        await ids.initialize(group, 60_000, None)  # waits until the markers are written
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +197,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
             expiring = Committed(4, -1, "", 900, 2**62)
             committer = Committer("expiring", "", None, -1, transactional=False)
             await broker.parts.offsets.commit(committer, 4, [Commit("flights", 0, expiring)])
-            await in_transaction(broker, 11, "committed", ends=True)
-            await in_transaction(broker, 12, "aborted", ends=False)
-            await in_transaction(broker, 13, "open", ends=None)
+            await in_transaction(broker, "committed", ends=True)
+            await in_transaction(broker, "aborted", ends=False)
+            await in_transaction(broker, "open", ends=None)
 
     asyncio.run(write())
     (segment,) = folder.rglob(f"{CONSUMER_OFFSETS}-0/*.log")
@@ -249,8 +251,8 @@ def test_kafka_goes_on_from_our_offsets(tmp_path: Path, ours: Path) -> None:
             ["describe-producers", "--topic", CONSUMER_OFFSETS, "--partition", "0"],
         )
         rows = {row.split()[0]: row.split()[-1] for row in said.splitlines()[1:]}
-        assert rows["13"].isdigit(), "the open transaction is open there as well"
-        assert rows["11"] == rows["12"] == "None"
+        assert rows.pop("2").isdigit(), "the open transaction is open there as well"
+        assert rows == {"0": "None", "1": "None"}
 
 
 def commit_in_kafka(bootstrap: str, producer: Producer, group: str, offset: int) -> None:

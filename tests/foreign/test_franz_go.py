@@ -1,4 +1,6 @@
-"""franz-go's share consumer, driven by a small program of ours (`go/main.go`)."""
+"""franz-go, driven by a small program of ours (`go/main.go`): its share consumer, its consumer in a
+group by KIP-848, and its transactions. The classic group is in test_consumer_groups_classic.py.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupType
 
-from tests.servers.admin import Admin, produce
+from tests.foreign.test_transactions import committed
+from tests.servers.admin import ADMIN_SECONDS, Admin, produce
 from tests.servers.running import RunningServer
 
 pytestmark = pytest.mark.process
@@ -103,3 +107,32 @@ def test_four_partitions_to_the_last_record(
     records = [event for event in events if event["event"] == "record"]
     assert sorted(int(record["value"]) for record in records) == list(range(2_000))
     assert {record["partition"] for record in records} == {0, 1, 2, 3}
+
+
+@pytest.mark.timeout(BUILD_SECONDS + 120)
+def test_a_group_by_kip_848(
+    broker: RunningServer, admin: Admin, program: Path, topic: str, name: str
+) -> None:
+    produce(broker.bootstrap, topic, [b"0", b"1", b"2"])
+    events = run(program, broker, topic, name, "3", "consumer")
+    assert [event["value"] for event in events if event["event"] == "record"] == ["0", "1", "2"]
+    described = admin.client.describe_consumer_groups([name])[name].result(ADMIN_SECONDS)
+    assert described.type == ConsumerGroupType.CONSUMER
+    produce(broker.bootstrap, topic, [b"3"])
+    events = run(program, broker, topic, name, "1", "consumer")
+    assert [event["value"] for event in events if event["event"] == "record"] == ["3"], "it commits"
+
+
+@pytest.mark.timeout(BUILD_SECONDS + 120)
+def test_transactions_copy_records_and_commit_their_offsets(
+    broker: RunningServer, admin: Admin, program: Path, topic: str, name: str
+) -> None:
+    admin.create_topic(f"{topic}-done")
+    produce(broker.bootstrap, topic, [b"%d" % number for number in range(30)])
+    events = run(program, broker, topic, name, "30", "transactions")
+    decided = [event["committed"] for event in events if event["event"] == "transaction"]
+    assert decided[:2] == [False, True]
+    assert committed(broker, f"{topic}-done") == [b"%d" % number for number in range(30)]
+    produce(broker.bootstrap, topic, [b"30"])
+    run(program, broker, topic, name, "1", "transactions")
+    assert committed(broker, f"{topic}-done")[29:] == [b"29", b"30"], "nothing was copied twice"

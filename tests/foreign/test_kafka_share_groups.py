@@ -21,11 +21,6 @@ EXPLAINED = {
         f"MaxVersion: 1{' ' * 16}FinalizedVersionLevel: 1",
         "level 2 of share.version is for dead letters, which we do not serve",
     ),
-    "a share group is no consumer group": (
-        "is not a consumer group",
-        "is not a classic group",
-        "we serve no ConsumerGroupDescribe: the tool asks DescribeGroups, as of an old broker",
-    ),
 }
 
 

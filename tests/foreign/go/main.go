@@ -1,8 +1,9 @@
 // A share consumer by franz-go that does to each record what the record's value says, prints a line
 // of JSON for all that it sees, and ends when so many records are accepted or rejected.
 //
-// Arguments: bootstrap servers, topic, group, number of records, and "strict" for record_limit, or
-// "classic" for a classic consumer group, whose records it only prints.
+// Arguments: bootstrap servers, topic, group, number of records, and "strict" for record_limit.
+// Consumer groups instead: "classic" or "consumer" (KIP-848) prints the records and commits them,
+// "transactions" copies them into the topic with "-done" behind its name, and aborts once.
 package main
 
 import (
@@ -73,12 +74,7 @@ func obey(ctx context.Context, client *kgo.Client, record *kgo.Record) bool {
 
 func consume(ctx context.Context, client *kgo.Client, wanted int) {
 	for finished := 0; finished < wanted; {
-		fetches := client.PollRecords(ctx, 100)
-		check(ctx.Err())
-		for _, failed := range fetches.Errors() {
-			check(failed.Err)
-		}
-		records := fetches.Records()
+		records := polled(ctx, client.PollRecords(ctx, 100))
 		for _, record := range records {
 			say("record", event{
 				"value":     string(record.Value),
@@ -96,25 +92,68 @@ func consume(ctx context.Context, client *kgo.Client, wanted int) {
 	}
 }
 
-// consumeClassic reads records as a member of a classic consumer group, and commits them.
-func consumeClassic(wanted int) {
-	client, err := kgo.NewClient(
+// groupOptions are those of a member of a consumer group, of either protocol.
+func groupOptions(mode string) []kgo.Opt {
+	options := []kgo.Opt{
 		kgo.SeedBrokers(os.Args[1]),
 		kgo.ConsumeTopics(os.Args[2]),
 		kgo.ConsumerGroup(os.Args[3]),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.DisableAutoCommit(),
+	}
+	if mode == "consumer" {
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
+	}
+	return options
+}
+
+// polled are the next records; any error ends the program.
+func polled(ctx context.Context, fetches kgo.Fetches) []*kgo.Record {
+	check(ctx.Err())
+	for _, failed := range fetches.Errors() {
+		check(failed.Err)
+	}
+	return fetches.Records()
+}
+
+// copyInTransactions copies records and commits their offsets; the first transaction it aborts.
+func copyInTransactions(wanted int) {
+	options := append(groupOptions("consumer"),
+		kgo.TransactionalID(os.Args[3]),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.RequireStableFetchOffsets(),
 	)
+	session, err := kgo.NewGroupTransactSession(options...)
+	check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	decision := kgo.TryAbort
+	for done := 0; done < wanted; {
+		records := polled(ctx, session.PollFetches(ctx))
+		check(session.Begin())
+		for _, record := range records {
+			copied := kgo.Record{Topic: os.Args[2] + "-done", Value: record.Value}
+			check(session.ProduceSync(ctx, &copied).FirstErr())
+		}
+		committed, err := session.End(ctx, decision)
+		check(err)
+		say("transaction", event{"committed": committed, "records": len(records)})
+		if committed {
+			done += len(records)
+		}
+		decision = kgo.TryCommit
+	}
+	session.Close()
+	say("closed", event{})
+}
+
+// consumeAsGroup reads records as a member of a consumer group, and commits them.
+func consumeAsGroup(mode string, wanted int) {
+	client, err := kgo.NewClient(append(groupOptions(mode), kgo.DisableAutoCommit())...)
 	check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for seen := 0; seen < wanted; {
-		fetches := client.PollFetches(ctx)
-		check(ctx.Err())
-		for _, failed := range fetches.Errors() {
-			check(failed.Err)
-		}
-		for _, record := range fetches.Records() {
+		for _, record := range polled(ctx, client.PollFetches(ctx)) {
 			say("record", event{"value": string(record.Value), "partition": record.Partition})
 			seen++
 		}
@@ -129,8 +168,16 @@ func consumeClassic(wanted int) {
 func main() {
 	wanted, err := strconv.Atoi(os.Args[4])
 	check(err)
-	if len(os.Args) > 5 && os.Args[5] == "classic" {
-		consumeClassic(wanted)
+	mode := ""
+	if len(os.Args) > 5 {
+		mode = os.Args[5]
+	}
+	switch mode {
+	case "classic", "consumer":
+		consumeAsGroup(mode, wanted)
+		return
+	case "transactions":
+		copyInTransactions(wanted)
 		return
 	}
 	options := []kgo.Opt{
@@ -139,7 +186,7 @@ func main() {
 		kgo.ShareGroup(os.Args[3]),
 		kgo.ShareAckCallback(acknowledged),
 	}
-	if len(os.Args) > 5 && os.Args[5] == "strict" {
+	if mode == "strict" {
 		options = append(options, kgo.ShareMaxRecords(2), kgo.ShareMaxRecordsStrict())
 	}
 	client, err := kgo.NewClient(options...)

@@ -175,9 +175,9 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.LIST_TRANSACTIONS,
             0,
-            1,
+            2,
             "list_transactions",
-            "transactional ids by state, producer and duration",
+            "transactional ids by state, producer, duration and pattern",
         ),
         _row(
             apis.CONSUMER_GROUP_HEARTBEAT,
@@ -285,9 +285,17 @@ API_TABLE: dict[int, ServedApi] = {
 
 
 def served_apis() -> list[ApiVersion]:
-    """The APIs and versions that this broker serves, for ApiVersions."""
+    """The APIs and versions that this broker serves, for ApiVersions.
+
+    Produce is told from 0 on, as by Kafka (KAFKA-18659): librdkafka up to 2.8, and with it clients
+    in many languages, sends records uncompressed to a broker that does not tell it.
+    """
     return [
-        ApiVersion(served.api.key, served.versions.first, served.versions.last)
+        ApiVersion(
+            served.api.key,
+            0 if served.api == apis.PRODUCE else served.versions.first,
+            served.versions.last,
+        )
         for served in API_TABLE.values()
     ]
 

@@ -1,34 +1,19 @@
-"""Topics by regular expression. The syntax is RE2's, as in Kafka, whose RE2/J is another
-implementation: matching takes time linear in the name, whatever the expression.
-"""
+"""Topics by regular expression."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import re2
-
-from sharegroup.model.errors import InvalidRegularExpression
-
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
+from sharegroup.model import regex as regexes
 
 
 def compile_regex(regex: str) -> Callable[[str], bool]:
     """Whether a topic's whole name matches.
 
     Raises:
-        InvalidRegularExpression: RE2 refuses it, for its syntax or its size.
+        InvalidRegularExpression: as :func:`sharegroup.model.regex.compile_regex`.
     """
-    try:
-        pattern = re2.compile(regex, _OPTIONS)
-    except re2.error as error:
-        reason = error.args[0] if error.args else error
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise InvalidRegularExpression(
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}."
-        ) from None
-    return lambda name: pattern.fullmatch(name) is not None
+    return regexes.compile_regex(regex, "SubscribedTopicRegex")
 
 
 def matching(regex: str, names: Iterable[str]) -> tuple[str, ...]:
