@@ -11,11 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sharegroup.broker.configs.access import ACCESS_CONFIGS
+from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
+from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import INT_MAX, LONG_MAX, ConfigDef, format_value
 
@@ -61,8 +64,19 @@ SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
         "Defaults of groups that set none of their own, their bounds, and durable state.",
         SHARE_CONFIGS,
     ),
+    ("Broker: classic consumer groups", "Bounds of what members may ask for.", CLASSIC_CONFIGS),
+    (
+        "Broker: consumer groups",
+        "The consumer protocol (KIP-848): defaults of groups, their bounds, and assignors.",
+        CONSUMER_CONFIGS,
+    ),
+    (
+        "Broker: transactions",
+        "Their limits, and the log of their coordinator.",
+        TRANSACTION_CONFIGS,
+    ),
     ("Topics", TOPICS, TOPIC_CONFIGS.values()),
-    ("Share groups", GROUPS, GROUP_CONFIGS.values()),
+    ("Groups", GROUPS, GROUP_CONFIGS.values()),
 )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sharegroup.client import Admin, Producer, Record, ShareConsumer
+    from sharegroup.client import Admin, Consumer, ConsumerRecord, Producer, Record, ShareConsumer
     from sharegroup.model.errors import (
         ConfigError,
         InvalidRecordState,
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
         RetriableError,
         SharegroupError,
     )
+    from sharegroup.model.ids import TopicPartition
 
 __all__ = [
     "Admin",
     "ConfigError",
+    "Consumer",
+    "ConsumerRecord",
     "InvalidRecordState",
     "KafkaError",
     "MalformedMessage",
@@ -35,12 +38,15 @@ __all__ = [
     "RetriableError",
     "ShareConsumer",
     "SharegroupError",
+    "TopicPartition",
     "__version__",
 ]
 
 _HOMES = {
     "Admin": "sharegroup.client",
     "ConfigError": "sharegroup.model.errors",
+    "Consumer": "sharegroup.client",
+    "ConsumerRecord": "sharegroup.client",
     "InvalidRecordState": "sharegroup.model.errors",
     "KafkaError": "sharegroup.model.errors",
     "MalformedMessage": "sharegroup.model.errors",
@@ -49,6 +55,7 @@ _HOMES = {
     "RetriableError": "sharegroup.model.errors",
     "ShareConsumer": "sharegroup.client",
     "SharegroupError": "sharegroup.model.errors",
+    "TopicPartition": "sharegroup.model.ids",
 }
 
 

@@ -17,6 +17,10 @@ class KeyedLocks:
     def __len__(self) -> int:
         return len(self._locks)
 
+    def __contains__(self, key: object) -> bool:
+        """Whether a task holds the lock of ``key`` or waits for it."""
+        return key in self._locks
+
     def holding(self, key: str) -> Holding:
         """A context manager that holds the lock of ``key``; entering waits until it is free."""
         return Holding(self._locks, key)

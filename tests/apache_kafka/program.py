@@ -21,7 +21,9 @@ def compile_java(source: Path, folder: Path, kafka: Jars = KAFKA) -> str:
     Raises DoesNotCompile; JarsMissing when compiler or Kafka cannot be fetched.
     """
     compiler = jar_folder(COMPILER) / COMPILER.proof
-    jars = ":".join(str(jar) for jar in sorted(jar_folder(kafka).glob("kafka-clients-*.jar")))
+    needed = ("kafka-clients-*.jar", "slf4j-api-*.jar")
+    found = sorted(jar for pattern in needed for jar in jar_folder(kafka).glob(pattern))
+    jars = ":".join(map(str, found))
     command = [java_command(), "-jar", str(compiler), "-17", "-proc:none", "-cp", jars]
     done = subprocess.run(
         [*command, "-d", str(folder), str(source)],

@@ -34,6 +34,9 @@ class ClassicMember:
     async def send(self, api: apis.Api, request: Any) -> Any:
         return await self._connection.send(api, request, timeout_ms=TIMEOUT_MS)
 
+    def disconnect(self) -> None:
+        self._connection.close()
+
     async def join_once(
         self, protocols: Sequence[str] = ("range",), *, session_ms: int = 10_000, **other: Any
     ) -> Any:

@@ -224,6 +224,7 @@ def simulate(scenario: Scenario, *options: str) -> None:
         await world.start()
         await scenario(world)
         world.broker.parts.groups.groups.check_invariants()
+        world.broker.parts.consumer_groups.groups.check_invariants()
         world.broker.parts.classic_groups.groups.check_invariants()
         await world.stop()
 

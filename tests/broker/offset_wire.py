@@ -1,11 +1,13 @@
-"""Committed offsets spoken to by hand, in any version, on virtual time."""
+"""Committed offsets spoken to by hand, in any version."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from sharegroup.broker.coordination.offset_coordinator import Transaction
+from sharegroup.broker.coordination.transaction_writes import OffsetAdmission
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.versions import CLIENT_VERSIONS
 from sharegroup.wire import apis
@@ -26,11 +28,26 @@ MADE_UP = UUID(int=404)
 """The id of topics that do not exist."""
 
 
+class Target(NamedTuple):
+    """The broker that is spoken to."""
+
+    port: Callable[[], int]
+    id_of: Callable[[str], UUID | None]
+
+
+async def allow(transaction: Transaction, partition: int) -> None:
+    """Take every transaction for open."""
+
+
 class OffsetClient:
     """One group's client; each call has its own connection."""
 
-    def __init__(self, world: World, group: str = "readers", **versions: int) -> None:
-        self.world = world
+    def __init__(self, target: World | Target, group: str = "readers", **versions: int) -> None:
+        if isinstance(target, World):
+            self.world = target
+            self.target = Target(lambda: self.world._port, self._id_in_world)
+        else:
+            self.target = target
         self.group = group
         self.metadata: str | None = "here"
         self._versions = {api: versions.get(api.module, last) for api, last in LATEST.items()}
@@ -39,7 +56,7 @@ class OffsetClient:
         version = self._versions[api]
         connection = await Connection.open(
             "127.0.0.1",
-            self.world._port,
+            self.target.port(),
             client_id="client-id",
             timeout_ms=TIMEOUT_MS,
             versions={**CLIENT_VERSIONS, api: (version, version)},
@@ -82,7 +99,11 @@ class OffsetClient:
         epoch: int = -1,
         member: str = "",
     ) -> dict[Place, int]:
-        """The error code of each partition."""
+        """The error code of each partition. Whether there is such a transaction is not asked: the
+        transaction coordinator has its own tests."""
+        coordinator = self.world.broker.parts.offsets
+        if isinstance(coordinator.check_transaction, OffsetAdmission):
+            coordinator.check_transaction = allow
         topics = [
             txn.TxnOffsetCommitRequestTopic(
                 topic,
@@ -109,10 +130,10 @@ class OffsetClient:
     async def fetch(self, *places: Place, stable: bool = False) -> dict[Place, int]:
         """The offset of each partition, or of all; its error code below -1 (as -1 - code)."""
         answer = await self.answer(*places, stable=stable)
-        names = {self._id(topic): topic for topic, _ in places}
+        names = {self._id(topic): topic for topic in ("jobs", "kept", "gone")}
         return {
             (
-                topic.name or names.get(topic.topic_id) or self._name(topic.topic_id),
+                topic.name or names[topic.topic_id],
                 partition.partition_index,
             ): partition.committed_offset - partition.error_code
             for topic in answer.topics
@@ -169,12 +190,10 @@ class OffsetClient:
         }
 
     def _id(self, topic: str) -> UUID:
-        return self.world.broker.parts.topics.id_of(topic) or MADE_UP
+        return self.target.id_of(topic) or MADE_UP
 
-    def _name(self, topic_id: UUID) -> str:
-        name = self.world.broker.parts.topics.name_of(topic_id)
-        assert name is not None
-        return name
+    def _id_in_world(self, topic: str) -> UUID | None:
+        return self.world.broker.parts.topics.id_of(topic)
 
 
 def by_topic(places: Sequence[Place] | Mapping[Place, int]) -> dict[str, list[int]]:

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from sharegroup.broker.coordination.offset_coordinator import Transaction
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.model.errors import (
@@ -17,6 +18,7 @@ from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidProducerEpoch,
     InvalidRequest,
+    InvalidTxnState,
     OffsetMetadataTooLarge,
     UnknownMemberId,
     UnknownTopicId,
@@ -214,16 +216,38 @@ def test_several_groups_in_one_request() -> None:
     simulate(scenario)
 
 
+def test_groups_in_several_partitions() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("jobs", 2)
+        clients = [OffsetClient(world, f"group {number}") for number in range(12)]
+        for number, client in enumerate(clients):
+            await client.commit({A: number})
+            await client.commit_in_transaction({B: number}, (number, 0))
+        offsets = world.broker.parts.offsets
+        partitions = {offsets.partition_of(client.group) for client in clients}
+        assert partitions == set(range(3))
+        await world.crash()
+        for number, client in enumerate(clients):
+            await client.end(committed=number % 2 == 0, producer=(number, 0))
+        await world.crash()
+        for number, client in enumerate(clients):
+            expected = {A: number, B: number} if number % 2 == 0 else {A: number}
+            assert await client.fetch(stable=True) == expected
+        assert world.broker.parts.group_registry.ids() == {client.group for client in clients}
+
+    simulate(scenario, "offsets.topic.num.partitions=3")
+
+
 def test_a_commit_is_one_batch() -> None:
     async def scenario(world: World) -> None:
-        await world.create_topic("jobs", 1_000)
+        await world.create_topic("jobs", 300)
         client = OffsetClient(world)
-        await client.commit({("jobs", at): at for at in range(1_000)})
+        await client.commit({("jobs", at): at for at in range(300)})
         log = world.broker.parts.topics.log(CONSUMER_OFFSETS, 0)
         (header,) = parse_headers((await log.read(0, 1 << 24)).data)
-        assert header.record_count == 1_000
+        assert header.record_count == 300
         await world.crash()
-        assert await client.fetch() == {("jobs", at): at for at in range(1_000)}
+        assert await client.fetch() == {("jobs", at): at for at in range(300)}
 
     simulate(scenario)
 
@@ -277,6 +301,30 @@ def test_a_producer_of_an_earlier_epoch_is_refused() -> None:
         await client.end(committed=True, producer=(7, 2))  # KIP-890: the marker has a later one
         assert await client.fetch(A, stable=True) == {A: 5}
         assert await client.commit_in_transaction({A: 6}, (7, 1)) == refused
+
+    simulate(scenario)
+
+
+def test_no_offset_is_written_behind_the_marker_of_its_transaction() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("jobs", 2)
+        client = OffsetClient(world)
+
+        ending = []
+
+        async def ends_meanwhile(transaction: Transaction, partition: int) -> None:
+            # It runs while the commit makes __consumer_offsets, behind this check.
+            ending.append(asyncio.ensure_future(client.end(committed=True)))
+
+        offsets = world.broker.parts.offsets
+        offsets.check_transaction, check = ends_meanwhile, offsets.check_transaction
+        assert await client.commit_in_transaction({A: 5}) == {A: InvalidTxnState.code}
+        await ending[0]
+        offsets.check_transaction = check
+        assert await client.fetch(A, stable=True) == {A: NOT_COMMITTED}
+        assert await client.commit_in_transaction({A: 6}) == {A: 0}
+        await client.end(committed=True)
+        assert await client.fetch(A, stable=True) == {A: 6}
 
     simulate(scenario)
 

@@ -16,6 +16,7 @@ from sharegroup.cli.record_json import record_json
 from sharegroup.client.core.delivery import Delivery
 from sharegroup.client.records.record import PlainFields, Record
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 from sharegroup.model.offsets import OffsetRange
 
 
@@ -30,6 +31,13 @@ def test_lines_do_not_depend_on_where_the_chunks_end(data: bytes, cuts: list[int
     wanted = data.split(b"\n")
     last = wanted.pop()
     assert lines == [line.removesuffix(b"\r") for line in wanted] + ([last] if last else [])
+
+
+def test_a_line_of_the_longest_length_and_one_longer() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(bytes(INPUT_LINE_BYTES_MAX)) == []
+    with pytest.raises(UsageError, match="longer than 67108864 bytes"):
+        splitter.feed(b"x")
 
 
 def test_a_line_is_the_value() -> None:

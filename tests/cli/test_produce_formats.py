@@ -10,6 +10,7 @@ from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.lines import NewRecord
 from sharegroup.cli.outcome import UsageError
 from sharegroup.cli.record_json import parse_record_json
+from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 from tests.cli.command import Commands
 
 NOWHERE = Commands("127.0.0.1:1")
@@ -60,6 +61,13 @@ def rows(text: str, key: str | None = None, value: str | None = None) -> list[Ne
     found = [record for number, line in lines if (record := parse(number, line)) is not None]
     parse.end()
     return found
+
+
+def test_a_row_of_the_longest_length_and_one_longer() -> None:
+    parse = CsvRows(None, None, [])
+    assert parse(1, b'"' + bytes(INPUT_LINE_BYTES_MAX - 1)) is None
+    with pytest.raises(UsageError, match="begins at line 1 exceeds 67108864 bytes"):
+        parse(2, b"x")
 
 
 def test_csv_as_spreadsheets_write_it() -> None:

@@ -12,7 +12,12 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 # Apache Kafka assigns a new member its partitions at its second heartbeat: after five seconds.
-QUICK = ("group.share.min.heartbeat.interval.ms=500", "group.share.heartbeat.interval.ms=500")
+QUICK = (
+    "group.share.min.heartbeat.interval.ms=500",
+    "group.share.heartbeat.interval.ms=500",
+    "group.consumer.min.heartbeat.interval.ms=500",
+    "group.consumer.heartbeat.interval.ms=500",
+)
 
 
 def quick_kafka(folder: Path) -> KafkaBroker:
@@ -32,4 +37,18 @@ def broker(
 ) -> Iterator[RunningServer]:
     """A running broker."""
     with request.param(tmp_path_factory.mktemp("broker")) as server:
+        yield server
+
+
+OURS_SERVES_GROUPS = False
+"""Whether `sharegroup serve` has consumer groups and transactions."""
+GROUP_BROKERS = BROKERS if OURS_SERVES_GROUPS else BROKERS[1:]
+
+
+@pytest.fixture(scope="package", params=GROUP_BROKERS)
+def group_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    """A running broker with consumer groups and transactions."""
+    with request.param(tmp_path_factory.mktemp("group-broker")) as server:
         yield server

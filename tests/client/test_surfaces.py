@@ -8,7 +8,7 @@ import pytest
 
 from sharegroup import client, sync
 
-CLIENTS = ["ShareConsumer", "Producer", "Admin"]
+CLIENTS = ["ShareConsumer", "Consumer", "Producer", "Admin"]
 
 
 def surface(kind: type) -> dict[str, object]:
@@ -29,8 +29,9 @@ def test_both_clients_have_the_same_names(name: str) -> None:
     assert surface(getattr(sync, name)).keys() == surface(getattr(client, name)).keys()
 
 
-def test_the_share_consumers_methods_take_the_same_arguments() -> None:
-    assert surface(sync.ShareConsumer) == surface(client.ShareConsumer)
+@pytest.mark.parametrize("name", ["ShareConsumer", "Consumer"])
+def test_methods_take_the_same_arguments(name: str) -> None:
+    assert surface(getattr(sync, name)) == surface(getattr(client, name))
 
 
 @pytest.mark.parametrize("name", CLIENTS)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sharegroup.client.errors import Wakeup
-from sharegroup.client.share.wakeup import WakeupCall
+from sharegroup.client.wakeup import WakeupCall
 from tests.client.working import run
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from sharegroup.groups.config import GroupSettings
-from sharegroup.groups.records import CoordinatorRecord
 from sharegroup.groups.share import ShareGroups
 from sharegroup.wire.batch import decode_batch, parse_headers
 from sharegroup.wire.internal.groups import decode_record
@@ -25,6 +25,7 @@ from tests.servers.sharegroup_server import SharegroupServer
 pytestmark = pytest.mark.kafka
 
 RECORD = re.compile(r"^\|.* key: (\{.*?\}) payload: (\{.*\})$", re.MULTILINE)
+R = TypeVar("R")
 EVERY_RECORD_KIND = {"10", "11", "12", "13", "14", "15"}
 
 
@@ -59,7 +60,7 @@ def test_our_broker_reads_kafkas_records(tmp_path: Path) -> None:
             tools = KafkaTools(kafka.bootstrap)
             state = tools.share_groups("--describe", "--group", "pilots", "--state", "--verbose")
             (log,) = tmp_path.rglob("__consumer_offsets-0/*.log")
-            records = group_records(log)
+            records = group_records(log, decode_record)
     groups = ShareGroups(lambda _: GroupSettings())
     for record in records:
         groups.replay(record)
@@ -75,14 +76,14 @@ def test_our_broker_reads_kafkas_records(tmp_path: Path) -> None:
     assert member.assignment == {topic.topic_id: (0, 1)}
 
 
-def group_records(log: Path) -> list[CoordinatorRecord]:
-    """Records of share groups in one segment file."""
+def group_records(log: Path, decode: Callable[[bytes, bytes | None], R | None]) -> list[R]:
+    """Records of groups of one type in one segment file."""
     raw = log.read_bytes()
-    found: list[CoordinatorRecord] = []
+    found: list[R] = []
     at = 0
     for header in parse_headers(raw):
         for _, _, key, value in decode_batch(memoryview(raw)[at : at + header.length]):
-            record = None if key is None else decode_record(key, value)
+            record = None if key is None else decode(key, value)
             if record is not None:
                 found.append(record)
         at += header.length

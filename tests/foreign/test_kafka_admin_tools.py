@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +79,35 @@ def test_topic_configs(printed: Callable[..., str], topic: str) -> None:
     described = printed("kafka-configs", "--describe", *entity)
     assert "retention.ms=123456" not in described
     assert "segment.bytes=1048576" in described
+
+
+def test_the_log_folder_is_described(printed: Callable[..., str], topic: str) -> None:
+    text = printed("kafka-log-dirs", "--describe", "--topic-list", topic)
+    [line] = [line for line in text.splitlines() if line.startswith("{")]
+    [broker] = json.loads(line)["brokers"]
+    [folder] = broker["logDirs"]
+    assert folder["error"] is None
+    assert f"{topic}-0" in [part["partition"] for part in folder["partitions"]]
+
+
+def test_no_election_is_needed(run: Tool, topic: str) -> None:
+    ran = run(
+        *("kafka-leader-election", "--election-type", "preferred"),
+        *("--topic", topic, "--partition", "0"),
+    )
+    assert f"Valid replica already elected for partitions {topic}-0" in ran.stdout, ran
+    ran = run("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+    assert ran.status == 0, ran
+
+
+def test_partitions_stay_where_they_are(
+    printed: Callable[..., str], topic: str, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    moves = [{"topic": topic, "partition": 0, "replicas": [1]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+    file = ("--reassignment-json-file", str(plan))
+    assert "Successfully started" in printed("kafka-reassign-partitions", "--execute", *file)
+    assert "is completed" in printed("kafka-reassign-partitions", "--verify", *file)
+    listed = printed("kafka-reassign-partitions", "--list")
+    assert "No partition reassignments found." in listed

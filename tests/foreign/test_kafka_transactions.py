@@ -25,6 +25,9 @@ from confluent_kafka.admin import OffsetSpec
 from sharegroup.storage.checkpoints import PARTITION_METADATA, read_topic_id
 from sharegroup.storage.disk import LocalDisk
 from sharegroup.storage.transaction_index import TransactionIndex
+from sharegroup.transactions.coordinator import TransactionCoordinator
+from sharegroup.wire.batch import decode_batch
+from sharegroup.wire.internal.transaction_log import decode_record, encode_record
 from tests.apache_kafka.broker import KafkaBroker
 from tests.foreign.share_reader import receive, share_consumer
 from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin, produce
@@ -257,3 +260,23 @@ def test_the_transaction_index_is_apache_kafkas(
         assert index.to_bytes() == (theirs.read_bytes() if theirs.exists() else b"")
         mine = tmp_path / "data" / FOLDER / theirs.name
         assert index.to_bytes() == (mine.read_bytes() if mine.exists() else b"")
+
+
+def test_the_transaction_log_is_apache_kafkas(written: Written) -> None:
+    """What Apache Kafka wrote is read, and would be written in the same bytes."""
+    records: list[tuple[bytes, bytes | None]] = []
+    for path in written.folder.parent.glob("__transaction_state-*/*.log"):
+        for _, _, key, value in decode_batch(path.read_bytes()):
+            assert key is not None
+            records.append((key, value))
+            if value is not None:
+                assert encode_record(decode_record(key, value)) == (key, value)
+    ids = TransactionCoordinator(lambda: 0, lambda: 0, lambda: 0)
+    for key, value in records:
+        ids.replay(decode_record(key, value))
+    ids.check_invariants()
+    states = {each.transactional_id: each.state.label for each in ids}
+    assert states == {"one": "CompleteAbort", "two": "CompleteCommit", "open": "Ongoing"}
+    left_open = ids.find("open")
+    assert left_open is not None
+    assert left_open.partitions == {(TOPIC, 0)}

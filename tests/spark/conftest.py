@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sharegroup.client import Admin
+from sharegroup.spark.task.fetch import close_idle_connections
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
 from tests.servers.running import RunningServer
@@ -29,6 +30,13 @@ SETTINGS = {
 }
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def idle_connections_closed() -> Iterator[None]:
+    """The connections that a worker process keeps between tasks, where the tests are the worker."""
+    yield
+    close_idle_connections()
 
 
 @pytest.fixture(

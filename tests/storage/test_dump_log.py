@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sharegroup.storage import LogSettings
+from sharegroup.wire.markers import MarkerType, encode_marker
 from tests.apache_kafka.jars import KAFKA_WITH_TOOLS, class_path
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.tools import QUIET, SHORT_RUN, dump_log
+from tests.storage.cleaning import COMPACTED, KEYS_BYTES, RETENTION_MS, keyed
 from tests.storage.support import NOW_MS, append_durably, batch, one_log, opened, run
 
 pytestmark = pytest.mark.kafka
@@ -64,6 +67,47 @@ def test_kafka_reads_every_file(folder_of_kafka_files: Path) -> None:
             assert verdict(path, mode) == ""
     for path in sorted(folder.glob("*.snapshot"))[1:]:
         assert "producerId: 7 producerEpoch: 1" in dump_log(path)
+
+
+def test_kafka_reads_a_cleaned_log(tmp_path: Path) -> None:
+    """Tombstones with their delete horizon, empty batches and markers included."""
+
+    async def main() -> None:
+        async with opened(tmp_path, replace(COMPACTED, segment_bytes=2000)) as folder:
+            log = await one_log(folder)
+            for number in range(40):
+                await append_durably(
+                    log,
+                    keyed(
+                        [(b"a", b"%d" % number * 30), (b"b%d" % (number % 5), None)],
+                        codec=number % 5,
+                        producer_id=7,
+                        producer_epoch=1,
+                        base_sequence=2 * number,
+                    ),
+                )
+                if number % 10 == 0:
+                    log.append_trusted(
+                        encode_marker(
+                            MarkerType.COMMIT, producer_id=8, producer_epoch=0, timestamp_ms=NOW_MS
+                        )
+                    )
+            for wait_ms in (0, 1):
+                assert await folder.clean(NOW_MS + wait_ms, KEYS_BYTES)
+                await append_durably(log, *[keyed([(b"c", b"c" * 900)])] * 4)
+
+    run(main())
+    folder = tmp_path / "t-0"
+    text = dump_log(together(folder, "*.log"), "--deep-iteration")
+    assert "isvalid: false" not in text
+    assert f"deleteHorizonMs: OptionalLong[{NOW_MS + RETENTION_MS}]" in text
+    assert "count: 0 " in text
+    assert verdict(together(folder, "*[0-9].*index"), "--index-sanity-check") == ""
+
+
+def together(folder: Path, pattern: str) -> Path:
+    """Several files as one argument, for one start of the tool."""
+    return Path(",".join(str(path) for path in sorted(folder.glob(pattern))))
 
 
 def test_dump_log_reports_a_damaged_file(folder_of_kafka_files: Path) -> None:

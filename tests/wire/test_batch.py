@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
+from sharegroup.model.limits import SNAPPY_RATIO_MAX
 from sharegroup.wire.batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -23,6 +24,7 @@ from sharegroup.wire.batch import (
     stamp,
     stamped_prefix,
 )
+from sharegroup.wire.compression import SNAPPY, decompress
 
 FIELD = st.one_of(st.none(), st.binary(max_size=200))
 RECORDS = st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=100)
@@ -171,6 +173,14 @@ def test_a_bare_snappy_block_is_read() -> None:
     records = encode_batch([(b"k", b"v" * 100)], timestamp_ms=1)[HEADER_BYTES:]
     data = compressed(2, bytes(cramjam.snappy.compress_raw(records)))
     assert list(decode_batch(data)) == [(0, 1, b"k", b"v" * 100)]
+
+
+@pytest.mark.parametrize(("more", "says"), [(0, "decompress"), (1, "claims to hold 2201")])
+def test_what_a_snappy_block_may_claim_to_hold(more: int, says: str) -> None:
+    claim = SNAPPY_RATIO_MAX * 100 + more
+    block = bytes((claim & 0x7F | 0x80, claim >> 7)) + bytes(98)
+    with pytest.raises(CorruptMessage, match=says):
+        decompress(SNAPPY, block)
 
 
 def test_no_records_make_no_batch() -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from sharegroup.groups import records as groups
 from sharegroup.model.errors import MalformedMessage
-from sharegroup.model.ids import SharePartitionKey
+from sharegroup.model.ids import SharePartitionKey, TopicPartition
 from sharegroup.model.share_state import StateBatch
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
+from sharegroup.transactions.transaction import Expired, Transaction, TransactionState
 from sharegroup.wire.internal import groups as group_records
 from sharegroup.wire.internal import share_state as state_records
+from sharegroup.wire.internal import transaction_log as transaction_records
 
 KEY = SharePartitionKey("group:with:colons", UUID(int=77), 3)
 TOPIC = UUID(int=78)
@@ -120,3 +122,67 @@ def test_an_impossible_count_of_state_batches_is_malformed(count: int) -> None:
     assert value[at] == len(BATCHES) + 1
     with pytest.raises(MalformedMessage):
         state_records.decode_record(key, value[:at] + bytes([count]) + value[at + 1 :])
+
+
+TRANSACTIONS = [
+    Transaction(transactional_id="t", producer_id=5, epoch=3, timeout_ms=60_000, updated_ms=9),
+    Transaction(
+        transactional_id="t" * 300,
+        producer_id=2**40,
+        epoch=32_767,
+        timeout_ms=1,
+        updated_ms=1_700_000_000_000,
+        state=TransactionState.PREPARE_COMMIT,
+        partitions=frozenset({TopicPartition("a", 0), TopicPartition("a", 7)}),
+        started_ms=1_600_000_000_000,
+        previous_producer_id=4,
+        next_producer_id=2**41,
+        client_version=2,
+    ),
+    Expired("t"),
+]
+
+
+@pytest.mark.parametrize("record", TRANSACTIONS)
+def test_a_transaction_is_read_back(record: Transaction | Expired) -> None:
+    key, value = transaction_records.encode_record(record)
+    assert transaction_records.decode_record(key, value) == record
+
+
+def test_a_transaction_of_version_0() -> None:
+    """As Apache Kafka writes it below transaction version 1: without tagged fields."""
+    value = struct.pack(">hqhib", 0, 5, 3, 60_000, 1) + b"\0\0\0\1\0\1a\0\0\0\1\0\0\0\7"
+    record = transaction_records.decode_record(b"\0\0\0\1t", value + struct.pack(">qq", 9, 8))
+    assert record == Transaction(
+        transactional_id="t",
+        producer_id=5,
+        epoch=3,
+        timeout_ms=60_000,
+        updated_ms=9,
+        state=TransactionState.ONGOING,
+        partitions=frozenset({TopicPartition("a", 7)}),
+        started_ms=8,
+    )
+
+
+WHOLE = transaction_records.encode_record(TRANSACTIONS[0])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"\0\1" + WHOLE[0][2:], WHOLE[1]),  # a later key
+        (WHOLE[0][:-1], WHOLE[1]),
+        (WHOLE[0], b"\0\2" + (WHOLE[1] or b"")[2:]),  # a later value
+        (WHOLE[0], (WHOLE[1] or b"")[:20]),
+        (WHOLE[0], b"\0"),
+        (WHOLE[0], b""),
+        (WHOLE[0], struct.pack(">hqhib", 1, 5, 3, 1, 6) + b"\0" + bytes(17)),  # Dead
+        (WHOLE[0], struct.pack(">hqhib", 1, 5, 3, 1, -1) + b"\0" + bytes(17)),
+        (WHOLE[0], struct.pack(">hqhib", 1, -1, 3, 1, 0) + b"\0" + bytes(17)),
+        (WHOLE[0], struct.pack(">hqhib", 1, 5, -1, 1, 0) + b"\0" + bytes(17)),
+    ],
+)
+def test_a_malformed_transaction_is_refused(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(MalformedMessage):
+        transaction_records.decode_record(key, value)

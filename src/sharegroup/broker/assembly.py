@@ -8,7 +8,9 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
 from sharegroup.broker.coordination.classic_groups_machine import Unused
-from sharegroup.broker.coordination.group_registry import GroupRegistry, GroupType
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
+from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
+from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry, GroupType
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.offset_coordinator import (
@@ -22,10 +24,21 @@ from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoo
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
+from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
+from sharegroup.broker.coordination.transaction_writes import (
+    OffsetAdmission,
+    TransactionWrites,
+)
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
-from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.broker.fetch_sessions import FetchSessions
+from sharegroup.broker.internal_topics import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from sharegroup.broker.meters import Meters
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
@@ -34,10 +47,12 @@ from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
+from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
+from sharegroup.transactions.coordinator import TransactionCoordinator
 
 
 def assemble(
@@ -64,7 +79,7 @@ def assemble(
         descriptors.check_more,
     )
     state = _share_state(config, topics, clock)
-    groups, classic, offsets, registry, runtimes = _groups(
+    groups, classic, consumer_groups, offsets, registry, runtimes = _groups(
         configs, topics, state, environment, spawn
     )
     share_partitions = SharePartitions(
@@ -75,6 +90,7 @@ def assemble(
         meters=meters,
         spawn=spawn,
     )
+    transactions = _transactions(configs, topics, store, clock, offsets)
     parts = BrokerParts(
         clock=clock,
         store=store,
@@ -88,9 +104,19 @@ def assemble(
         configs=configs,
         groups=groups,
         classic_groups=classic,
+        consumer_groups=consumer_groups,
+        transactions=transactions,
+        transaction_writes=TransactionWrites(
+            transactions,
+            lambda: configs.broker.flag("transaction.partition.verification.enable"),
+        ),
         group_registry=registry,
         offsets=offsets,
         unpacking=Unpacking(),
+        fetch_sessions=FetchSessions(
+            config.integer("max.incremental.fetch.session.cache.slots"),
+            lambda: int.from_bytes(environment.entropy(4), "big"),
+        ),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
         connections=connections,
@@ -129,6 +155,7 @@ def _groups(
 ) -> tuple[
     ShareGroupCoordinator,
     ClassicGroupCoordinator,
+    ConsumerGroupCoordinator,
     OffsetCoordinator,
     GroupRegistry,
     GroupRuntimes,
@@ -162,6 +189,7 @@ def _groups(
         [
             new_share_groups,
             classic.new_machine,
+            lambda: _new_consumer_groups(configs, topics, lambda: consumer_groups),
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
         clock,
@@ -171,15 +199,45 @@ def _groups(
     share_groups = ShareGroupCoordinator(
         runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
     )
-    simple = SimpleGroups(runtimes)
-    registry = GroupRegistry(
-        {GroupType.SHARE: share_groups.groups, GroupType.CLASSIC: classic.groups},
-        simple=simple,
-        committing={GroupType.CLASSIC: classic.groups},
+    consumer_groups = ConsumerGroupCoordinator(
+        runtimes,
+        clock,
+        environment.new_id,
+        lambda: topics.image,
+        lambda g: registry.check(g, GroupType.CONSUMER),
+        classic.vacate,
     )
+    simple = SimpleGroups(runtimes)
+    registry = _registry(share_groups, classic, consumer_groups, simple)
     offsets = OffsetCoordinator(runtimes, registry, clock)
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
-    return share_groups, classic, offsets, registry, runtimes
+    return share_groups, classic, consumer_groups, offsets, registry, runtimes
+
+
+def _registry(
+    share_groups: ShareGroupCoordinator,
+    classic: ClassicGroupCoordinator,
+    consumer_groups: ConsumerGroupCoordinator,
+    simple: SimpleGroups,
+) -> GroupRegistry:
+    committing: dict[GroupType, CommittingGroups] = {
+        GroupType.CONSUMER: consumer_groups.groups,
+        GroupType.CLASSIC: classic.groups,
+    }
+    return GroupRegistry({GroupType.SHARE: share_groups.groups, **committing}, simple, committing)
+
+
+def _new_consumer_groups(
+    configs: LiveConfigs, topics: Topics, coordinator: Callable[[], ConsumerGroupCoordinator]
+) -> ConsumerGroupsMachine:
+    broker = configs.broker
+    machine = ConsumerGroups(
+        configs.group,
+        assignors=broker.names("group.consumer.assignors"),
+        group_size_max=broker.integer("group.consumer.max.size"),
+        regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
+    )
+    return ConsumerGroupsMachine(machine, lambda: topics.image, lambda r: coordinator().count(r))
 
 
 def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
@@ -193,3 +251,26 @@ def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegi
             configs.broker.integer("offsets.retention.minutes") * 60_000,
         ),
     )
+
+
+def _transactions(
+    configs: LiveConfigs, topics: Topics, store: Store, clock: Clock, offsets: OffsetCoordinator
+) -> Transactions:
+    """The transaction coordinators."""
+
+    def new_coordinator() -> TransactionCoordinator:
+        return TransactionCoordinator(
+            store.next_producer_id,
+            lambda: configs.broker.integer("transaction.max.timeout.ms"),
+            lambda: configs.broker.integer("transactional.id.expiration.ms"),
+        )
+
+    partitions = configs.broker.integer("transaction.state.log.num.partitions")
+    transactions = Transactions(
+        InternalTopic(TRANSACTION_STATE, partitions, topics, clock),
+        new_coordinator,
+        TransactionMarkers(topics, clock, offsets),
+        clock,
+    )
+    offsets.check_transaction = OffsetAdmission(transactions)
+    return transactions

@@ -2,6 +2,9 @@
 
 ``share.version`` 1 is Kafka's switch for share groups, since 4.2. Kafka 4.4 has level 2 as well
 (dead letters), which is not served here.
+``group.version`` 1 is Kafka's switch for the consumer protocol (KIP-848), since 4.0.
+``transaction.version`` 2: each transaction has an epoch of its own, and Produce and TxnOffsetCommit
+add what they write to the transaction (KIP-890).
 ``share.acquire.without.records`` is ours: a ShareFetch may ask for the acquired ranges only (tagged
 field 9000 of its request).
 ``share.wide.window`` is ours too: the group config ``share.partition.wide.record.locks``.
@@ -19,6 +22,8 @@ SHARE_VERSION: Final = "share.version"
 
 FEATURES: Final = {
     SHARE_VERSION: (0, 1),
+    "group.version": (0, 1),
+    "transaction.version": (0, 2),
     "share.acquire.without.records": (0, 1),
     "share.wide.window": (0, 1),
     "share.record.states": (0, 1),

@@ -8,7 +8,8 @@ from sharegroup.broker.configs.broker import BrokerConfig
 
 SHARE_GROUP_STATE: Final = "__share_group_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS})
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE})
 
 
 def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
@@ -18,6 +19,11 @@ def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
         return {
             "cleanup.policy": "compact",
             "internal.segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+        }
+    if name == TRANSACTION_STATE:
+        return {
+            "cleanup.policy": "compact",
+            "internal.segment.bytes": str(config.integer("transaction.state.log.segment.bytes")),
         }
     # Records of the state topic are deleted by offset (pruning), never by age or size.
     return {

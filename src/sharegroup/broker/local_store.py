@@ -4,6 +4,7 @@ of store it has."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import log_settings
@@ -36,8 +37,9 @@ async def open_local_store(
     """
 
     def settings_of(topic: str, configs: Mapping[str, str]) -> LogSettings:
-        if topic in INTERNAL_TOPICS:
+        if topic in INTERNAL_TOPICS:  # their runtime writes live records anew instead
             configs = {**internal_settings(topic, started_with), **configs}
+            return replace(log_settings(configs, live()), cleaned=False)
         return log_settings(configs, live())
 
     settings = DataFolderSettings(

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.coordination.transaction_writes import TransactionWrites
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
 
@@ -26,10 +30,14 @@ class BrokerParts(DeliveryParts):
     configs: LiveConfigs
     groups: ShareGroupCoordinator
     classic_groups: ClassicGroupCoordinator
+    consumer_groups: ConsumerGroupCoordinator
+    transactions: Transactions
+    transaction_writes: TransactionWrites
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator
     unpacking: Unpacking
+    fetch_sessions: FetchSessions
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""
     share_version: int

@@ -15,6 +15,7 @@ from sharegroup.broker.assembly import assemble
 from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
+from sharegroup.broker.cleaning import Cleaning
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configured_authorizer import configured_authorizer
@@ -88,6 +89,8 @@ class Broker:
         parts = broker.parts
         await parts.state.load()
         await broker._load_groups()
+        await parts.transactions.load()
+        parts.transactions.start(broker.spawn)
         await give_up_seen_offsets(store, parts.topics, parts.state)
         await say_lost_state(parts.groups.groups, parts.state)
         return broker
@@ -124,6 +127,7 @@ class Broker:
         if not self._servers:
             self.parts.state.start(self.spawn)
             self._housekeep()
+            Cleaning(self.parts, self.spawn).start()
         self._servers.append(server)
         return endpoint.advertised
 
@@ -137,6 +141,7 @@ class Broker:
         await self._drain()
         self.connections.close()
         self._group_runtimes.close()
+        parts.transactions.close()
         parts.share_partitions.close()
         parts.state.close()
         for task in self._tasks:

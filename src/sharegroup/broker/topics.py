@@ -11,9 +11,11 @@ from sharegroup.broker.internal_topics import INTERNAL_TOPICS
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
+    FencedLeaderEpoch,
     InvalidPartitions,
     InvalidTopic,
     TopicAlreadyExists,
+    UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -125,6 +127,16 @@ class Topics:
         if name is None:
             raise UnknownTopicId
         return self._store.log(name, key.partition)
+
+    @staticmethod
+    def check_leader_epoch(log: PartitionLog, current: int) -> None:
+        """Check the leader epoch that a client believes to be current; -1: it says nothing.
+
+        Raises:
+            FencedLeaderEpoch, UnknownLeaderEpoch: it is older, or newer.
+        """
+        if current not in (-1, log.leader_epoch):
+            raise FencedLeaderEpoch if current < log.leader_epoch else UnknownLeaderEpoch
 
     @staticmethod
     def is_internal(name: str) -> bool:

@@ -7,8 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from sharegroup.cli.lines import LINE_BYTES_MAX, NewRecord
+from sharegroup.cli.lines import NewRecord
 from sharegroup.cli.outcome import UsageError
+from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 
 _QUOTE: Final = b'"'
 
@@ -31,7 +32,7 @@ class CsvRows:
         self._begun: list[bytes] = []  # the lines so far of a row with an open quote
         self._begun_at = self._begun_bytes = 0
         self._open = False
-        csv.field_size_limit(LINE_BYTES_MAX)
+        csv.field_size_limit(INPUT_LINE_BYTES_MAX)
 
     def __call__(self, number: int, line: bytes) -> NewRecord | None:
         """The record of the row that ends with this line, or None if no row ends here.
@@ -43,9 +44,9 @@ class CsvRows:
             self._begun_at = number
         self._begun.append(line)
         self._begun_bytes += len(line)
-        if self._begun_bytes > LINE_BYTES_MAX:
+        if self._begun_bytes > INPUT_LINE_BYTES_MAX:
             raise UsageError(
-                f"the row that begins at line {self._begun_at} exceeds {LINE_BYTES_MAX} bytes"
+                f"the row that begins at line {self._begun_at} exceeds {INPUT_LINE_BYTES_MAX} bytes"
             )
         self._open ^= line.count(_QUOTE) % 2 == 1
         if self._open:

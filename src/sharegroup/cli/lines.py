@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from sharegroup.cli.outcome import UsageError
 from sharegroup.client.records.record import Headers
-
-LINE_BYTES_MAX: Final = 64 * 1024 * 1024  # a file without line ends must not fill the memory
+from sharegroup.model.limits import INPUT_LINE_BYTES_MAX
 
 
 class NewRecord(NamedTuple):
@@ -38,13 +37,13 @@ class LineSplitter:
         """The lines that ``chunk`` completes.
 
         Raises:
-            UsageError: a line is longer than LINE_BYTES_MAX.
+            UsageError: a line is longer than INPUT_LINE_BYTES_MAX.
         """
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             self._rest += tail
-            if len(self._rest) > LINE_BYTES_MAX:
-                raise UsageError(f"a line of the input is longer than {LINE_BYTES_MAX} bytes")
+            if len(self._rest) > INPUT_LINE_BYTES_MAX:
+                raise UsageError(f"a line of the input is longer than {INPUT_LINE_BYTES_MAX} bytes")
             return []
         lines = (bytes(self._rest) + head).split(b"\n")
         self._rest = bytearray(tail)

@@ -17,12 +17,21 @@ if TYPE_CHECKING:
         BufferExhausted,
         CorruptRecordBatch,
         IllegalState,
+        NoOffsetForPartition,
+        ProducerFenced,
         RecordDeserializationError,
         Wakeup,
     )
+    from sharegroup.client.group.consumer import Consumer
+    from sharegroup.client.group.offset_requests import OffsetAndMetadata
     from sharegroup.client.producer.delivery import Delivery, RecordMetadata
     from sharegroup.client.producer.producer import Producer
-    from sharegroup.client.records.record import Record, Records
+    from sharegroup.client.records.record import (
+        ConsumerRecord,
+        ConsumerRecords,
+        Record,
+        Records,
+    )
     from sharegroup.client.share.consumer import ShareConsumer
     from sharegroup.client.worker.retry import Backoff, Reject
 
@@ -32,11 +41,17 @@ __all__ = [
     "Backoff",
     "BootstrapError",
     "BufferExhausted",
+    "Consumer",
+    "ConsumerRecord",
+    "ConsumerRecords",
     "CorruptRecordBatch",
     "Delivery",
     "IllegalState",
+    "NoOffsetForPartition",
+    "OffsetAndMetadata",
     "OffsetSpec",
     "Producer",
+    "ProducerFenced",
     "Record",
     "RecordDeserializationError",
     "RecordMetadata",
@@ -53,11 +68,17 @@ _HOMES = {
     "Backoff": "worker.retry",
     "BootstrapError": "errors",
     "BufferExhausted": "errors",
+    "Consumer": "group.consumer",
+    "ConsumerRecord": "records.record",
+    "ConsumerRecords": "records.record",
     "CorruptRecordBatch": "errors",
     "Delivery": "producer.delivery",
     "IllegalState": "errors",
+    "NoOffsetForPartition": "errors",
+    "OffsetAndMetadata": "group.offset_requests",
     "OffsetSpec": "admin.descriptions",
     "Producer": "producer.producer",
+    "ProducerFenced": "errors",
     "Record": "records.record",
     "RecordDeserializationError": "errors",
     "RecordMetadata": "producer.delivery",

@@ -10,12 +10,17 @@ The tree::
     │                         (REJECT)
     ├── RecordDeserializationError
     │                         a deserializer failed; the record is released
+    ├── NoOffsetForPartition  nothing is committed, and auto_offset_reset is 'none'
+    ├── TransactionAborted    the record's transaction was aborted
     └── BufferExhausted       the producer's buffer stayed full for too long
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sharegroup.model.errors import ErrorSource, SharegroupError
+from sharegroup.model.errors import ProducerFenced as ProducerFenced
 from sharegroup.model.ids import TopicPartition
 
 
@@ -52,7 +57,8 @@ class RecordDeserializationError(SharegroupError):
     """A deserializer raised (Java: RecordDeserializationException); ``__cause__`` is what it
     raised.
 
-    The next poll releases the record, unless ``acknowledge_offset`` was called for it before.
+    A share consumer's next poll releases the record, unless ``acknowledge_offset`` was called for
+    it before. A consumer stays at the record: seek behind it to go on.
 
     ``partition`` and ``offset`` say where the record is, ``key`` and ``value`` are its bytes, and
     ``origin`` says which of the two failed.
@@ -72,6 +78,21 @@ class RecordDeserializationError(SharegroupError):
         self.origin = origin
         self.key = key
         self.value = value
+
+
+class NoOffsetForPartition(SharegroupError):
+    """The group has committed nothing for these partitions, and ``auto_offset_reset`` is ``none``
+    (Java: NoOffsetForPartitionException). ``partitions`` says which: seek there.
+    """
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = sorted(partitions)
+        names = ", ".join(map(str, self.partitions))
+        super().__init__(f"no offset is committed for {names}, and auto_offset_reset is 'none'")
+
+
+class TransactionAborted(SharegroupError):
+    """The record belonged to a transaction that was aborted before it was sent."""
 
 
 class BufferExhausted(SharegroupError):

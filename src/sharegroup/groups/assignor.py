@@ -39,7 +39,7 @@ def assign(
     """
     kinds = {frozenset(wanted) for wanted in subscriptions.values()}
     topics = sorted({topic for wanted in kinds for topic in wanted if topic in assignable})
-    numbers = _Numbering(topics, assignable)
+    numbers = Numbering(topics, assignable)
     held = {member: numbers.of(current.get(member, {})) for member in subscriptions}
     new: dict[str, _Numbers] = {member: set() for member in subscriptions}
     members = sorted(subscriptions)
@@ -60,14 +60,14 @@ def assign(
     }
 
 
-def _as_it_was(before: Assignment, numbers: _Numbering, share: _Numbers) -> Assignment:
+def _as_it_was(before: Assignment, numbers: Numbering, share: _Numbers) -> Assignment:
     """``before`` itself, unless some of its partitions no longer exist."""
     if sum(map(len, before.values())) == len(share):
         return before
     return numbers.assignment(share)
 
 
-class _Numbering:
+class Numbering:
     """Partitions as consecutive integers, ordered by topic and partition, for speed."""
 
     def __init__(self, topics: Sequence[UUID], assignable: Mapping[UUID, Sequence[int]]) -> None:
@@ -76,7 +76,8 @@ class _Numbering:
         for number, (topic, partition) in enumerate(self._named):
             self._numbers[topic][partition] = number
 
-    def all_of(self, topic: UUID) -> Iterable[int]:
+    def all_of(self, topic: UUID) -> Collection[int]:
+        """The numbers of a topic's partitions."""
         return self._numbers[topic].values()
 
     def of(self, assignment: Assignment) -> _Numbers:
@@ -89,6 +90,7 @@ class _Numbering:
         return found
 
     def assignment(self, share: _Numbers) -> Assignment:
+        """The partitions with these numbers."""
         topics: dict[UUID, list[int]] = {}
         for number in sorted(share):
             topic, partition = self._named[number]
@@ -97,12 +99,19 @@ class _Numbering:
 
 
 def share_out(
-    members: Sequence[str], partitions: Sequence[int], held: Mapping[str, _Numbers]
+    members: Sequence[str],
+    partitions: Sequence[int],
+    held: Mapping[str, _Numbers],
+    *,
+    sharing: int | None = None,
 ) -> dict[str, _Numbers]:
-    """Give every partition to S members, evenly, moving as little of ``held`` as that allows."""
+    """Give every partition to S members, evenly, moving as little of ``held`` as that allows.
+    ``sharing`` is S; None means as many as it takes to give each member a partition.
+    """
     if not members or not partitions:
         return {member: set() for member in members}
-    sharing = -(-len(members) // len(partitions))
+    if sharing is None:
+        sharing = -(-len(members) // len(partitions))
     table = _Table(members, partitions, held)
     wanted = _wanted(members, sharing * len(partitions), table.share)
     for member in members:

@@ -1,11 +1,11 @@
-"""Settings of a share group (KIP-932, KIP-1240), which users set within the broker's bounds.
+"""Settings of a group (KIP-932, KIP-1240), which users set within the broker's bounds.
 
 The effective value is the group's, else the broker's. A value outside the broker's bounds is
 refused when it is set. If the bounds shrink later, the value is clamped on use (Kafka class
 GroupConfig).
 
-Kafka's ``consumer.*``, ``streams.*`` and dead-letter settings of groups are unknown here: they
-would have no effect.
+Consumer groups have settings of their own (KIP-848), ``consumer.…``. Kafka's ``streams.*`` and
+dead-letter settings of groups are unknown here: they would have no effect.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ Limits: TypeAlias = tuple[int, int, int]
 
 
 class BrokerBounds(NamedTuple):
-    """The broker's three settings for a group config: its default (``group.share.…``) and the
-    bounds of its values (``group.share.min.…``, ``group.share.max.…``).
+    """The broker's three settings for a group config, :func:`broker_names`: its default and the
+    bounds of its values.
     """
 
     value: Limits
@@ -67,7 +67,16 @@ class BrokerBounds(NamedTuple):
 
 def config_name(field_name: str) -> str:
     """The name of the group config of a field of :class:`GroupSettings`."""
-    return f"share.{field_name.replace('_', '.')}"
+    name = field_name.replace("_", ".")
+    return name if name.startswith("consumer.") else f"share.{name}"
+
+
+def broker_names(name: str) -> tuple[str, str, str]:
+    """The broker's settings for the group config ``name``: its default (``group.share.…``), its
+    least and its highest value (``group.share.min.…``, ``group.share.max.…``).
+    """
+    kind, _, rest = name.partition(".")
+    return f"group.{name}", f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
 
 
 def _bounded(
@@ -83,14 +92,14 @@ def _bounded(
     """A field for a number that the broker bounds."""
 
     def define(name: str) -> ConfigDef:
-        least, most = (f"group.{name.replace('share.', f'share.{end}.')}" for end in ("min", "max"))
+        default, least, most = broker_names(name)
         return ConfigDef(
             name=name,
             type=ConfigType.INT,
             default=value[0],
             minimum=value[1],
             doc=f"{doc} Must lie within {least} and {most}.",
-            synonyms=(f"group.{name}",),
+            synonyms=(default,),
             aliases=aliases,
             dynamic=True,
         )
@@ -131,8 +140,8 @@ def _check_offset_reset(value: ConfigValue) -> str | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """The effective settings of one group. Each field defines a group config, which has the
-    field's name with ``share.`` before it, and for a bounded one the broker's three settings.
-    Defaults and bounds are Kafka's.
+    field's name with ``share.`` before it (unless it begins with ``consumer_``), and for a bounded
+    one the broker's three settings. Defaults and bounds are Kafka's.
     """
 
     session_timeout_ms: int = _bounded(
@@ -202,6 +211,26 @@ class GroupSettings:
         "Whether consumers may renew the lock of a record.",
         read=bool,
     )
+    consumer_session_timeout_ms: int = _bounded(
+        (45_000, 1, INT_MAX),
+        (45_000, 1, INT_MAX),
+        (60_000, 1, INT_MAX),
+        "The coordinator removes a member of a consumer group that sends no heartbeat for this "
+        "long.",
+    )
+    consumer_heartbeat_interval_ms: int = _bounded(
+        (5_000, 1, INT_MAX),
+        (5_000, 1, INT_MAX),
+        (15_000, 1, INT_MAX),
+        "How often a member of a consumer group sends a heartbeat.",
+    )
+    consumer_assignment_interval_ms: int = _bounded(
+        (1_000, 0, INT_MAX),
+        (0, 0, INT_MAX),
+        (15_000, 0, INT_MAX),
+        "The least time between two computations of a consumer group's assignment; "
+        "whatever happens in between shares one. The first member of a group does not wait.",
+    )
 
 
 _FIELDS: Final = {config_name(each.name): each for each in fields(GroupSettings)}
@@ -250,10 +279,18 @@ def check_group_configs(overrides: Mapping[str, str], broker: GroupDefaults) -> 
                 f"{name} must be in the range {bounds.minimum} to {bounds.maximum} inclusive."
             )
     settings = effective(overrides, broker)
-    if settings.session_timeout_ms <= settings.heartbeat_interval_ms:
-        raise InvalidConfig(
-            "share.session.timeout.ms must be greater than share.heartbeat.interval.ms"
-        )
+    for kind, session_ms, heartbeat_ms in (
+        ("share", settings.session_timeout_ms, settings.heartbeat_interval_ms),
+        (
+            "consumer",
+            settings.consumer_session_timeout_ms,
+            settings.consumer_heartbeat_interval_ms,
+        ),
+    ):
+        if session_ms <= heartbeat_ms:
+            raise InvalidConfig(
+                f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
+            )
 
 
 def effective(overrides: Mapping[str, str], broker: GroupDefaults) -> GroupSettings:

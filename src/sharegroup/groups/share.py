@@ -46,6 +46,7 @@ from sharegroup.groups.heartbeat import (
     check_heartbeat,
     check_member_epoch,
 )
+from sharegroup.groups.pacing import Pacing, sooner
 from sharegroup.groups.records import (
     CoordinatorRecord,
     GroupMetadata,
@@ -62,9 +63,6 @@ from sharegroup.model.offsets import UNKNOWN_OFFSET
 
 GROUP_SIZE_MAX: Final = 200
 """Members in a group; Kafka's default of group.share.max.size."""
-
-HEARTBEAT_INTERVAL_MS_MIN: Final = 50
-"""The shortest interval that a member is told while it waits for its assignment."""
 
 
 class GroupListing(NamedTuple):
@@ -88,9 +86,7 @@ class ShareGroups:
         self._group_size_max = group_size_max
         self._groups: dict[str, ShareGroup] = {}
         self._sessions = Sessions()
-        self._assigned_at_ms: dict[str, int] = {}
-        self._settled: dict[str, tuple[int, TopicsImage]] = {}
-        """(revision, topics) for which a group had nothing left to initialise or assign."""
+        self._pacing = Pacing()
 
     # Heartbeats ------------------------------------------------------------------------------
 
@@ -256,8 +252,7 @@ class ShareGroups:
         """
         administration.check_empty(self._existing(group_id))
         del self._groups[group_id]
-        self._assigned_at_ms.pop(group_id, None)
-        self._settled.pop(group_id, None)
+        self._pacing.forget(group_id)
         kinds = (TargetAssignmentMetadata, StatePartitionMetadata, GroupMetadata)
         return tuple(Tombstone(key_type=kind.key_type, group_id=group_id) for kind in kinds)
 
@@ -417,28 +412,22 @@ class ShareGroups:
         if not self._is_settled(group, topics):
             bumped = transition.bump_epoch(topics, changed=changed)
             if group.assignment_epoch < group.epoch:
-                wait_ms = self._wait_ms(group.group_id, settings, now_ms)
+                wait_ms = self._pacing.wait_ms(
+                    group.group_id, settings.assignment_interval_ms, now_ms
+                )
                 if wait_ms:
-                    interval_ms = min(interval_ms, max(wait_ms, HEARTBEAT_INTERVAL_MS_MIN))
+                    interval_ms = sooner(interval_ms, wait_ms)
                 else:
                     transition.retarget(topics)
-                    self._assigned_at_ms[group.group_id] = now_ms
+                    self._pacing.assigned(group.group_id, now_ms)
         transition.reconcile(request.member_id, topics, changed=bumped)
         if group.assignment_epoch == group.epoch and _is_initialized(group, topics):
-            self._settled[group.group_id] = (group.revision, topics)
+            self._pacing.settle(group.group_id, group.revision, topics)
         return interval_ms
-
-    def _wait_ms(self, group_id: str, settings: GroupSettings, now_ms: int) -> int:
-        """How long the next computation of a target assignment must wait."""
-        last_ms = self._assigned_at_ms.get(group_id)
-        if last_ms is None:
-            return 0
-        return max(0, last_ms + settings.assignment_interval_ms - now_ms)
 
     def _is_settled(self, group: ShareGroup, topics: TopicsImage) -> bool:
         """Whether a heartbeat without changes would have nothing to do."""
-        found = self._settled.get(group.group_id)
-        return found is not None and found[0] == group.revision and found[1] is topics
+        return self._pacing.is_settled(group.group_id, group.revision, topics)
 
     def _remove(
         self, group: ShareGroup, member_id: str, topics: TopicsImage
@@ -447,8 +436,7 @@ class ShareGroups:
         transition.remove(member_id, topics)
         self._sessions.end(MemberKey(group.group_id, member_id))
         if not group.members:
-            self._assigned_at_ms.pop(group.group_id, None)
-            self._settled.pop(group.group_id, None)
+            self._pacing.forget(group.group_id)
         return transition.records
 
 

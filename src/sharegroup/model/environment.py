@@ -89,6 +89,15 @@ class Disk(Protocol):
         """Names in a folder, sorted."""
         ...
 
+    def space(self, path: str) -> tuple[int, int]:
+        """(bytes of the volume that a folder is on, bytes of it that can still be used); -1: not
+        known."""
+        ...
+
+    def full_path(self, path: str) -> str:
+        """The path from the root on, for people."""
+        ...
+
     def make_folder(self, path: str) -> None:
         """Make a folder, with its parents; nothing happens when it is there."""
         ...

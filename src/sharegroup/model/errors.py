@@ -205,6 +205,22 @@ class RecordListTooLarge(KafkaError):
     )
 
 
+class NotEnoughReplicas(RetriableError):
+    """NOT_ENOUGH_REPLICAS."""
+
+    code = 19
+    name = "NOT_ENOUGH_REPLICAS"
+    description = "Messages are rejected since there are fewer in-sync replicas than required."
+
+
+class NotEnoughReplicasAfterAppend(RetriableError):
+    """NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+
+    code = 20
+    name = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+    description = "Messages are written to the log, but to fewer in-sync replicas than required."
+
+
 class InvalidRequiredAcks(KafkaError):
     """INVALID_REQUIRED_ACKS."""
 
@@ -411,6 +427,50 @@ class InvalidTxnState(KafkaError):
     description = "The producer attempted a transactional operation in an invalid state."
 
 
+class InvalidProducerIdMapping(KafkaError):
+    """INVALID_PRODUCER_ID_MAPPING."""
+
+    code = 49
+    name = "INVALID_PRODUCER_ID_MAPPING"
+    description = (
+        "The producer attempted to use a producer id which is not currently assigned to its "
+        "transactional id."
+    )
+
+
+class InvalidTransactionTimeout(KafkaError):
+    """INVALID_TRANSACTION_TIMEOUT."""
+
+    code = 50
+    name = "INVALID_TRANSACTION_TIMEOUT"
+    description = (
+        "The transaction timeout is larger than the maximum value allowed by the broker (as "
+        "configured by transaction.max.timeout.ms)."
+    )
+
+
+class ConcurrentTransactions(RetriableError):
+    """CONCURRENT_TRANSACTIONS."""
+
+    code = 51
+    name = "CONCURRENT_TRANSACTIONS"
+    description = (
+        "The producer attempted to update a transaction while another concurrent operation on "
+        "the same transaction was ongoing."
+    )
+
+
+class TransactionCoordinatorFenced(KafkaError):
+    """TRANSACTION_COORDINATOR_FENCED."""
+
+    code = 52
+    name = "TRANSACTION_COORDINATOR_FENCED"
+    description = (
+        "Indicates that the transaction coordinator sending a WriteTxnMarker is no longer the "
+        "current coordinator for a given producer."
+    )
+
+
 class TransactionalIdAuthorizationFailed(KafkaError):
     """TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 
@@ -558,6 +618,22 @@ class GroupSubscribedToTopic(KafkaError):
     )
 
 
+class ElectionNotNeeded(KafkaError):
+    """ELECTION_NOT_NEEDED."""
+
+    code = 84
+    name = "ELECTION_NOT_NEEDED"
+    description = "Leader election not needed for topic partition."
+
+
+class NoReassignmentInProgress(KafkaError):
+    """NO_REASSIGNMENT_IN_PROGRESS."""
+
+    code = 85
+    name = "NO_REASSIGNMENT_IN_PROGRESS"
+    description = "No partition reassignment is in progress."
+
+
 class InvalidRecord(KafkaError):
     """INVALID_RECORD."""
 
@@ -572,6 +648,16 @@ class UnstableOffsetCommit(RetriableError):
     code = 88
     name = "UNSTABLE_OFFSET_COMMIT"
     description = "There are unstable offsets that need to be cleared."
+
+
+class ProducerFenced(KafkaError):
+    """PRODUCER_FENCED."""
+
+    code = 90
+    name = "PRODUCER_FENCED"
+    description = (
+        "There is a newer producer with the same transactionalId which fences the current one."
+    )
 
 
 class UnknownTopicId(RetriableError):
@@ -590,6 +676,22 @@ class InconsistentTopicId(RetriableError):
     description = "The log's topic ID did not match the topic ID in the request."
 
 
+class TransactionalIdNotFound(KafkaError):
+    """TRANSACTIONAL_ID_NOT_FOUND."""
+
+    code = 105
+    name = "TRANSACTIONAL_ID_NOT_FOUND"
+    description = "The transactionalId could not be found."
+
+
+class FetchSessionTopicIdError(RetriableError):
+    """FETCH_SESSION_TOPIC_ID_ERROR."""
+
+    code = 106
+    name = "FETCH_SESSION_TOPIC_ID_ERROR"
+    description = "The fetch session encountered inconsistent topic ID usage."
+
+
 class FencedMemberEpoch(KafkaError):
     """FENCED_MEMBER_EPOCH."""
 
@@ -606,12 +708,31 @@ class UnreleasedInstanceId(KafkaError):
     description = "The instance ID is still used by another member in the group."
 
 
+class UnsupportedAssignor(KafkaError):
+    """UNSUPPORTED_ASSIGNOR."""
+
+    code = 112
+    name = "UNSUPPORTED_ASSIGNOR"
+    description = "The assignor or its version range is not supported by the consumer group."
+
+
 class StaleMemberEpoch(KafkaError):
     """STALE_MEMBER_EPOCH."""
 
     code = 113
     name = "STALE_MEMBER_EPOCH"
     description = "The member epoch is stale."
+
+
+class TransactionAbortable(KafkaError):
+    """TRANSACTION_ABORTABLE."""
+
+    code = 120
+    name = "TRANSACTION_ABORTABLE"
+    description = (
+        "The server encountered an error with the transaction. The client can abort the "
+        "transaction to continue using this transactional ID."
+    )
 
 
 class InvalidRecordState(KafkaError):
@@ -649,6 +770,14 @@ class FencedStateEpoch(KafkaError):
         "The share coordinator rejected the request because the share-group state epoch did not"
         " match."
     )
+
+
+class InvalidRegularExpression(KafkaError):
+    """INVALID_REGULAR_EXPRESSION."""
+
+    code = 128
+    name = "INVALID_REGULAR_EXPRESSION"
+    description = "The regular expression is not valid."
 
 
 class RebootstrapRequired(KafkaError):

@@ -20,6 +20,10 @@ SMALL_REQUEST_BYTES_MAX: Final = 1 << 20
 """A request of administration or membership: 1 MiB holds thousands of topics. A longer one is
 refused by its length, before the rest is read. Produce requests may take FRAME_BYTES_MAX."""
 
+FETCH_SESSION_PARTITIONS_MAX: Final = 200_000
+"""Partitions of all incremental fetch sessions together, some 100 MB. A consumer whose session
+would be over it gets none, and names its partitions with each fetch."""
+
 ACKNOWLEDGING_REQUEST_BYTES_MAX: Final = 16 << 20
 """A request with acknowledgements: one type for each record of the widest window
 (ACKNOWLEDGE_TYPES_MAX)."""
@@ -99,6 +103,10 @@ MEMBER_ID_LENGTH_MAX: Final = 36
 """Characters in a client-made member id (KIP-932, Kafka's Uuid text and java.util.UUID both
 fit)."""
 
+GROUP_REGEXES_MAX: Final = 100
+"""Different regular expressions in one consumer group. When topics change, each is matched with
+every topic's name, which takes 0.3 µs."""
+
 GROUP_PROTOCOLS_MAX: Final = 100
 """Protocols (ways of assigning) of one member of a classic group; clients have one to three."""
 
@@ -125,7 +133,7 @@ DESCRIBED_PARTITIONS_MAX: Final = 2_000
 max.request.partition.size.limit)."""
 
 COMMITTED_OFFSETS_MAX: Final = 10_000
-"""Partitions in one OffsetCommit or TxnOffsetCommit, some 50 ms of work. Kafka's bound is the size
+"""Partitions in one OffsetCommit or TxnOffsetCommit, some 100 ms of work. Kafka's bound is the size
 of the batch (``max.message.bytes`` of __consumer_offsets), which holds about as many."""
 
 FETCHED_OFFSETS_MAX: Final = 100_000
@@ -194,9 +202,17 @@ COMPRESSED_BLOCKS_MAX: Final = 262_144
 """Blocks in one snappy or lz4 stream, which are stepped over one by one: the bound above in blocks
 of 1 KiB, the smallest that xerial's writer makes (Java's are 32 and 64 KiB)."""
 
+SNAPPY_RATIO_MAX: Final = 22
+"""A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three. A block that
+claims to hold more than this many times its length is refused before memory is allocated for it."""
+
 RECORD_BYTES_MIN: Final = 7
 """The smallest record: its length, attributes, two deltas, key, value and headers, a byte each.
 
 A batch that claims more records than its plain bytes can hold is refused before memory is allocated
 for them.
 """
+
+INPUT_LINE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""One line, or one row of CSV, that the command line reads as a record: a file without line ends
+must not fill the memory."""

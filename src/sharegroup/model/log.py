@@ -52,6 +52,58 @@ class DamagedOffsets(NamedTuple):
     last: int
 
 
+class ActiveProducer(NamedTuple):
+    """An idempotent or transactional producer of a partition; -1: there is none."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    timestamp_ms: int
+    """When it wrote last, wall clock."""
+    coordinator_epoch: int
+    """The transaction coordinator's, of its last marker."""
+    transaction_start: int
+    """The first offset of its open transaction."""
+
+
+class ProducerStates(Protocol):
+    """What a partition knows of its producers."""
+
+    def active(self) -> list[ActiveProducer]:
+        """All producers that have not expired."""
+        ...
+
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer has an open transaction with this epoch."""
+        ...
+
+    def is_marked(self, producer_id: int, epoch: int) -> bool:
+        """Whether the last transaction of a producer has ended with this epoch or a later one."""
+        ...
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, *, newer: bool = False
+    ) -> None:
+        """Check a marker before it is appended. ``newer``: its epoch must be above that of the
+        producer's records (KIP-890), not only equal.
+
+        Raises:
+            InvalidProducerEpoch: a later producer has been here.
+            TransactionCoordinatorFenced: a later coordinator has been here.
+        """
+        ...
+
+
+class Recompression(NamedTuple):
+    """How producers' batches must be compressed before the append (``compression.type``)."""
+
+    codec: int
+    """As in a batch's attributes; 0: not compressed."""
+    level: int | None
+    batch_bytes_max: int
+    """A larger batch is refused, however small it could be made."""
+
+
 class PartitionLog(Protocol):
     """One partition's log.
 
@@ -67,6 +119,11 @@ class PartitionLog(Protocol):
     leader_epoch: int
     on_advance: Callable[[PartitionLog], None] | None
     """Called on the loop's thread when the high watermark has moved."""
+
+    @property
+    def producer_states(self) -> ProducerStates:
+        """What it knows of its producers."""
+        ...
 
     @property
     def failure(self) -> KafkaError | None:
@@ -85,6 +142,11 @@ class PartitionLog(Protocol):
     @property
     def log_end_offset(self) -> int: ...
 
+    @property
+    def recompression(self) -> Recompression | None:
+        """How batches must be compressed; None: as they come."""
+        ...
+
     async def append(self, batches: bytes) -> Appended:
         """Check and append producer batches; return when they are written (not yet durable).
 
@@ -92,7 +154,8 @@ class PartitionLog(Protocol):
 
         Raises:
             CorruptMessage: a batch's CRC, length or magic is wrong.
-            OutOfOrderSequenceNumber, InvalidProducerEpoch: an idempotent producer's rule is broken.
+            OutOfOrderSequenceNumber, InvalidProducerEpoch, InvalidTxnState: a rule of idempotent or
+                transactional producers is broken.
             MessageTooLarge: a batch is over ``max.message.bytes``.
             KafkaStorageError: the disk failed; the partition is out of service from then on.
         """
@@ -153,7 +216,8 @@ class PartitionLog(Protocol):
 
 
 class TrustedLog(PartitionLog, Protocol):
-    """The log of a partition that only this broker writes; it knows the offsets at once."""
+    """A log in this broker, which may write to it unchecked: an internal topic, or a marker in any
+    topic. It knows the offsets at once."""
 
     def append_trusted(self, batches: bytes) -> Appended:
         """Append batches that this broker has made: no CRC, limit or sequence is checked. They are

@@ -45,6 +45,17 @@ class StoreFacts:
     """The dynamic configs of the broker."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFolder:
+    """Where a store keeps its logs. Sizes are in bytes; -1: not known."""
+
+    path: str
+    total_bytes: int
+    usable_bytes: int
+    sizes: Mapping[TopicPartition, int]
+    """Of each partition that is in service."""
+
+
 class TopicStore(Protocol):
     """Topics, and the logs of their partitions."""
 
@@ -189,6 +200,10 @@ class Store(TopicStore, ConfigStore, Protocol):
         """How long each flush took, in seconds."""
         ...
 
+    def log_folder(self) -> LogFolder:
+        """Where the logs are, and how large they are now."""
+        ...
+
     def refusals(self) -> Mapping[str, int]:
         """How often something could not be done for want of a resource, and may be tried again;
         by resource, those that never lacked included."""
@@ -213,6 +228,12 @@ class Store(TopicStore, ConfigStore, Protocol):
         Call it every ``log.retention.check.interval.ms``. What cannot be removed is logged, and
         tried again at the next call.
         """
+        ...
+
+    async def clean(self, now_wall_ms: int, key_bytes_max: int) -> bool:
+        """Clean the compacted log that needs it most: only the last record of each key stays.
+        Returns whether one was cleaned; False if none needs it now. It runs in slices, so that the
+        loop can do other work. ``key_bytes_max``: memory for the keys."""
         ...
 
     async def remove_leftovers(self) -> None:

@@ -8,6 +8,7 @@ import ctypes
 import logging
 import os
 from collections.abc import Callable
+from mmap import mmap
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +59,14 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     library.sharegroup_walk_batches.argtypes = [_POINTER, _INT64, *[_POINTER] * 5]
     library.sharegroup_walk_batches.restype = _INT64
     library.sharegroup_run_is_plain.argtypes = [_POINTER, _INT64]
+    library.sharegroup_hash.argtypes = [_POINTER, _POINTER, _INT64, _POINTER]
+    library.sharegroup_keys_move.argtypes = [_POINTER, _INT64, _POINTER, _INT64]
+    library.sharegroup_keys_note.argtypes = [_POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 5]
+    library.sharegroup_keys_note.restype = _INT64
+    library.sharegroup_keys_filter.argtypes = [
+        _POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 6, ctypes.c_int32, *[_INT64] * 2,
+        *[_POINTER] * 2,
+    ]  # fmt: skip
     return library
 
 
@@ -82,7 +91,7 @@ def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
         facts = _FACTS()
         call = held if end - start <= HELD_BYTES_MAX else freely
         verdict = call(
-            _address(data), start, end, count, last_delta, dense, base_timestamp, facts, None, None,
+            address(data), start, end, count, last_delta, dense, base_timestamp, facts, None, None,
             None,
         )  # fmt: skip
         records, position, earliest, latest, keyless = facts
@@ -91,7 +100,7 @@ def walk_with(library: ctypes.CDLL) -> Callable[..., Walked]:
     return walk
 
 
-def _address(data: Buffer) -> Any:
+def address(data: Buffer | mmap) -> Any:
     """A pointer to the first byte, as ctypes takes it. A read-only view is copied, because ctypes
     cannot point to it."""
     if isinstance(data, bytes):

@@ -1,8 +1,9 @@
-/* The walk over the records of one batch, format v2 (KIP-98, "Message format").
+/* The walk over the records of one batch, format v2 (KIP-98, "Message format"), and the key table
+ * of the log cleaner.
  *
  * Plain C, no Python.h, no allocation, no state: it reads data[start .. end) and nothing else,
- * whatever stands there. records/pure.py is the same walk in Python; the tests hold the two to the
- * same verdict on any bytes. Change both, and VERSION in both.
+ * whatever stands there. records/pure.py is the same walk in Python, records/keys.py has the same
+ * key table; the tests hold the two to the same verdict on any bytes. Change both, and VERSION.
  */
 #include <stdint.h>
 
@@ -12,7 +13,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* Verdicts; records/verdict.py names them. */
 enum { GOOD, CUT, NUMBER, LENGTH, END, DELTA, FEWER, MORE };
@@ -244,4 +245,208 @@ EXPORT int32_t sharegroup_run_is_plain(const uint8_t *data, int64_t size)
         offset = base + last_delta + 1;
     }
     return 1;
+}
+
+/* The last offset of each key, for the log cleaner (records/keys.py).
+ *
+ * A table of `size` slots, a power of two, all zero at first; open addressing. Keys are known by
+ * 128 bits of a keyed hash (SipHash-2-4-128), so that nobody can make two keys that meet.
+ */
+typedef struct {
+    uint64_t high, low;
+    int64_t end; /* offset + 1; 0: the slot is empty */
+} Slot;
+
+#define ROTATE(x, b) ((x) << (b) | (x) >> (64 - (b)))
+
+static void sip_rounds(uint64_t *v, int rounds)
+{
+    while (rounds--) {
+        v[0] += v[1];
+        v[1] = ROTATE(v[1], 13) ^ v[0];
+        v[0] = ROTATE(v[0], 32);
+        v[2] += v[3];
+        v[3] = ROTATE(v[3], 16) ^ v[2];
+        v[0] += v[3];
+        v[3] = ROTATE(v[3], 21) ^ v[0];
+        v[2] += v[1];
+        v[1] = ROTATE(v[1], 17) ^ v[2];
+        v[2] = ROTATE(v[2], 32);
+    }
+}
+
+static uint64_t little_endian(const uint8_t *at, int64_t bytes)
+{
+    uint64_t value = 0;
+    for (int64_t i = bytes; i-- > 0;)
+        value = value << 8 | at[i];
+    return value;
+}
+
+EXPORT void sharegroup_hash(
+    const uint8_t *secret, const uint8_t *key, int64_t length, uint64_t *hash)
+{
+    const uint64_t k0 = little_endian(secret, 8), k1 = little_endian(secret + 8, 8);
+    uint64_t v[4] = {
+        k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du ^ 0xee,
+        k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
+    for (int64_t at = 0; at <= length; at += 8) {
+        const int64_t left = length - at;
+        uint64_t word = little_endian(key + at, left < 8 ? left : 8);
+        if (left < 8)
+            word |= (uint64_t)length << 56;
+        v[3] ^= word;
+        sip_rounds(v, 2);
+        v[0] ^= word;
+    }
+    v[2] ^= 0xee;
+    sip_rounds(v, 4);
+    hash[0] = v[0] ^ v[1] ^ v[2] ^ v[3];
+    v[1] ^= 0xdd;
+    sip_rounds(v, 4);
+    hash[1] = v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* The slot of a key, or the empty one where it belongs. There must be an empty one. */
+static Slot *slot_of(Slot *slots, int64_t size, const uint64_t *hash)
+{
+    uint64_t at = hash[0] & (uint64_t)(size - 1);
+    while (slots[at].end && (slots[at].low != hash[0] || slots[at].high != hash[1]))
+        at = (at + 1) & (uint64_t)(size - 1);
+    return &slots[at];
+}
+
+/* Put all keys of one table into another, which is empty and larger. */
+EXPORT void sharegroup_keys_move(Slot *from, int64_t from_size, Slot *to, int64_t to_size)
+{
+    for (int64_t i = 0; i < from_size; i++) {
+        if (from[i].end) {
+            const uint64_t hash[2] = {from[i].low, from[i].high};
+            *slot_of(to, to_size, hash) = from[i];
+        }
+    }
+}
+
+typedef struct {
+    const uint8_t *start, *after_time, *end, *key;
+    int64_t time, delta, key_length, value_length;
+} Record;
+
+/* The record at the reader, which stands in a batch that was walked and is good. */
+static Record record_at(Reader *reader)
+{
+    Record record;
+    record.start = reader->at;
+    const int64_t size = number(reader, 5);
+    record.end = reader->at + size;
+    reader->at++;
+    record.time = number(reader, 10);
+    record.after_time = reader->at;
+    record.delta = number(reader, 5);
+    record.key_length = number(reader, 5);
+    record.key = reader->at;
+    reader->at += record.key_length > 0 ? record.key_length : 0;
+    record.value_length = number(reader, 5);
+    reader->at = record.end;
+    return record;
+}
+
+/* Note the keys of one batch in data[start .. end). Returns the number of new ones, or minus the
+ * verdict if the batch is not good; then nothing was noted. */
+EXPORT int64_t sharegroup_keys_note(
+    Slot *slots, int64_t size, const uint8_t *secret, const uint8_t *data, int64_t start,
+    int64_t end, int64_t count, int64_t last_delta, int64_t base_offset)
+{
+    int64_t facts[5], added = 0;
+    const int32_t verdict =
+        sharegroup_walk(data, start, end, count, last_delta, 0, 0, facts, 0, 0, 0);
+    if (verdict)
+        return -verdict;
+    Reader reader = {data + start, data + end, GOOD};
+    for (int64_t i = 0; i < count; i++) {
+        const Record record = record_at(&reader);
+        if (record.key_length < 0)
+            continue;
+        uint64_t hash[2];
+        sharegroup_hash(secret, record.key, record.key_length, hash);
+        Slot *const slot = slot_of(slots, size, hash);
+        added += !slot->end;
+        slot->low = hash[0];
+        slot->high = hash[1];
+        slot->end = base_offset + record.delta + 1;
+    }
+    return added;
+}
+
+static uint8_t *put_number(uint8_t *out, int64_t number)
+{
+    uint64_t value = (uint64_t)number << 1 ^ (uint64_t)-(int64_t)((uint64_t)number >> 63);
+    for (; value > 0x7F; value >>= 7)
+        *out++ = (uint8_t)(value | 0x80);
+    *out++ = (uint8_t)value;
+    return out;
+}
+
+static int bytes_of_number(int64_t number)
+{
+    uint8_t room[10];
+    return (int)(put_number(room, number) - room);
+}
+
+static uint8_t *put_record(uint8_t *out, const Record *record, int64_t shift)
+{
+    if (!shift) {
+        for (const uint8_t *at = record->start; at < record->end;)
+            *out++ = *at++;
+        return out;
+    }
+    const int64_t time = (int64_t)((uint64_t)record->time + (uint64_t)shift);
+    out = put_number(out, 1 + bytes_of_number(time) + (record->end - record->after_time));
+    *out++ = 0;
+    out = put_number(out, time);
+    for (const uint8_t *at = record->after_time; at < record->end;)
+        *out++ = *at++;
+    return out;
+}
+
+/* What sharegroup_keys_filter writes into facts. */
+enum { KEPT, BYTES, TOMBSTONES, KEPT_LATEST };
+
+/* Copy the records of one batch that stay to `out`, which has 16 bytes more room for each record.
+ * A record from `end_offset` on stays. Before it, one without a key goes, one whose key has a later
+ * offset goes, and one without a value goes if drop_tombstones. Timestamp deltas grow by `shift`.
+ * Returns the verdict. KEPT_LATEST: the largest timestamp that stays, -1 if there is none. */
+EXPORT int32_t sharegroup_keys_filter(
+    Slot *slots, int64_t size, const uint8_t *secret, const uint8_t *data, int64_t start,
+    int64_t end, int64_t count, int64_t last_delta, int64_t base_offset, int64_t end_offset,
+    int32_t drop_tombstones, int64_t base_timestamp, int64_t shift, uint8_t *out, int64_t *facts)
+{
+    int64_t walked[5];
+    const int32_t verdict =
+        sharegroup_walk(data, start, end, count, last_delta, 0, 0, walked, 0, 0, 0);
+    if (verdict)
+        return verdict;
+    Reader reader = {data + start, data + end, GOOD};
+    const uint8_t *const begin = out;
+    facts[KEPT] = facts[TOMBSTONES] = 0;
+    facts[KEPT_LATEST] = -1;
+    for (int64_t i = 0; i < count; i++) {
+        const Record record = record_at(&reader);
+        const int64_t offset = base_offset + record.delta;
+        if (offset < end_offset) {
+            if (record.key_length < 0 || (record.value_length < 0 && drop_tombstones))
+                continue;
+            uint64_t hash[2];
+            sharegroup_hash(secret, record.key, record.key_length, hash);
+            if (offset + 1 < slot_of(slots, size, hash)->end)
+                continue;
+        }
+        const int64_t time = (int64_t)((uint64_t)base_timestamp + (uint64_t)record.time);
+        facts[KEPT]++;
+        facts[TOMBSTONES] += record.value_length < 0;
+        facts[KEPT_LATEST] = time > facts[KEPT_LATEST] ? time : facts[KEPT_LATEST];
+        out = put_record(out, &record, shift);
+    }
+    facts[BYTES] = out - begin;
+    return GOOD;
 }

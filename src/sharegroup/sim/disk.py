@@ -106,6 +106,14 @@ class MemoryDisk:
         inside = [p for p in (*self._files, *self._folders) if p.startswith(prefix)]
         return sorted({p[len(prefix) :].partition("/")[0] for p in inside})
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Memory has no known size."""
+        return -1, -1
+
+    def full_path(self, path: str) -> str:
+        """The path itself."""
+        return path
+
     def make_folder(self, path: str) -> None:
         """Make a folder with its parents."""
         while path not in ("", "/"):

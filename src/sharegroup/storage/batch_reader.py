@@ -79,6 +79,10 @@ class BatchReader:
             raise BrokenBatch(position, reason)
         return header
 
+    def bytes_of(self, position: int, header: BatchHeader) -> memoryview:
+        """The batch that :meth:`batch` has just read; valid until the next call."""
+        return self._bytes(position, header.length)
+
     def _whole(self, position: int, *, records: bool) -> BatchHeader:
         try:
             header = parse_header(self._bytes(position, HEADER_BYTES))

@@ -17,7 +17,12 @@ from sharegroup.model.ids import TopicPartition, parse_topic_id, topic_id_text
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANED: Final = "cleaner-offset-checkpoint"
-"""How far compaction has gone in each partition; offsets below may be missing."""
+"""How far the cleaner has gone in each partition."""
+SPARSE: Final = "cleaner-sparse-offset-checkpoint"
+"""Ours: below which offset of each partition the cleaner may have removed offsets. It is written
+before a cleaned segment is used, the file above after the last one."""
+OF_CLEANER: Final = (CLEANED, SPARSE)
+"""Only a folder with compacted logs has them."""
 CHECKSUMS: Final = ".crc32c"
 CHECKSUM_CHARACTERS: Final = 8
 FLIPPED_BITS_MAX: Final = 8

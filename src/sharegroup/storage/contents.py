@@ -31,6 +31,10 @@ class LogContents:
     log_start_offset: int = 0
     recovery_point: int = 0
     """All records below this offset are durable once ``unsynced`` is synced."""
+    cleaned_offset: int = 0
+    """Offsets below it may be missing."""
+    first_dirty_offset: int = 0
+    """The cleaner has cleaned up to here."""
     unsynced: list[DiskFile] = field(default_factory=list)
     side_files: list[DiskFile] = field(default_factory=list)
     """The files in ``unsynced`` that must be closed after the sync."""

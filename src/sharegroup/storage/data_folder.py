@@ -4,7 +4,7 @@ LogManager).
 Layout, Kafka's own where Kafka has one::
 
     .lock  meta.properties  catalog.json  .kafka_cleanshutdown
-    recovery-point-offset-checkpoint  log-start-offset-checkpoint
+    recovery-point-offset-checkpoint  log-start-offset-checkpoint  cleaner-…-checkpoint
     TOPIC-PARTITION/   partition.metadata  leader-epoch-checkpoint
                        00000000000000000000.{log,index,timeindex,txnindex,snapshot}
     ….ID-delete/       a deleted partition that is being removed
@@ -33,10 +33,11 @@ from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.model.store import Configs, TopicFacts
+from sharegroup.model.store import Configs, LogFolder, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, skipping, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
+from sharegroup.storage.cleaner import Cleaner
 from sharegroup.storage.failures import Lack, lack_of
 from sharegroup.storage.missing_catalog import check_catalog
 from sharegroup.storage.offset_checkpoints import OffsetCheckpoints
@@ -101,6 +102,13 @@ class DataFolder:
         self._offline = self._partitions.offline
         self._changes = TopicChanges(
             catalog, self._partitions, self._reserve, environment.new_id, self._checkpoints.forget
+        )
+        self._cleaner = Cleaner(
+            environment,
+            self._folders,
+            self.failures,
+            self._logs.values(),
+            lambda: self._reserve.spend(self._checkpoints.write_cleaned),
         )
         self._producer_ids = ProducerIdAllocator(catalog.facts.producer_ids_end)
 
@@ -174,6 +182,21 @@ class DataFolder:
     def refusals(self) -> dict[str, int]:
         """How many operations the disk refused for now, by the resource that was lacking."""
         return {lack.value: self.failures.refused[lack] for lack in Lack}
+
+    def log_folder(self) -> LogFolder:
+        """Where the logs are, and how large they are. See ``model.store``."""
+        total_bytes, usable_bytes = self._disk.space(self.path)
+        sizes = {
+            key: log.statistics().size_bytes
+            for key, log in self._logs.items()
+            if log.failure is None
+        }
+        return LogFolder(
+            path=self._disk.full_path(self.path),
+            total_bytes=total_bytes,
+            usable_bytes=usable_bytes,
+            sizes=sizes,
+        )
 
     def out_of_service(self) -> list[TopicPartition]:
         """Partitions out of service until the next start: their disk failed, or they could not be
@@ -360,6 +383,10 @@ class DataFolder:
         self.checkpoint()
         return removed
 
+    async def clean(self, now_wall_ms: int, key_bytes_max: int) -> bool:
+        """Clean one compacted log. See ``model.store``."""
+        return await self._cleaner.clean(now_wall_ms, key_bytes_max)
+
     async def remove_leftovers(self) -> None:
         """Remove folders that earlier deletions could not remove, and write the catalog if a change
         was undone only in memory. Must be called as often as :meth:`enforce_retention`.
@@ -398,6 +425,7 @@ class DataFolder:
 
         After a disk error the marker is not written, so that the next start scans the logs.
         """
+        await self._cleaner.close()
         await self._changes.close()
         for log in self._logs.values():
             if log.failure is None:

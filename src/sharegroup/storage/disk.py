@@ -151,6 +151,19 @@ class LocalDisk:
         finally:
             os.close(fd)
 
+    def space(self, path: str) -> tuple[int, int]:
+        """(bytes of the volume that a folder is on, bytes of it that can still be used)."""
+        fd = self.home.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            facts = os.fstatvfs(fd)
+        finally:
+            os.close(fd)
+        return facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize
+
+    def full_path(self, path: str) -> str:
+        """The path from the root on."""
+        return os.path.abspath(path)
+
     def make_folder(self, path: str) -> None:
         """Create a folder and its parents durably; does nothing if it exists."""
         if not self.exists(path):

@@ -1,4 +1,6 @@
-"""The offsets that a data folder's checkpoint files hold: recovery points and log starts."""
+"""The offsets that a data folder's checkpoint files hold: recovery points, log starts, and how
+far the cleaner has gone.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,20 @@ class OffsetCheckpoints:
         points = self._read(checkpoints.RECOVERY_POINTS, recovered)
         starts = self._read(checkpoints.LOG_STARTS, recovered)
         cleaned = self._read(checkpoints.CLEANED, recovered)
-        self._written = {checkpoints.RECOVERY_POINTS: points, checkpoints.LOG_STARTS: starts}
+        sparse = self._read(checkpoints.SPARSE, recovered)
+        self._written = {
+            checkpoints.RECOVERY_POINTS: points,
+            checkpoints.LOG_STARTS: starts,
+            checkpoints.CLEANED: cleaned,
+            checkpoints.SPARSE: sparse,
+        }
         return {
             key: LastKnown(
                 clean=clean,
                 recovery_point=points.get(key, 0),
                 log_start_offset=starts.get(key),
-                cleaned_offset=cleaned.get(key, 0),
+                cleaned_offset=max(cleaned.get(key, 0), sparse.get(key, 0)),
+                first_dirty_offset=cleaned.get(key, 0),
             )
             for key in partitions
         }
@@ -61,6 +70,15 @@ class OffsetCheckpoints:
         points = {key: log.recovery_point for key, log in self._logs.items()}
         self._write(checkpoints.RECOVERY_POINTS, points)
         self.write_log_starts()
+        self.write_cleaned()
+
+    def write_cleaned(self) -> None:
+        """Write how far the cleaner has gone, if that has changed. Raises OSError."""
+        logs = self._logs.items()
+        sparse = {key: log.cleaning.sparse_below for key, log in logs}
+        cleaned = {key: log.cleaning.first_dirty for key, log in logs}
+        for name, offsets in ((checkpoints.SPARSE, sparse), (checkpoints.CLEANED, cleaned)):
+            self._write(name, {key: offset for key, offset in offsets.items() if offset})
 
     def write_log_starts(self) -> None:
         """Write the log starts if one has changed. Raises OSError."""

@@ -26,6 +26,7 @@ from sharegroup.model.log import (
     DamagedOffsets,
     PartitionLog,
     ReadBatches,
+    Recompression,
 )
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
@@ -38,6 +39,7 @@ from sharegroup.storage import (
     segments,
     skipping,
 )
+from sharegroup.storage.cleaning import LogCleaning
 from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.failures import Failures
 from sharegroup.storage.files import write_unsynced
@@ -49,6 +51,7 @@ from sharegroup.storage.stamping import stamped
 from sharegroup.storage.unsynced_files import UnsyncedFiles
 from sharegroup.storage.validation import check_batches
 from sharegroup.storage.waiters import Waiters
+from sharegroup.transactions.producers import ProducerTable
 from sharegroup.wire.batch import BatchHeader, parse_headers
 
 logger = logging.getLogger(__name__)
@@ -81,6 +84,7 @@ class LocalPartitionLog:
         self._flusher = flusher
         self._segments = contents.segments
         self._producers = contents.producers
+        self.cleaning = LogCleaning(contents)
         self._log_start = contents.log_start_offset
         self._recovery_point = contents.recovery_point
         self._end = self._segments[-1].next_offset
@@ -122,9 +126,22 @@ class LocalPartitionLog:
         return self._recovery_point
 
     @property
+    def producer_states(self) -> ProducerTable:
+        """What this partition knows of its producers."""
+        return self._producers
+
+    @property
     def failure(self) -> KafkaError | None:
         """Why the log is out of service; None while it is in service."""
         return self._failure
+
+    @property
+    def recompression(self) -> Recompression | None:
+        """How batches must be compressed. See ``PartitionLog``."""
+        if self.settings.codec is None:
+            return None
+        settings = self.settings
+        return Recompression(self.settings.codec, settings.codec_level, settings.max_message_bytes)
 
     def configure(self, settings: LogSettings) -> None:
         """Use these settings from now on."""

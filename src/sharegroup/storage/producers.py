@@ -25,6 +25,7 @@ def duplicate_of(producers: ProducerTable, header: BatchHeader) -> Appended | No
         header.producer_epoch,
         header.base_sequence,
         header.last_offset_delta,
+        transactional=is_transactional(header),
     )
     if offsets is None:
         return None

@@ -29,7 +29,7 @@ from typing import Final
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import producer_snapshot, rewrite
+from sharegroup.storage import producer_snapshot, rewrite, swapping
 from sharegroup.storage.contents import LogContents
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.producers import note
@@ -79,7 +79,9 @@ class LastKnown:
     recovery_point: int = 0
     log_start_offset: int | None = None
     cleaned_offset: int = 0
-    """Offsets below it may be missing after compaction (Kafka's cleaner-offset-checkpoint)."""
+    """Offsets below it may be missing after compaction."""
+    first_dirty_offset: int = 0
+    """The cleaner has cleaned up to here (Kafka's cleaner-offset-checkpoint)."""
 
 
 def open_partition(
@@ -92,7 +94,7 @@ def open_partition(
         OSError: the disk failed.
     """
     disk.make_folder(folder)
-    names = disk.list(folder)
+    names = swapping.recover(disk, folder, known.cleaned_offset)
     bases = sorted(int(name.removesuffix(_LOG)) for name in names if _is_log(name))
     interval, cleaned = settings.index_interval_bytes, known.cleaned_offset
     segments = [
@@ -111,6 +113,8 @@ def open_partition(
         segments=segments,
         log_start_offset=_log_start(segments, known, recovered),
         recovery_point=segments[-1].next_offset,
+        cleaned_offset=cleaned,
+        first_dirty_offset=known.first_dirty_offset,
     )
     stale = scanned + _load_transactions(segments, scanned, names)
     _load_producers(disk, contents, names, stale)
@@ -335,7 +339,8 @@ def _check_markers(segment: Segment) -> None:
             raise ValueError(f"no marker of producer {entry.producer_id} at {entry.last_offset}")
         if not 0 <= entry.first_offset <= entry.last_offset:
             raise ValueError(f"a transaction that begins at offset {entry.first_offset}")
-        if entry.first_offset >= segment.base_offset:
+        # The cleaner removes the records of aborted transactions before their markers.
+        if entry.first_offset >= max(segment.base_offset, segment.offsets.sparse_below):
             first = _header_at(segment, entry.first_offset)
             if first.producer_id != entry.producer_id or not is_transactional(first):
                 raise ValueError(f"no transaction begins at offset {entry.first_offset}")

@@ -37,7 +37,7 @@ HINTS_MAX: Final = 64
 WALK_BYTES: Final = 16 * 1024
 """Bytes per read when walking headers: four index intervals."""
 TRANSACTION_INDEX: Final = ".txnindex"
-_SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
+SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
 
 class _Place(NamedTuple):
@@ -228,6 +228,11 @@ class Segment:
         self._hints.clear()
         return self.quarantine.search(self.reader(), start, expected, broken, self.next_offset)
 
+    def take_in(self, before: int, broken: BrokenBatch) -> bool:
+        """Quarantine a batch that another reader of the file found broken. Returns whether it is.
+        ``before``: a batch boundary before it."""
+        return bool(self._search(before, broken))
+
     # Reading ---------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, limit: int, limit_offset: int) -> bytes:
@@ -370,7 +375,7 @@ class Segment:
         """
         self._disk.remove(self.path + ".log")
         self.close()
-        for suffix in _SIDE_SUFFIXES:
+        for suffix in SIDE_SUFFIXES:
             try:
                 self._disk.remove(self.path + suffix)
             except OSError as error:

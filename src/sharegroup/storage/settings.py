@@ -49,6 +49,17 @@ class LogSettings:
     compacted: bool = False
     """``cleanup.policy`` contains compact: every record needs a key."""
 
+    cleaned: bool = False
+    """The cleaner works on these logs; False for internal topics, which are rewritten instead."""
+    min_cleanable_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = 2**63 - 1
+    delete_retention_ms: int = 86_400_000
+
+    codec: int | None = None
+    """How batches are stored, as in their attributes; None: as they come."""
+    codec_level: int | None = None
+
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= SEGMENT_BYTES_MAX:
             raise ValueError(f"segment_bytes is 1 to {SEGMENT_BYTES_MAX}, not {self.segment_bytes}")

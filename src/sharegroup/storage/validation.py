@@ -12,13 +12,13 @@ from typing import Final
 from sharegroup.model.errors import (
     InvalidRecord,
     InvalidTimestamp,
-    InvalidTxnState,
     MessageTooLarge,
     RecordListTooLarge,
     UnsupportedCompressionType,
 )
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX
-from sharegroup.records.check import walk_records
+from sharegroup.model.log import Recompression
+from sharegroup.records.check import plain_records, walk_records
 from sharegroup.records.verdict import TIMELESS, Walked
 from sharegroup.storage.settings import LogSettings, TimestampType
 from sharegroup.wire.batch import (
@@ -29,8 +29,11 @@ from sharegroup.wire.batch import (
     BatchHeader,
     Buffer,
     check_crc,
+    crc_of,
     parse_headers,
+    with_records,
 )
+from sharegroup.wire.compression import compress
 
 COMPRESSION_TYPE_MAX: Final = 4
 NO_TIMESTAMP: Final = -1
@@ -64,6 +67,34 @@ def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) 
     return walked
 
 
+def recompressed(
+    batches: bytes, how: Recompression, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+) -> WalkedBatches:
+    """As :func:`walk_batches`; batches of another codec than ``how`` says are compressed anew. One
+    that is too large or whose CRC is wrong stays as it is: the append refuses it.
+
+    Raises:
+        CorruptMessage, InvalidRecord, UnsupportedCompressionType: as :func:`walk_batches`.
+    """
+    walked = walk_batches(batches, bytes_max)
+    view, start, parts = memoryview(batches), 0, list[Buffer]()
+    for header in parse_headers(batches):
+        batch = view[start : start + header.length]
+        start += header.length
+        codec = header.attributes & COMPRESSION_MASK
+        good = header.length <= how.batch_bytes_max and header.crc == crc_of(batch)
+        parts.append(_packed(header, batch, how) if good and codec != how.codec else batch)
+    result = WalkedBatches(b"".join(parts))
+    result.walks = walked.walks
+    return result
+
+
+def _packed(header: BatchHeader, batch: Buffer, how: Recompression) -> bytes:
+    plain = plain_records(header, batch)
+    packed = header._replace(attributes=header.attributes & ~COMPRESSION_MASK | how.codec)
+    return with_records(packed, compress(how.codec, plain, how.level) if how.codec else plain)
+
+
 def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[BatchHeader]:
     """Check a record set and return its headers. The largest timestamp in a header is that of its
     records, whatever the producer has set. ``now_ms`` is wall-clock time.
@@ -71,8 +102,7 @@ def check_batches(batches: bytes, settings: LogSettings, now_ms: int) -> list[Ba
     Raises:
         CorruptMessage: magic, length or CRC is wrong, or the records cannot be read.
         MessageTooLarge, RecordListTooLarge: over ``max.message.bytes``, over the segment size.
-        InvalidRecord, InvalidTimestamp, UnsupportedCompressionType, InvalidTxnState: as their names
-            say.
+        InvalidRecord, InvalidTimestamp, UnsupportedCompressionType: as their names say.
     """
     headers = parse_headers(batches)
     if not headers:
@@ -144,8 +174,8 @@ def _check_header(header: BatchHeader, settings: LogSettings) -> None:
         )
     if attributes & CONTROL:
         raise InvalidRecord("Clients are not allowed to write control records")
-    if attributes & TRANSACTIONAL:
-        raise InvalidTxnState("transactions are not supported")
+    if attributes & TRANSACTIONAL and header.producer_id < 0:
+        raise InvalidRecord("a transactional batch needs a producer id")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise InvalidRecord(
             f"Invalid sequence number {header.base_sequence} or epoch {header.producer_epoch} "

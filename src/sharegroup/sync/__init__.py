@@ -22,5 +22,6 @@ from __future__ import annotations
 from sharegroup.sync.admin import Admin
 from sharegroup.sync.consumer import ShareConsumer
 from sharegroup.sync.producer import Delivery, Producer
+from sharegroup.sync.reading import Consumer
 
-__all__ = ["Admin", "Delivery", "Producer", "ShareConsumer"]
+__all__ = ["Admin", "Consumer", "Delivery", "Producer", "ShareConsumer"]

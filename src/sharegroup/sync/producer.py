@@ -6,17 +6,21 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Literal, Self
 
 from sharegroup.client.clock import wall_ms
+from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
+from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.producer import producer as client
 from sharegroup.client.producer.delivery import Delivery as AsyncDelivery
 from sharegroup.client.producer.delivery import RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord
+from sharegroup.client.producer.transactions import Transaction as AsyncTransaction
 from sharegroup.model.errors import SharegroupError
+from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
 
 log = logging.getLogger("sharegroup.client")
@@ -63,6 +67,34 @@ class Delivery:
             return await self._inner
 
 
+class Transaction:
+    """What ``with producer.transaction()`` opens."""
+
+    def __init__(self, producer: Producer, inner: AsyncTransaction) -> None:
+        self._producer = producer
+        self._inner = inner
+
+    def __enter__(self) -> None:
+        self._producer._run(self._inner.begin())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._producer._run(self._end(kind, error, trace))
+
+    async def _end(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._producer._handed_over()
+        await self._inner.__aexit__(kind, error, trace)
+
+
 class Producer(Front):
     """:class:`sharegroup.client.Producer`, blocking; it takes the same arguments. Several threads
     may share one producer.
@@ -75,6 +107,8 @@ class Producer(Front):
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
         *,
         enable_idempotence: bool = True,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60_000,
         acks: Literal["all", 1] = "all",
         compression: str = "none",
         batch_size: int = 16_384,
@@ -91,6 +125,8 @@ class Producer(Front):
         self._inner = client.Producer(
             bootstrap_servers,
             enable_idempotence=enable_idempotence,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
             acks=acks,
             compression=compression,
             batch_size=batch_size,
@@ -195,6 +231,16 @@ class Producer(Front):
         error among records whose result nobody asked for.
         """
         self._run(self._flush())
+
+    def transaction(self) -> Transaction:
+        """All records that are sent in the block, and offsets of :meth:`send_offsets`, or none."""
+        return Transaction(self, self._call(self._inner.transaction))
+
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], member: MemberIdentity
+    ) -> None:
+        """Commit offsets of a consumer group as part of the open transaction."""
+        self._run(self._inner.send_offsets(offsets, member))
 
     def close(self, timeout_s: float = client.CLOSE_S) -> None:
         """Flush and disconnect, in at most ``timeout_s``; raises as :meth:`flush`."""

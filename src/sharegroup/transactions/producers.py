@@ -20,7 +20,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from sharegroup.model.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from sharegroup.model.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    TransactionCoordinatorFenced,
+)
+from sharegroup.model.log import ActiveProducer
 from sharegroup.transactions.ongoing import EndedTransaction, OngoingTransactions
 
 BATCHES_KEPT: Final = 5
@@ -97,7 +103,13 @@ class ProducerTable:
         return NONE if producer is None else producer.epoch
 
     def check(
-        self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        last_offset_delta: int,
+        *,
+        transactional: bool = False,
     ) -> Duplicate | None:
         """Check a batch before it is appended; changes nothing. None: append it, then call
         :meth:`applied`.
@@ -106,7 +118,16 @@ class ProducerTable:
             InvalidProducerEpoch: the epoch is older than the newest one seen.
             OutOfOrderSequenceNumber: a gap, a repetition older than the last five batches, or a new
                 epoch that does not begin at 0.
+            InvalidTxnState: not ``transactional``, and the producer has an open transaction.
         """
+        duplicate = self._check_sequence(producer_id, epoch, base_sequence, last_offset_delta)
+        if duplicate is None and not transactional and producer_id in self.transactions:
+            raise InvalidTxnState(f"Expected transactional write from producer {producer_id}")
+        return duplicate
+
+    def _check_sequence(
+        self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
+    ) -> Duplicate | None:
         producer = self._producers.get(producer_id)
         if producer is None:
             return None
@@ -168,6 +189,53 @@ class ProducerTable:
         producer.last_ms = now_ms
         producer.coordinator_epoch = coordinator_epoch
         return self.transactions.ended(producer_id, marker_offset)
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, *, newer: bool = False
+    ) -> None:
+        """Check a marker before it is appended. See ``model.log.ProducerStates``."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return
+        if epoch < producer.epoch or (newer and epoch == producer.epoch):
+            raise InvalidProducerEpoch(
+                f"Epoch of producer {producer_id} in a marker is {epoch}, "
+                f"the last seen epoch is {producer.epoch}"
+            )
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"Invalid coordinator epoch for producer {producer_id}: {coordinator_epoch} "
+                f"(requested), {producer.coordinator_epoch} (current)"
+            )
+
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer has an open transaction with this epoch."""
+        if producer_id not in self.transactions:
+            return False
+        return self._producers[producer_id].epoch == epoch
+
+    def is_marked(self, producer_id: int, epoch: int) -> bool:
+        """Whether the last transaction of a producer has ended with this epoch or a later one."""
+        producer = self._producers.get(producer_id)
+        return (
+            producer is not None
+            and producer.epoch >= epoch
+            and producer_id not in self.transactions
+        )
+
+    def active(self) -> list[ActiveProducer]:
+        """All producers. See ``model.log.ProducerStates``."""
+        return [
+            ActiveProducer(
+                entry.producer_id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.timestamp_ms,
+                entry.coordinator_epoch,
+                entry.transaction_start,
+            )
+            for entry in self.snapshot()
+        ]
 
     def expire(self, before_ms: int) -> int:
         """Forget producers whose last batch is older than ``before_ms`` (wall clock) and that have

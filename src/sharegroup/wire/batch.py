@@ -39,6 +39,8 @@ COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+"""The base timestamp is a delete horizon: when the batch's tombstones may go (KIP-534)."""
 
 _LENGTH_END: Final = 12
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -293,6 +295,16 @@ def encode_batch(
     return _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC, crc32c(covered)) + covered
 
 
+def with_records(header: BatchHeader, records: Buffer) -> bytes:
+    """A whole batch with this header, whose length and CRC are computed, and ``records`` as they
+    stand in it, compressed where the header says so."""
+    after_crc = _AFTER_CRC.pack(*header[5:])
+    length = HEADER_BYTES + len(records) - _LENGTH_END
+    crc = crc32c(records, crc32c(after_crc))
+    head = _BEFORE_CRC.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc)
+    return b"".join((head, after_crc, records))
+
+
 def decode_batch(data: Buffer) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
     """(offset, timestamp in ms, key, value) of each record of one or more batches; headers of
     records are skipped.
@@ -347,15 +359,16 @@ def _field(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
     # Attributes and timestamp delta are one zero byte each; the last zero says "no headers".
-    body = b"".join((b"\0\0", _zigzag(delta), _sized(key), _sized(value), b"\0"))
-    return _zigzag(len(body)) + body
+    body = b"".join((b"\0\0", zigzag(delta), _sized(key), _sized(value), b"\0"))
+    return zigzag(len(body)) + body
 
 
 def _sized(field: bytes | None) -> bytes:
-    return b"\1" if field is None else _zigzag(len(field)) + field
+    return b"\1" if field is None else zigzag(len(field)) + field
 
 
-def _zigzag(number: int) -> bytes:
+def zigzag(number: int) -> bytes:
+    """A number as records hold it."""
     if 0 <= number < 64:
         return _SMALL[number]
     number = number << 1 if number >= 0 else (-number << 1) - 1

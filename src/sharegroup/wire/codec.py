@@ -200,15 +200,25 @@ def _read_length(source: Source, schema: FieldSchema, flexible: bool, indent: in
 
 
 def _read_field(
-    source: Source, name: str, schema: FieldSchema, version: int, flexible: bool, indent: int = 1
+    source: Source,
+    name: str,
+    schema: FieldSchema,
+    version: int,
+    flexible: bool,
+    indent: int = 1,
+    *,
+    in_tag: bool = False,
 ) -> str:
-    """Lines that read one variable-size field; the local that holds it."""
+    """Lines that read one variable-size field; the local that holds it. A null struct begins with
+    -1, and in a tagged field with 0.
+    """
     v = source.local()
     nullable = version in schema.nullable
     if schema.kind == "struct":
         call = f"{v}, p = {source.name(reader(schema.element, version, flexible))}(d, p)"
         if nullable:
-            source.add(indent, f"{v} = None; p += 1", f"if d[p - 1] < 128: {call}")
+            there = "0 < d[p - 1] < 128" if in_tag else "d[p - 1] < 128"
+            source.add(indent, f"{v} = None; p += 1", f"if {there}: {call}")
         else:
             source.add(indent, call)
         return v
@@ -315,7 +325,7 @@ def _tag_reader(name: str, schema: FieldSchema, version: int) -> Callable[[bytes
         source.add(1, f"v, = {source.name(packer.unpack_from)}(d, p)")
         source.add(1, "return _uuid(v)" if schema.kind == "uuid" else "return v")
     else:
-        source.add(1, f"return {_read_field(source, name, schema, version, True)}")
+        source.add(1, f"return {_read_field(source, name, schema, version, True, in_tag=True)}")
     function: Callable[[bytes, int], Any] = source.build(f"read tag {name}")
     return function
 
@@ -377,14 +387,22 @@ def _write_length(
 
 
 def _write_field(
-    source: Source, name: str, schema: FieldSchema, version: int, flexible: bool, indent: int = 1
+    source: Source,
+    name: str,
+    schema: FieldSchema,
+    version: int,
+    flexible: bool,
+    indent: int = 1,
+    *,
+    in_tag: bool = False,
 ) -> None:
     """Lines that write the variable-size value in local ``v``."""
     nullable = version in schema.nullable or schema.kind == "records"
     if schema.kind == "struct":
         call = source.name(writer(schema.element, version, flexible))
         if nullable:
-            source.add(indent, r"if v is None: w(b'\xff')", rf"else: w(b'\x01'); {call}(v, w)")
+            null = r"b'\x00'" if in_tag else r"b'\xff'"
+            source.add(indent, f"if v is None: w({null})", rf"else: w(b'\x01'); {call}(v, w)")
         else:
             default = source.name(defaults(schema.element, version, flexible))
             source.add(indent, f"{call}({default} if v is None else v, w)")
@@ -439,7 +457,7 @@ def _write_tags(source: Source, tagged: list[Any], version: int) -> None:
             pack = source.name(struct.Struct(">" + FORMATS[schema.kind][0]).pack)
             source.add(2, f"w({pack}({'v.bytes' if schema.kind == 'uuid' else 'v'}))")
         else:
-            _write_field(source, f.name, schema, version, True, 2)
+            _write_field(source, f.name, schema, version, True, 2, in_tag=True)
         source.add(
             2, "w = keep; c = b''.join(c)", f"tags.append(_uv({schema.tag}) + _uv(len(c)) + c)"
         )

@@ -7,12 +7,17 @@ bounds the memory, and so the time.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from typing import Any, Final
 
 import cramjam
 
 from sharegroup.model.errors import CorruptMessage, UnsupportedCompressionType
-from sharegroup.model.limits import COMPRESSED_BLOCKS_MAX, DECOMPRESSED_BATCH_BYTES_MAX
+from sharegroup.model.limits import (
+    COMPRESSED_BLOCKS_MAX,
+    DECOMPRESSED_BATCH_BYTES_MAX,
+    SNAPPY_RATIO_MAX,
+)
 
 GZIP: Final = 1
 SNAPPY: Final = 2
@@ -27,13 +32,52 @@ _ROOM_RATIO: Final = 8
 """The first try has room for this many times the compressed bytes; few batches need a second."""
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
-_SNAPPY_RATIO_MAX: Final = 22
-"""A byte of snappy unpacks to at most 21.3 bytes: a copy of 64 bytes takes three."""
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_BLOCK_CHECKSUM: Final = 0x10
 _LZ4_CONTENT_SIZE: Final = 0x08
 _LZ4_CONTENT_CHECKSUM: Final = 0x04
 _LZ4_DICTIONARY: Final = 0x01
+_LZ4_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""Independent blocks of 64 KiB, no checksums: what Java's producers write, and all that Java reads.
+"""
+_LZ4_BLOCK_BYTES: Final = 64 * 1024
+_LZ4_STORED: Final = 1 << 31
+_SNAPPY_HEADER: Final = _XERIAL_MAGIC + (1).to_bytes(4, "big") * 2
+_SNAPPY_BLOCK_BYTES: Final = 32 * 1024
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """``data`` compressed as Java's producers do it.
+
+    Args:
+        level: of gzip and zstd, None for the codec's default; lz4 and snappy have none here.
+
+    Raises:
+        UnsupportedCompressionType: there is no such codec.
+    """
+    if codec == SNAPPY:
+        return _SNAPPY_HEADER + b"".join(_snappy_blocks(bytes(data)))
+    if codec == LZ4:
+        return _LZ4_HEADER + b"".join(_lz4_blocks(bytes(data))) + bytes(4)
+    if codec not in _CODECS:
+        raise UnsupportedCompressionType(f"there is no compression type {codec}")
+    return bytes(_CODECS[codec].compress(data, level))
+
+
+def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+    for at in range(0, len(data), _SNAPPY_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[at : at + _SNAPPY_BLOCK_BYTES]))
+        yield len(block).to_bytes(4, "big") + block
+
+
+def _lz4_blocks(data: bytes) -> Iterator[bytes]:
+    for at in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[at : at + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            yield len(block).to_bytes(4, "little") + block
+        else:
+            yield (_LZ4_STORED | len(plain)).to_bytes(4, "little") + plain
 
 
 def decompress(
@@ -111,7 +155,7 @@ def _snappy_block(data: bytes, bytes_max: int) -> bytes:
     """Unpack one raw block. The size that it claims is refused if it is not possible."""
     try:
         claimed = cramjam.snappy.decompress_raw_len(data)
-        if claimed > min(bytes_max, _SNAPPY_RATIO_MAX * len(data)):
+        if claimed > min(bytes_max, SNAPPY_RATIO_MAX * len(data)):
             raise CorruptMessage(f"a snappy block of {len(data)} bytes claims to hold {claimed}")
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:

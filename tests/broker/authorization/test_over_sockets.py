@@ -30,12 +30,21 @@ from sharegroup.wire.messages import (
     list_offsets,
 )
 from sharegroup.wire.messages import delete_share_group_state as delete
+from sharegroup.wire.messages import describe_producers as producers
 from sharegroup.wire.messages import describe_share_group_offsets as offsets
 from sharegroup.wire.messages import initialize_share_group_state as initialize
 from sharegroup.wire.messages import read_share_group_state as read
 from sharegroup.wire.messages import read_share_group_state_summary as summary
 from sharegroup.wire.messages import write_share_group_state as write
+from sharegroup.wire.messages import write_txn_markers as markers
+from sharegroup.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from sharegroup.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from sharegroup.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+)
 from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -43,17 +52,28 @@ from sharegroup.wire.messages.create_partitions import (
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from sharegroup.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
+from sharegroup.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from sharegroup.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
+from sharegroup.wire.messages.elect_leaders import ElectLeadersRequest
+from sharegroup.wire.messages.end_txn import EndTxnRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.join_group import JoinGroupRequest
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from sharegroup.wire.messages.list_transactions import ListTransactionsRequest
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from sharegroup.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from sharegroup.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from sharegroup.wire.messages.share_fetch import ShareFetchRequest
 from sharegroup.wire.messages.share_group_describe import ShareGroupDescribeRequest
@@ -121,6 +141,12 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(2, "jobs"), [TOPIC]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(4, ""), [CLUSTER]),
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(32, "workers"), [GROUP]),
+    (apis.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(
+        -1, [OffsetForLeaderTopic("jobs", [OffsetForLeaderPartition(0)])]), [TOPIC]),
+    (apis.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), [CLUSTER]),
+    (apis.ELECT_LEADERS, ElectLeadersRequest(0, None), [CLUSTER]),
+    (apis.ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(), [CLUSTER]),
+    (apis.LIST_PARTITION_REASSIGNMENTS, ListPartitionReassignmentsRequest(), [CLUSTER]),
     (apis.DELETE_GROUPS, delete_groups.DeleteGroupsRequest(["workers"]), [GROUP]),
     (apis.FIND_COORDINATOR, FindCoordinatorRequest(key_type=0, coordinator_keys=["workers"]),
      [GROUP]),
@@ -134,7 +160,18 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.SYNC_GROUP, SyncGroupRequest("workers", 1, "m", None, "consumer", "range"), [GROUP]),
     (apis.HEARTBEAT, HeartbeatRequest("workers", 1, "m"), [GROUP]),
     (apis.LEAVE_GROUP, LeaveGroupRequest("workers", members=[MemberIdentity("m")]), [GROUP]),
+    (apis.ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnRequest(), [CLUSTER]),
+    (apis.ADD_OFFSETS_TO_TXN, AddOffsetsToTxnRequest("payments", 1, 0, "workers"),
+     [TRANSACTIONAL_ID]),
+    (apis.END_TXN, EndTxnRequest("payments", 1, 0, True), [TRANSACTIONAL_ID]),
+    (apis.WRITE_TXN_MARKERS, markers.WriteTxnMarkersRequest([markers.WritableTxnMarker(
+        1, 0, True, [markers.WritableTxnMarkerTopic("jobs", [0])], 0, 2)]), [CLUSTER]),
+    (apis.DESCRIBE_PRODUCERS, producers.DescribeProducersRequest(
+        [producers.TopicRequest("jobs", [0])]), [TOPIC]),
+    (apis.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(["payments"]), [TRANSACTIONAL_ID]),
     (apis.DESCRIBE_GROUPS, describe_groups.DescribeGroupsRequest(["workers"]), [GROUP]),
+    (apis.CONSUMER_GROUP_HEARTBEAT, ConsumerGroupHeartbeatRequest("workers", "m", 0), [GROUP]),
+    (apis.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest(["workers"]), [GROUP]),
     (apis.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest("workers", "m", 0, None, ["jobs"]),
      [GROUP]),
     (apis.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(["workers"]), [GROUP]),
@@ -163,6 +200,7 @@ ELSEWHERE = {
     apis.API_VERSIONS: "open to all, as in Kafka",
     apis.DESCRIBE_CLUSTER: "open to all but for its operations: see what is shown",
     apis.LIST_GROUPS: "leaves out: see what is shown",
+    apis.LIST_TRANSACTIONS: "leaves out: see what is shown",
     apis.PRODUCE: "its own tests",
     apis.FETCH: "its own tests",
 }
@@ -189,6 +227,9 @@ def test_without_an_allow_nothing_is_shown(tmp_path: Path) -> None:
         )
         assert described.topics == []
         assert (await clients.ask(apis.LIST_GROUPS, ListGroupsRequest())).groups == []
+        await clients.broker.parts.transactions.initialize("payments", 1000, None)
+        listed = await clients.ask(apis.LIST_TRANSACTIONS, ListTransactionsRequest())
+        assert (listed.error_code, listed.transaction_states) == (0, [])
         cluster = await clients.ask(apis.DESCRIBE_CLUSTER, DescribeClusterRequest(True))
         assert cluster.cluster_authorized_operations == 0
         assert len(cluster.brokers) == 1

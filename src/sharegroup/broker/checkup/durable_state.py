@@ -1,4 +1,4 @@
-"""Loads membership and delivery state of share groups as a broker would, and checks them."""
+"""Loads membership and delivery state of groups as a broker would, and checks them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Final
 from sharegroup.broker.checkup.records import records_of
 from sharegroup.broker.delivery.lost_state import OFFSETS_BELIEVED_MAX
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from sharegroup.groups.classic.groups import ClassicGroups
+from sharegroup.groups.classic.requests import Now
+from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.share import ShareGroups
+from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import SharePartitionKey, TopicPartition
@@ -18,7 +23,10 @@ from sharegroup.share_state.state import NO_EPOCH, UNINITIALIZED_OFFSET
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.folder_check import FolderCheck
 from sharegroup.storage.checkup.partition_check import PartitionReport
+from sharegroup.wire.internal import classic_groups as classic_records
+from sharegroup.wire.internal import consumer_groups as consumer_records
 from sharegroup.wire.internal import groups as group_records
+from sharegroup.wire.internal import offsets as offset_records
 from sharegroup.wire.internal import share_state as state_records
 
 RESET: Final = (
@@ -36,6 +44,8 @@ class DurableState:
         self._disk: Disk = check.disk
         self._machine = ShareCoordinator()
         self._groups = ShareGroups(lambda _: GroupSettings())
+        self._classic = ClassicGroups(ClassicSettings(INT_MAX, 0))
+        self._consumer_groups = ConsumerGroups(lambda _: GroupSettings())
         self._names = {facts.topic_id: name for name, facts in check.facts.topics.items()}
         self.windows: dict[SharePartitionKey, SharePartition] = {}
         """Each share partition with delivery state, as its leader would load it."""
@@ -69,11 +79,25 @@ class DurableState:
     def _read_groups(self, report: PartitionReport) -> None:
         for offset, key, value in records_of(self._disk, report, self._unreadable(report)):
             try:
+                if key[:2] in offset_records.KEY_PREFIXES:
+                    offset_records.decode_record(key, value)
+                    continue
+                if key[:2] == classic_records.KEY_PREFIX:
+                    self._classic.replay(classic_records.decode_record(key, value))
+                    continue
+                if key[:2] in consumer_records.KEY_PREFIXES:
+                    self._read_consumer_group(key, value)
+                    continue
                 record = group_records.decode_record(key, value)
                 if record is not None:
                     self._groups.replay(record)
             except (SharegroupError, IndexError, ValueError) as error:
                 self._unreadable(report)(offset, error)
+
+    def _read_consumer_group(self, key: bytes, value: bytes | None) -> None:
+        record = consumer_records.decode_record(key, value)
+        if record is not None:
+            self._consumer_groups.replay(record)
 
     def _unreadable(self, report: PartitionReport) -> _Unreadable:
         return _Unreadable(self._check, report)
@@ -82,7 +106,14 @@ class DurableState:
 
     def _check_machines(self) -> None:
         self._groups.sessions_restarted(0)
-        machines = ((CONSUMER_OFFSETS, self._groups), (SHARE_GROUP_STATE, self._machine))
+        self._classic.replayed(Now(0, 0))
+        self._consumer_groups.sessions_restarted(0)
+        machines = (
+            (CONSUMER_OFFSETS, self._consumer_groups),
+            (CONSUMER_OFFSETS, self._groups),
+            (CONSUMER_OFFSETS, self._classic),
+            (SHARE_GROUP_STATE, self._machine),
+        )
         for topic, machine in machines:
             try:
                 machine.check_invariants()

@@ -9,6 +9,7 @@ from sharegroup.model.errors import KafkaError
 from sharegroup.storage.checkup.partition_check import PartitionReport
 from sharegroup.storage.checkup.segment_check import SegmentReport
 from sharegroup.wire.batch import HEADER_BYTES, decode_batch, parse_header
+from sharegroup.wire.markers import is_control
 
 InternalRecord = tuple[int, bytes, bytes | None]
 """(offset, key, value)."""
@@ -42,6 +43,9 @@ def _of_segment(
                 position = jumps[position]
                 continue
             header = parse_header(file.pread(HEADER_BYTES, position))
+            if is_control(header):  # the marker of a transaction is no record of a group
+                position += header.length
+                continue
             batch = file.pread(header.length, position)
             shift = moved.get(position, header.base_offset) - header.base_offset
             try:

@@ -17,6 +17,7 @@ from sharegroup.broker.configs.access import (
 )
 from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, why_meaningless
+from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.listeners import (
     Listener,
     check_advertised,
@@ -29,7 +30,8 @@ from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
 from sharegroup.broker.configs.share import SHARE_CONFIGS
-from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults
+from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
+from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
 from sharegroup.model.config import (
     ConfigDef,
     ConfigEntry,
@@ -43,7 +45,15 @@ from sharegroup.model.config import (
 from sharegroup.model.errors import ConfigError, InvalidConfig
 
 BROKER_CONFIGS: Final = ConfigTable(
-    (*NODE_CONFIGS, *ACCESS_CONFIGS, *LOG_CONFIGS, *SHARE_CONFIGS, *CLASSIC_CONFIGS)
+    (
+        *NODE_CONFIGS,
+        *ACCESS_CONFIGS,
+        *LOG_CONFIGS,
+        *SHARE_CONFIGS,
+        *CLASSIC_CONFIGS,
+        *CONSUMER_CONFIGS,
+        *TRANSACTION_CONFIGS,
+    )
 )
 
 _COPIES: Final = (
@@ -52,6 +62,8 @@ _COPIES: Final = (
     "offsets.topic.replication.factor",
     "share.coordinator.state.topic.replication.factor",
     "share.coordinator.state.topic.min.isr",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
 )
 
 
@@ -160,13 +172,9 @@ class BrokerConfig:
         return roll_ms if isinstance(roll_ms, int) else self.integer("log.roll.hours") * 3_600_000
 
     def group_defaults(self) -> GroupDefaults:
-        """The defaults of share group settings, and the bounds of their values."""
+        """The defaults of groups' settings, and the bounds of their values."""
         return {
-            name: Bounded(
-                self.integer(f"group.{name}"),
-                self.integer(f"group.share.min.{name.removeprefix('share.')}"),
-                self.integer(f"group.share.max.{name.removeprefix('share.')}"),
-            )
+            name: Bounded(*(self.integer(setting) for setting in broker_names(name)))
             for name in BROKER_BOUNDS
         }
 
@@ -257,15 +265,7 @@ def check_broker(config: BrokerConfig) -> None:
     """
     for name in config.set_by_somebody:
         config[name]  # raises if it is invalid
-    for config_name, bounds in config.group_defaults().items():
-        name = config_name.removeprefix("share.")
-        if bounds.maximum < bounds.value:
-            _must_not_be_less(f"group.share.max.{name}", f"group.share.{name}")
-        if bounds.value < bounds.minimum:
-            _must_not_be_less(f"group.share.{name}", f"group.share.min.{name}")
-    session, heartbeat = "group.share.session.timeout.ms", "group.share.heartbeat.interval.ms"
-    if config.integer(session) <= config.integer(heartbeat):
-        raise InvalidConfig(f"{session} must be greater than {heartbeat}")
+    _check_groups(config)
     sessions, size = "group.share.max.share.sessions", "group.share.max.size"
     if config.integer(sessions) < config.integer(size):
         _must_not_be_less(sessions, size)
@@ -281,6 +281,21 @@ def check_broker(config: BrokerConfig) -> None:
         raise InvalidConfig("advertised.listeners: there are more of them than listeners")
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:
         raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _check_groups(config: BrokerConfig) -> None:
+    for config_name, bounds in config.group_defaults().items():
+        name, least, most = broker_names(config_name)
+        if bounds.maximum < bounds.value:
+            _must_not_be_less(most, name)
+        if bounds.value < bounds.minimum:
+            _must_not_be_less(name, least)
+    for kind in ("share", "consumer"):
+        session, heartbeat = (
+            f"group.{kind}.{setting}" for setting in ("session.timeout.ms", "heartbeat.interval.ms")
+        )
+        if config.integer(session) <= config.integer(heartbeat):
+            raise InvalidConfig(f"{session} must be greater than {heartbeat}")
 
 
 def _check_queued(config: BrokerConfig) -> None:

@@ -13,33 +13,26 @@ _KAFKA: Final = """
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
     auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
-    broker.session.timeout.ms client.quota.callback.class compression.gzip.level
-    compression.lz4.level compression.type compression.zstd.level config.providers
-    connection.failed.authentication.delay.ms connections.max.reauth.ms controlled.shutdown.enable
-    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
-    controller.quorum.append.linger.ms controller.quorum.auto.join.enable
-    controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
-    controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
-    controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
-    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms
-    controller.quorum.voters controller.quota.window.num controller.quota.window.size.seconds
-    controller.socket.timeout.ms cordoned.log.dirs create.topic.policy.class.name
-    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
-    delegation.token.max.lifetime.ms delegation.token.secret.key
+    broker.session.timeout.ms client.quota.callback.class config.providers
+    connection.failed.authentication.delay.ms connections.max.reauth.ms
+    controlled.shutdown.enable controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.append.linger.ms
+    controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
+    controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
+    controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
+    controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
+    controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.window.num
+    controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
+    create.topic.policy.class.name delegation.token.expiry.check.interval.ms
+    delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners
     errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-    follower.replication.throttled.rate group.consumer.assignment.interval.ms
-    group.consumer.assignor.offload.enable group.consumer.assignors
-    group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
-    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-    group.consumer.max.size group.consumer.migration.policy
-    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-    group.consumer.session.timeout.ms group.coordinator.append.linger.ms
+    follower.replication.throttled.rate
+    group.consumer.assignor.offload.enable group.consumer.migration.policy
+    group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.rebalance.protocols group.coordinator.threads
-    group.share.assignor.offload.enable
+    group.coordinator.threads group.share.assignor.offload.enable
     group.share.dlq.manager.class.name group.share.initialize.retry.interval.ms
     group.share.persister.class.name group.streams.acceptable.recovery.lag
     group.streams.assignment.interval.ms group.streams.assignor.offload.enable
@@ -56,28 +49,25 @@ _KAFKA: Final = """
     internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
     internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
     kafka.metrics.reporters leader.imbalance.check.interval.seconds
-    leader.replication.throttled.rate log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size
-    log.cleaner.delete.retention.ms log.cleaner.enable log.cleaner.io.buffer.load.factor
-    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
-    log.cleaner.max.compaction.lag.ms log.cleaner.min.cleanable.ratio
-    log.cleaner.min.compaction.lag.ms log.cleaner.threads log.dir.failure.timeout.ms
-    log.flush.interval.messages log.flush.interval.ms log.flush.offset.checkpoint.interval.ms
-    log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
-    log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes
-    log.local.retention.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
-    log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
-    max.connection.creation.rate max.incremental.fetch.session.cache.slots
+    leader.replication.throttled.rate log.cleaner.io.buffer.load.factor
+    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
+    log.dir.failure.timeout.ms log.flush.interval.messages log.flush.interval.ms
+    log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
+    log.flush.start.offset.checkpoint.interval.ms log.index.size.max.bytes
+    log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
+    log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms log.roll.jitter.hours
+    log.roll.jitter.ms log.segment.delete.delay.ms max.connection.creation.rate
     max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
-    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
-    metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
-    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
-    offsets.commit.timeout.ms offsets.load.buffer.size
-    offsets.topic.compression.codec
-    principal.builder.class process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.requests
-    quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
+    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
+    num.network.threads num.recovery.threads.per.data.dir
+    num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms
+    offsets.load.buffer.size offsets.topic.compression.codec principal.builder.class
+    process.roles producer.id.expiration.check.interval.ms
+    producer.purgatory.purge.interval.requests queued.max.requests quota.window.num
+    quota.window.size.seconds remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
@@ -111,11 +101,13 @@ _KAFKA: Final = """
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
-    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
-    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
+    sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
     sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
     sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
@@ -129,20 +121,19 @@ _KAFKA: Final = """
     socket.receive.buffer.bytes socket.send.buffer.bytes ssl.allow.dn.changes
     ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
     ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
-    ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
-    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
-    ssl.truststore.location ssl.truststore.password ssl.truststore.type telemetry.max.bytes
-    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-    transaction.partition.verification.enable
+    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
+    ssl.keystore.location ssl.keystore.password ssl.keystore.type
+    ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
+    ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location
+    ssl.truststore.password ssl.truststore.type telemetry.max.bytes
+    transaction.abort.timed.out.transaction.cleanup.interval.ms
     transaction.remove.expired.transaction.cleanup.interval.ms
-    transaction.state.log.load.buffer.size transaction.state.log.min.isr
-    transaction.state.log.num.partitions transaction.state.log.replication.factor
-    transaction.state.log.segment.bytes transaction.two.phase.commit.enable
-    transactional.id.expiration.ms unclean.leader.election.enable
+    transaction.state.log.load.buffer.size
+    transaction.two.phase.commit.enable
+    unclean.leader.election.enable
     unclean.leader.election.interval.ms unstable.api.versions.enable
     unstable.feature.versions.enable
-    """
+"""
 
 KAFKA_NAMES: Final = tuple(_KAFKA.split())
 
@@ -177,7 +168,9 @@ _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
 _NO_SECURITY: Final = "connections are plaintext and nobody is authenticated"
 _OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
 _NO_GROUPS: Final = "there are no consumer groups yet"
-_NO_TRANSACTIONS: Final = "there are no transactions yet"
+_AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
+_NO_TWO_PHASES: Final = "there is no two-phase commit"
+_OWN_COORDINATOR: Final = "the broker asks its own coordinator, at once"
 _NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
 _NO_QUOTAS: Final = "there are no quotas"
 _NO_TIERS: Final = "there is no tiered storage"
@@ -208,13 +201,16 @@ _REASONS: Final = (
     ("delegation.", _NO_SECURITY),
     ("principal.", "write listener.principal.map"),
     ("listener.name.", _NO_SECURITY),
-    ("log.cleaner.", "logs are not compacted yet"),
+    ("log.cleaner.", "the log cleaner has one thread, which works in slices"),
     ("log.flush.", "write flush.policy=durable or flush.policy=system"),
-    ("group.consumer.", _NO_GROUPS),
+    ("group.consumer.migration.", "groups do not change their protocol online yet"),
+    ("group.consumer.assignor.", "an assignment is computed in the heartbeat that needs it"),
     ("group.coordinator.", _NO_GROUPS),
     ("group.streams.", "there are no streams groups"),
-    ("transaction", _NO_TRANSACTIONS),
-    ("add.partitions.to.txn.", _NO_TRANSACTIONS),
+    ("transaction.abort.", _AT_THE_DEADLINE),
+    ("transaction.remove.", _AT_THE_DEADLINE),
+    ("transaction.two.", _NO_TWO_PHASES),
+    ("add.partitions.to.txn.", _OWN_COORDINATOR),
     ("errors.deadletterqueue.", _NO_DEAD_LETTERS),
     ("group.share.dlq.", _NO_DEAD_LETTERS),
     ("quota.", _NO_QUOTAS),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import choice, integer, long, names
-from sharegroup.model.config import LONG_MAX
+from sharegroup.broker.configs.define import choice, flag, integer, long, names
+from sharegroup.model.config import LONG_MAX, ConfigDef, ConfigType
 
 LOG_CONFIGS: Final = (
     long(
@@ -34,7 +34,7 @@ LOG_CONFIGS: Final = (
     names(
         "log.cleanup.policy",
         ("delete",),
-        "delete: retention applies. compact: nothing is deleted (and nothing is compacted yet).",
+        "delete: retention applies. compact: the last record of each key stays.",
         choices=("compact", "delete"),
         dynamic=True,
     ),
@@ -80,5 +80,81 @@ LOG_CONFIGS: Final = (
         0,
         "A record whose timestamp lies further in the future is refused.",
         dynamic=True,
+    ),
+    flag("log.cleaner.enable", True, "Whether logs with cleanup.policy compact are cleaned."),
+    long(
+        "log.cleaner.backoff.ms",
+        15_000,
+        0,
+        "How long the log cleaner waits when there is nothing to clean.",
+        dynamic=True,
+    ),
+    long(
+        "log.cleaner.dedupe.buffer.size",
+        134_217_728,
+        1_048_576,
+        "Memory for the keys of the log that is being cleaned, in bytes.",
+        dynamic=True,
+    ),
+    long(
+        "log.cleaner.delete.retention.ms",
+        86_400_000,
+        0,
+        "How long a record without a value, which deletes its key, stays in a compacted topic "
+        "after the cleaner met it.",
+        dynamic=True,
+    ),
+    long(
+        "log.cleaner.max.compaction.lag.ms",
+        LONG_MAX,
+        1,
+        "A record of a compacted topic is cleaned when it is this old, whatever the ratio.",
+        dynamic=True,
+    ),
+    ConfigDef(
+        name="log.cleaner.min.cleanable.ratio",
+        type=ConfigType.DOUBLE,
+        default=0.5,
+        minimum=0,
+        maximum=1,
+        doc="A compacted log is cleaned when more than this part of its bytes is not clean.",
+        dynamic=True,
+    ),
+    long(
+        "log.cleaner.min.compaction.lag.ms",
+        0,
+        0,
+        "A record of a compacted topic stays at least this long.",
+        dynamic=True,
+    ),
+    choice(
+        "compression.type",
+        "producer",
+        ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        "How batches are stored; producer: as they came.",
+        dynamic=True,
+    ),
+    integer(
+        "compression.gzip.level",
+        -1,
+        -1,
+        "The level of gzip where batches are compressed here; -1 is gzip's own default.",
+        maximum=9,
+        dynamic=True,
+    ),
+    integer("compression.lz4.level", 9, 1, "Accepted; does nothing here.", maximum=17),
+    integer(
+        "compression.zstd.level",
+        3,
+        -131_072,
+        "The level of zstd where batches are compressed here.",
+        maximum=22,
+        dynamic=True,
+    ),
+    integer(
+        "max.incremental.fetch.session.cache.slots",
+        1000,
+        0,
+        "How many incremental fetch sessions are kept.",
     ),
 )

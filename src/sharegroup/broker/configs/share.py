@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from sharegroup.broker.configs.define import integer
-from sharegroup.groups.config import BROKER_BOUNDS, BrokerBounds
+from sharegroup.broker.configs.groups import group_settings
 from sharegroup.model.config import ConfigDef, ConfigType, ConfigValue
 
 _MINUTES: Final = 60_000
-
-
-def _triple(name: str, bounds: BrokerBounds) -> Iterator[ConfigDef]:
-    """The settings ``group.share.…``, ``group.share.min.…`` and ``group.share.max.…`` for the group
-    config ``name``."""
-    rest = name.removeprefix("share.")
-    settings = (
-        (f"group.{name}", bounds.value, bounds.doc, bounds.aliases),
-        (
-            f"group.share.min.{rest}",
-            bounds.minimum,
-            f"The least that a group may set {name} to.",
-            (),
-        ),
-        (
-            f"group.share.max.{rest}",
-            bounds.maximum,
-            f"The most that a group may set {name} to.",
-            bounds.maximum_aliases,
-        ),
-    )
-    for setting, (default, lowest, highest), doc, aliases in settings:
-        yield integer(setting, default, lowest, doc, maximum=highest, aliases=aliases, dynamic=True)
 
 
 def _only_simple(value: ConfigValue) -> str | None:
@@ -40,7 +16,7 @@ def _only_simple(value: ConfigValue) -> str | None:
 
 
 SHARE_CONFIGS: Final = (
-    *(one for name, bounds in BROKER_BOUNDS.items() for one in _triple(name, bounds)),
+    *group_settings("share"),
     integer("group.share.max.size", 200, 1, "Members in a group.", maximum=1_000),
     integer(
         "group.share.max.share.sessions",

@@ -4,7 +4,7 @@ ServerTopicConfigSynonyms).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig
@@ -23,8 +23,11 @@ from sharegroup.model.config import (
 )
 from sharegroup.model.errors import InvalidConfig
 from sharegroup.storage.settings import NO_LIMIT, FlushPolicy, LogSettings, TimestampType
+from sharegroup.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 
 _NOTHING: Final = "Accepted; does nothing here."
+
+_CODECS: Final = {"uncompressed": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
 TOPIC_CONFIGS: Final = ConfigTable(
     [
@@ -45,8 +48,8 @@ TOPIC_CONFIGS: Final = ConfigTable(
         names(
             "cleanup.policy",
             ("delete",),
-            "delete: retention applies. compact: nothing is deleted (and nothing is compacted "
-            "yet), and every record needs a key.",
+            "delete: retention applies. compact: the last record of each key stays, and every "
+            "record needs a key. Both may be set.",
             choices=("compact", "delete"),
             synonyms=("log.cleanup.policy",),
         ),
@@ -126,12 +129,41 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "compression.type",
             "producer",
             ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-            "Ignored: batches are stored as the producer compressed them.",
+            "How batches are stored; producer: as they came.",
+            synonyms=("compression.type",),
         ),
-        integer("compression.gzip.level", -1, -1, _NOTHING, maximum=9),
-        integer("compression.lz4.level", 9, 1, _NOTHING, maximum=17),
-        integer("compression.zstd.level", 3, -131_072, _NOTHING, maximum=22),
-        long("delete.retention.ms", 86_400_000, 0, _NOTHING),
+        integer(
+            "compression.gzip.level",
+            -1,
+            -1,
+            "The level of gzip where batches are compressed here; -1 is gzip's own default.",
+            maximum=9,
+            synonyms=("compression.gzip.level",),
+        ),
+        integer(
+            "compression.lz4.level",
+            9,
+            1,
+            _NOTHING,
+            maximum=17,
+            synonyms=("compression.lz4.level",),
+        ),
+        integer(
+            "compression.zstd.level",
+            3,
+            -131_072,
+            "The level of zstd where batches are compressed here.",
+            maximum=22,
+            synonyms=("compression.zstd.level",),
+        ),
+        long(
+            "delete.retention.ms",
+            86_400_000,
+            0,
+            "How long a record without a value, which deletes its key, stays in a compacted topic "
+            "after the cleaner met it.",
+            synonyms=("log.cleaner.delete.retention.ms",),
+        ),
         long("file.delete.delay.ms", 60_000, 0, _NOTHING),
         long("flush.messages", LONG_MAX, 1, f"{_NOTHING} Write flush.policy."),
         long("flush.ms", LONG_MAX, 0, f"{_NOTHING} Write flush.policy."),
@@ -139,7 +171,13 @@ TOPIC_CONFIGS: Final = ConfigTable(
         names("leader.replication.throttled.replicas", (), _NOTHING),
         long("local.retention.bytes", -2, -2, _NOTHING),
         long("local.retention.ms", -2, -2, _NOTHING),
-        long("max.compaction.lag.ms", LONG_MAX, 1, _NOTHING),
+        long(
+            "max.compaction.lag.ms",
+            LONG_MAX,
+            1,
+            "A record of a compacted topic is cleaned when it is this old, whatever the ratio.",
+            synonyms=("log.cleaner.max.compaction.lag.ms",),
+        ),
         flag("message.downconversion.enable", True, _NOTHING),
         ConfigDef(
             name="min.cleanable.dirty.ratio",
@@ -147,9 +185,16 @@ TOPIC_CONFIGS: Final = ConfigTable(
             default=0.5,
             minimum=0,
             maximum=1,
-            doc=_NOTHING,
+            doc="A compacted log is cleaned when more than this part of its bytes is not clean.",
+            synonyms=("log.cleaner.min.cleanable.ratio",),
         ),
-        long("min.compaction.lag.ms", 0, 0, _NOTHING),
+        long(
+            "min.compaction.lag.ms",
+            0,
+            0,
+            "A record of a compacted topic stays at least this long.",
+            synonyms=("log.cleaner.min.compaction.lag.ms",),
+        ),
         flag("preallocate", False, _NOTHING),
         long("remote.copy.lag.bytes", 0, -2, _NOTHING),
         long("remote.copy.lag.ms", 0, -2, _NOTHING),
@@ -198,10 +243,12 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         return format_value(topic_value(name, overrides, broker))
 
     policies = word("cleanup.policy").split(",")
-    deletes = "delete" in policies
+    deletes, compacts = "delete" in policies, "compact" in policies
+    max_lag_ms = number("max.compaction.lag.ms")
+    ratio = topic_value("min.cleanable.dirty.ratio", overrides, broker)
     return LogSettings(
         segment_bytes=number("internal.segment.bytes") or number("segment.bytes"),
-        segment_ms=number("segment.ms"),
+        segment_ms=min(number("segment.ms"), max_lag_ms) if compacts else number("segment.ms"),
         retention_ms=number("retention.ms") if deletes else NO_LIMIT,
         retention_bytes=max(NO_LIMIT, number("retention.bytes")) if deletes else NO_LIMIT,
         max_message_bytes=number("max.message.bytes"),
@@ -211,8 +258,23 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         index_interval_bytes=number("index.interval.bytes"),
         producer_expiration_ms=broker.integer("producer.id.expiration.ms"),
         flush_policy=FlushPolicy(word("flush.policy")),
-        compacted="compact" in policies,
+        compacted=compacts,
+        cleaned=compacts,
+        codec=_CODECS.get(word("compression.type")),
+        codec_level=_level(word("compression.type"), number),
+        min_cleanable_ratio=ratio if isinstance(ratio, float) else float(str(ratio)),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        max_compaction_lag_ms=max_lag_ms,
+        delete_retention_ms=number("delete.retention.ms"),
     )
+
+
+def _level(codec: str, number: Callable[[str], int]) -> int | None:
+    """The level that is set for a codec; None for its own default, or if levels do nothing."""
+    if codec == "zstd":
+        return number("compression.zstd.level")
+    level = number("compression.gzip.level") if codec == "gzip" else -1
+    return None if level < 0 else level
 
 
 def describe_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> list[ConfigEntry]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -44,6 +45,7 @@ from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     KafkaError,
     KafkaStorageError,
+    NonEmptyGroup,
     NotCoordinator,
     UnknownMemberId,
 )
@@ -198,6 +200,16 @@ class ClassicGroupCoordinator:
         """
         async with self._runtimes.holding(group_id) as runtime:
             await self._commit(runtime, lambda machine: (None, machine.groups.delete(group_id)))
+
+    async def vacate(self, group_id: str) -> None:
+        """Delete a group if it is empty: its id is wanted for another type of group.
+
+        Raises:
+            KafkaError: the log cannot be read or written.
+        """
+        if self.groups.exists(group_id):
+            with suppress(NonEmptyGroup):
+                await self.delete(group_id)
 
     # Waiting ---------------------------------------------------------------------------------
 

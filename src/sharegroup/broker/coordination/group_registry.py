@@ -138,7 +138,8 @@ class GroupRegistry:
                 for a group of another type.
         """
         found = self.type_of(group_id)
-        if found in (None, kind):
+        takes_over = kind is GroupType.CONSUMER and self.is_simple(group_id)
+        if found in (None, kind) or takes_over:
             return
         if kind is GroupType.CLASSIC:
             raise InconsistentGroupProtocol

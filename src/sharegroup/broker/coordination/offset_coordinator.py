@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     GroupIdNotFound,
     IllegalGeneration,
+    InvalidTxnState,
     KafkaError,
     StaleMemberEpoch,
     UnknownMemberId,
@@ -66,6 +68,13 @@ async def _no_check(transaction: Transaction, offsets_partition: int) -> None:
     """Allow everything."""
 
 
+class _Check:
+    """A transaction was checked, and may end before offsets are written."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+
 class FetchedOffset(NamedTuple):
     """One partition's answer to OffsetFetch."""
 
@@ -107,6 +116,8 @@ class OffsetCoordinator:
         self._registry = registry
         self._clock = clock
         self.check_transaction: TransactionCheck = _no_check
+        self._checks: dict[int, set[_Check]] = {}
+        """Producer → the checks of its transaction on which no offsets are written yet."""
 
     def partition_of(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` that holds a group."""
@@ -140,11 +151,11 @@ class OffsetCoordinator:
         Raises:
             GroupIdNotFound, IllegalGeneration: there is no such group.
             InvalidProducerEpoch: a later epoch of the producer is known.
+            InvalidTxnState: the transaction has ended meanwhile.
             KafkaError: as ``check_transaction`` or ``CommittingGroups.check_commit``; or the log
                 failed.
         """
         group_id, producer = committer.group_id, transaction.producer
-        await self.check_transaction(transaction, self.partition_of(group_id))
         names_unknown = transaction.version >= TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM
 
         def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
@@ -154,10 +165,15 @@ class OffsetCoordinator:
                 if names_unknown:
                     raise
                 raise IllegalGeneration from error
+            if check.ended:
+                raise InvalidTxnState("The transaction has ended.")
             self._runtimes.of(group_id).check_producer(*producer)
             return None, machine.offsets.commit(group_id, commits, *producer)
 
-        await self._decide(group_id, decide)
+        # The check may wait for the end of the producer's last transaction, which is not this one.
+        await self.check_transaction(transaction, self.partition_of(group_id))
+        with self._checking(producer.producer_id) as check:
+            await self._decide(group_id, decide)
 
     async def complete_transaction(
         self,
@@ -175,6 +191,8 @@ class OffsetCoordinator:
             InvalidProducerEpoch: a later epoch of the producer is known.
             KafkaError: the log failed; repeat it.
         """
+        for check in self._checks.get(producer_id, ()):
+            check.ended = True
         runtime = self._runtimes.all()[partition]
         with unavailable():
             await runtime.end_transaction(
@@ -295,6 +313,20 @@ class OffsetCoordinator:
             logger.warning("offsets in deleted topics cannot be deleted yet: %s", error)
 
     # -- the rest -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _checking(self, producer_id: int) -> Iterator[_Check]:
+        """A check of a producer's transaction. Offsets that are written on its word must not come
+        after the marker: nothing would end them (Kafka class VerificationGuard)."""
+        check = _Check()
+        checks = self._checks.setdefault(producer_id, set())
+        checks.add(check)
+        try:
+            yield check
+        finally:
+            checks.discard(check)
+            if not checks:
+                self._checks.pop(producer_id, None)
 
     def _groups_of(self, group_id: str) -> CommittingGroups | None:
         """The groups of the type that the group has; None for no group and for a simple one.

@@ -74,6 +74,7 @@ class ShareGroupCoordinator:
     ) -> None:
         self._check_type = check_type
         self._runtimes = runtimes
+        self._check_type = check_type
         self._state = state
         self._clock = clock
         self._image = image

@@ -1,4 +1,4 @@
-"""Unpacking and checking compressed batches without blocking the event loop.
+"""Unpacking, checking and compressing batches without blocking the event loop.
 
 Most batches are small when unpacked, and are checked at once. Larger ones go to a thread, where the
 codecs and the compiled walk let the loop run. The thread takes one request at a time, so that a
@@ -11,14 +11,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.model.limits import UNPACKED_ON_LOOP_BYTES_MAX
-from sharegroup.storage.validation import walk_batches
+from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
+from sharegroup.model.log import Recompression
+from sharegroup.storage.validation import recompressed, walk_batches
 from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, parse_headers
 
+RECOMPRESSED_ON_LOOP_BYTES_MAX: Final = 16 * 1024
+"""Up to this many bytes, less than a millisecond, are compressed on the event loop's thread."""
 _LENGTH_AT: Final = 8
 _LENGTH_END: Final = 12
 _ATTRIBUTES_AT: Final = 22
@@ -31,30 +35,42 @@ class Unpacking:
         self._turn = asyncio.Lock()
         self._waiting: Counter[TopicIdPartition] = Counter()
 
-    def passes(self, batches: bytes) -> bool:
-        """Whether ``batches`` may skip :meth:`walked`: none is compressed, and no batch waits."""
-        return not self._waiting and not _is_compressed(batches)
+    def passes(self, batches: bytes, how: Recompression | None = None) -> bool:
+        """Whether ``batches`` may skip :meth:`walked`: none is compressed or has to be, and no
+        batch waits."""
+        return how is None and not self._waiting and not _is_compressed(batches)
 
-    async def walked(self, partition: TopicIdPartition, batches: bytes) -> bytes:
-        """Check compressed batches, and return all batches; the append checks uncompressed ones.
+    async def walked(
+        self, partition: TopicIdPartition, batches: bytes, how: Recompression | None = None
+    ) -> bytes:
+        """Check compressed batches, and return all batches, compressed as ``how`` says; the append
+        checks the rest.
 
         Yields to the loop only if it must. The caller must append the result at once.
 
         Raises:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: a batch is not what it says.
         """
-        if partition not in self._waiting:
+        work = walk_batches if how is None else partial(_recompressed, how)
+        small = how is None or len(batches) <= RECOMPRESSED_ON_LOOP_BYTES_MAX
+        if small and partition not in self._waiting:
             with suppress(CorruptMessage):  # or too large: the thread tells which
-                return walk_batches(batches, UNPACKED_ON_LOOP_BYTES_MAX)
+                return work(batches, UNPACKED_ON_LOOP_BYTES_MAX)
         self._waiting[partition] += 1
         try:
             async with self._turn:
                 loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(None, walk_batches, batches)
+                return await loop.run_in_executor(None, work, batches)
         finally:
             self._waiting[partition] -= 1
             if not self._waiting[partition]:
                 del self._waiting[partition]
+
+
+def _recompressed(
+    how: Recompression, batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+) -> bytes:
+    return recompressed(batches, how, bytes_max)
 
 
 def _is_compressed(batches: bytes) -> bool:

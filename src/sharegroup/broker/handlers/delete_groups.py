@@ -40,6 +40,10 @@ async def _delete(
 ) -> DeletableGroupResult:
     try:
         context.access.require_group(Operation.DELETE, group_id)
+        if parts.group_registry.type_of(group_id) is GroupType.CONSUMER:
+            await parts.consumer_groups.delete(group_id)
+            await parts.offsets.delete_group(group_id)
+            return DeletableGroupResult(group_id)
         if parts.group_registry.type_of(group_id) is GroupType.CLASSIC:
             await _delete_classic(parts, group_id)
             return DeletableGroupResult(group_id)

@@ -1,6 +1,5 @@
-"""Fetch: record batches for consumers that read partitions themselves.
-
-Sessions are declined (session id 0).
+"""Fetch: record batches for consumers that read partitions themselves, in incremental sessions
+(``fetch_sessions``) where the consumer wants one.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.fetch_sessions import Wanted
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
@@ -26,15 +26,32 @@ from sharegroup.wire.messages.fetch import (
     PartitionData,
 )
 
-Wanted = list[tuple[FetchTopic, FetchPartition]]
 READ_COMMITTED: Final = 1
 
 
 async def fetch(
     parts: BrokerParts, request: FetchRequest, context: RequestContext
 ) -> FetchResponse:
-    """Read; wait up to the request's time for ``min_bytes``, an error, or a deleted partition."""
-    wanted = [(topic, part) for topic in request.topics for part in topic.partitions]
+    """Read; wait up to the request's time for ``min_bytes``, an error, or a deleted partition.
+
+    Raises:
+        FetchSessionIdNotFound, InvalidFetchSessionEpoch, FetchSessionTopicIdError: the request does
+            not fit the session that it names.
+    """
+    now_ms = parts.clock.monotonic_ms
+    fetching = parts.fetch_sessions.begin(request, context.version, now_ms())
+    wanted = fetching.wanted
+    found = await _found(parts, request, wanted, context)
+    told = parts.fetch_sessions.end(request, context.version, fetching, found, now_ms())
+    if len(told.indexes) < len(found):
+        wanted, found = [wanted[at] for at in told.indexes], [found[at] for at in told.indexes]
+    return _response(wanted, found, told.session_id)
+
+
+async def _found(
+    parts: BrokerParts, request: FetchRequest, wanted: Wanted, context: RequestContext
+) -> list[PartitionData]:
+    """What each partition has, as soon as there is enough."""
     until = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
     ids = [TopicIdPartition(_topic_id(parts, topic), part.partition) for topic, part in wanted]
     for topic_id in {key.topic_id for key in ids}:
@@ -48,10 +65,10 @@ async def fetch(
             bytes_min = request.min_bytes if request.min_bytes <= most else 1
             found, size, failed = await _look(parts, request, wanted, context, bytes_max)
             if size >= bytes_min or failed or last_look or not wanted:
-                return _response(wanted, found)
+                return found
             await waiter.wait(until)
             if context.connection not in parts.connections:
-                return _response(wanted, found)
+                return found
 
 
 def _topic_id(parts: BrokerParts, topic: FetchTopic) -> UUID:
@@ -81,6 +98,7 @@ async def _look(
             if name is not None:
                 context.access.require_topic(Operation.READ, name)
             log = _log(parts, topic, partition)
+            parts.topics.check_leader_epoch(log, partition.current_leader_epoch)
             # Kafka's rule: the first batch of a response goes out even when it is over the limits.
             left = max(bytes_max - size, 0)
             space = _Space(min(partition.partition_max_bytes, left), first=size == 0)
@@ -137,13 +155,14 @@ async def _read(
         part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
 
 
-def _response(wanted: Wanted, found: list[PartitionData]) -> FetchResponse:
+def _response(wanted: Wanted, found: list[PartitionData], session_id: int) -> FetchResponse:
     topics: dict[tuple[str, UUID], list[PartitionData]] = {}
     for (topic, _), part in zip(wanted, found, strict=True):
         topics.setdefault((topic.topic, topic.topic_id), []).append(part)
     return FetchResponse(
+        session_id=session_id,
         responses=[
             FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=own)
             for (name, topic_id), own in topics.items()
-        ]
+        ],
     )

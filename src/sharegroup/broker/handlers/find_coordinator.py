@@ -1,14 +1,8 @@
-"""FindCoordinator: this node coordinates everything it serves: groups (0) and share partitions
-(2).
-
-There are no transactions, and clients must not retry for ever. The only error that librdkafka, Java
-and aiokafka all take as final here is TRANSACTIONAL_ID_AUTHORIZATION_FAILED; librdkafka retries at
-any other error until its user gives up. The error message has the real reason.
-"""
+"""FindCoordinator: this node coordinates everything it serves: groups (0), transactional ids (1)
+and share partitions (2)."""
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
@@ -18,7 +12,6 @@ from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
-    TransactionalIdAuthorizationFailed,
 )
 from sharegroup.model.ids import parse_topic_id
 from sharegroup.wire.messages.find_coordinator import (
@@ -30,7 +23,6 @@ from sharegroup.wire.messages.find_coordinator import (
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
-NO_TRANSACTIONS: Final = "transactions are not served yet"
 KEYS_FROM: Final = 4
 SHARE_FROM: Final = 6
 
@@ -39,9 +31,6 @@ async def find_coordinator(
     parts: BrokerParts, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     """One answer per key from v4 on; a single answer in earlier versions."""
-    if request.key_type == TRANSACTION:
-        sentence = f"{context.client_host} wants a transactional producer: {NO_TRANSACTIONS}"
-        parts.counters.say(logging.WARNING, "transactions_refused", sentence)
     if context.version >= KEYS_FROM:
         coordinators = [
             _find(parts, request.key_type, key, context) for key in request.coordinator_keys
@@ -71,7 +60,7 @@ def _find(parts: BrokerParts, key_type: int, key: str, context: RequestContext) 
 def _check(key_type: int, key: str, context: RequestContext) -> None:
     if key_type == TRANSACTION:
         context.access.require(Operation.DESCRIBE, Resource(ResourceType.TRANSACTIONAL_ID, key))
-        raise TransactionalIdAuthorizationFailed(NO_TRANSACTIONS)
+        return
     if key_type == GROUP:
         context.access.require_group(Operation.DESCRIBE, key)
         if not key:

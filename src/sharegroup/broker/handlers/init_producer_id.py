@@ -1,34 +1,58 @@
-"""InitProducerId: a new producer id. A transactional id is refused with the final error that
-``find_coordinator`` explains."""
+"""InitProducerId: a producer id, new or that of a transactional id."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
-from sharegroup.broker.handlers.find_coordinator import NO_TRANSACTIONS
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
+    InvalidProducerEpoch,
     InvalidRequest,
-    TransactionalIdAuthorizationFailed,
+    ProducerFenced,
 )
+from sharegroup.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+FENCED_FROM: Final = 4
+"""The version from which clients know PRODUCER_FENCED."""
 
 
 async def init_producer_id(
     parts: BrokerParts, request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse:
-    """A new id with epoch 0. A producer that bumps its own epoch gets a new id too, as in Kafka
-    without transactions."""
+    """With a transactional id: its producer id with a new epoch, which fences earlier producers.
+    Without: a new id with epoch 0; a producer that bumps its own epoch gets a new id too."""
+    expected = _expected(request)
     if request.transactional_id is not None:
         if not request.transactional_id:
             raise InvalidRequest("a transactional id cannot be empty")
         context.access.require(
             Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         )
-        raise TransactionalIdAuthorizationFailed(NO_TRANSACTIONS)
+        try:
+            owner = await parts.transactions.initialize(
+                request.transactional_id, request.transaction_timeout_ms, expected
+            )
+        except ProducerFenced:
+            if context.version < FENCED_FROM:
+                raise InvalidProducerEpoch from None
+            raise
+        return InitProducerIdResponse(producer_id=owner.producer_id, producer_epoch=owner.epoch)
     if not context.access.allows(Operation.IDEMPOTENT_WRITE, CLUSTER) and not (
         context.access.allows_any(Operation.WRITE, ResourceType.TOPIC)
     ):
         raise ClusterAuthorizationFailed
     return InitProducerIdResponse(producer_id=parts.store.next_producer_id(), producer_epoch=0)
+
+
+def _expected(request: InitProducerIdRequest) -> Producer | None:
+    """Who the producer has been."""
+    known = Producer(request.producer_id, request.producer_epoch)
+    if known == (NO_PRODUCER_ID, NO_EPOCH):
+        return None
+    if NO_PRODUCER_ID in known:
+        raise InvalidRequest("a producer id and its epoch come together")
+    return known

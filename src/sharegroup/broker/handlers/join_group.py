@@ -7,12 +7,14 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.classic.requests import Join, Protocol, Refused
+from sharegroup.groups.classic.requests import Join, Joined, Protocol, Refused
 from sharegroup.model.errors import (
     InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     KafkaError,
+    MemberIdRequired,
+    RebalanceInProgress,
 )
 from sharegroup.wire.messages.join_group import (
     JoinGroupRequest,
@@ -31,6 +33,35 @@ async def join_group(
     parts: BrokerParts, request: JoinGroupRequest, context: RequestContext
 ) -> JoinGroupResponse:
     """Pass the join to the coordinator."""
+    answer: Joined | Refused
+    try:
+        answer = await _join(parts, request, context)
+    except InconsistentGroupProtocol as other_type:
+        answer = Refused(other_type)
+    except KafkaError as refused:
+        answer = Refused(refused, request.member_id)
+    no_name = None if context.version >= NULL_PROTOCOL_FROM else ""
+    if isinstance(answer, Refused):
+        error = answer.error
+        if not isinstance(error, MemberIdRequired | RebalanceInProgress):
+            parts.counters.trouble("request_errors", f"JoinGroup {error.name}", str(error))
+        return JoinGroupResponse(
+            error_code=error.code, protocol_name=no_name, member_id=answer.member_id
+        )
+    return JoinGroupResponse(
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol_name or no_name,
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[JoinGroupResponseMember(*member) for member in answer.members],
+    )
+
+
+async def _join(
+    parts: BrokerParts, request: JoinGroupRequest, context: RequestContext
+) -> Joined | Refused:
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
         raise InvalidGroupId
@@ -44,7 +75,7 @@ async def join_group(
     protocols: dict[str, Protocol] = {}
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, Protocol(protocol.name, bytes(protocol.metadata)))
-    answer = await parts.classic_groups.join(
+    return await parts.classic_groups.join(
         Join(
             group_id=request.group_id,
             member_id=request.member_id,
@@ -63,26 +94,4 @@ async def join_group(
             id_required=context.version >= MEMBER_ID_REQUIRED_FROM,
             can_skip_assignment=context.version >= SKIP_ASSIGNMENT_FROM,
         )
-    )
-    if isinstance(answer, Refused):
-        return JoinGroupResponse(error_code=answer.error.code, member_id=answer.member_id)
-    name = answer.protocol_name
-    if name is None and context.version < NULL_PROTOCOL_FROM:
-        name = ""
-    return JoinGroupResponse(
-        generation_id=answer.generation,
-        protocol_type=answer.protocol_type,
-        protocol_name=name,
-        leader=answer.leader,
-        skip_assignment=answer.skip_assignment,
-        member_id=answer.member_id,
-        members=[JoinGroupResponseMember(*member) for member in answer.members],
-    )
-
-
-def failure(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """The client keeps its member id, unless the group is of another type."""
-    other_type = isinstance(error, InconsistentGroupProtocol)
-    return JoinGroupResponse(
-        error_code=error.code, member_id="" if other_type else request.member_id
     )

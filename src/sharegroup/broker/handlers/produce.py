@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sharegroup.broker.authorization.resources import Operation
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
+from sharegroup.broker.coordination.transaction_writes import Admission, Write
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
@@ -10,10 +14,12 @@ from sharegroup.model.errors import (
     InvalidRequiredAcks,
     InvalidTopic,
     KafkaError,
+    TransactionalIdAuthorizationFailed,
     UnknownServerError,
 )
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
 from sharegroup.model.log import PartitionLog
+from sharegroup.wire.batch import HEADER_BYTES, TRANSACTIONAL, parse_headers
 from sharegroup.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -26,6 +32,14 @@ from sharegroup.wire.messages.produce import (
 NO_ACKS = 0
 LEADER_ACK = 1
 ALL_ACKS = -1
+ATTRIBUTES_LOW_BYTE: Final = 22
+
+
+class _Appends(NamedTuple):
+    """What a request has appended so far."""
+
+    topics: list[TopicProduceResponse]
+    waits: list[tuple[PartitionLog, int, PartitionProduceResponse]]
 
 
 async def produce(
@@ -34,8 +48,32 @@ async def produce(
     """Append everything in order first, then wait for durability; partitions fail on their own."""
     if request.acks not in (NO_ACKS, LEADER_ACK, ALL_ACKS):
         return failure(request, InvalidRequiredAcks())
-    waits: list[tuple[PartitionLog, int, PartitionProduceResponse]] = []
-    topics = []
+    appends = _Appends([], [])
+    if any(
+        _is_transactional(p.records) for topic in request.topic_data for p in topic.partition_data
+    ):
+        transactional_id = _require_id(request.transactional_id, context)
+        async with parts.transaction_writes.admission(
+            transactional_id, context.version
+        ) as admission:
+            await admission.add(_transactional_writes(parts, request, context))
+            await _append_all(parts, request, context, appends, admission)
+    else:
+        await _append_all(parts, request, context, appends, None)
+    if request.acks == ALL_ACKS:
+        # Waiting one by one takes no longer: the flusher already works on all of them.
+        for wait in appends.waits:
+            await _durable(parts, *wait)
+    return None if request.acks == NO_ACKS else ProduceResponse(responses=appends.topics)
+
+
+async def _append_all(
+    parts: BrokerParts,
+    request: ProduceRequest,
+    context: RequestContext,
+    appends: _Appends,
+    admission: Admission | None,
+) -> None:
     for topic in request.topic_data:
         answers = []
         name = topic.name or parts.topics.name_of(topic.topic_id)
@@ -45,22 +83,17 @@ async def produce(
             try:
                 if name is not None:
                     context.access.require_topic(Operation.WRITE, name)
-                await _append(parts, topic, partition, part, waits)
+                appends.waits.append(await _append(parts, topic, partition, part, admission))
             except KafkaError as error:
                 _refuse(parts, part, error)
         topic_id = parts.topics.id_of(name) if name else None
         if topic_id is not None:
             parts.meters.topic(topic_id).produce_requests += 1
-        topics.append(
+        appends.topics.append(
             TopicProduceResponse(
                 name=topic.name, topic_id=topic.topic_id, partition_responses=answers
             )
         )
-    if request.acks == ALL_ACKS:
-        # Waiting one by one takes no longer: the flusher already works on all of them.
-        for wait in waits:
-            await _durable(parts, *wait)
-    return None if request.acks == NO_ACKS else ProduceResponse(responses=topics)
 
 
 def failure(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
@@ -92,26 +125,74 @@ async def _append(
     topic: TopicProduceData,
     partition: PartitionProduceData,
     part: PartitionProduceResponse,
-    waits: list[tuple[PartitionLog, int, PartitionProduceResponse]],
-) -> None:
+    admission: Admission | None,
+) -> tuple[PartitionLog, int, PartitionProduceResponse]:
+    """Append one partition's batches; returns what to wait for."""
+    log = _log_of(parts, topic, partition)
+    if not partition.records:
+        raise InvalidRequest("a produce request needs at least one record batch for each partition")
+    batches = partition.records
+    how = log.recompression
+    if not parts.unpacking.passes(batches, how):
+        where = TopicIdPartition(log.topic_id, partition.index)
+        batches = await parts.unpacking.walked(where, batches, how)
+    if admission is not None and _is_transactional(batches):
+        admission.check(Write(log, parse_headers(batches)[0]))
+    appended = await log.append(batches)
+    part.base_offset = appended.base_offset
+    part.log_append_time_ms = appended.append_time_ms
+    part.log_start_offset = log.log_start_offset
+    parts.meters.topic(log.topic_id).produce_bytes += len(partition.records)
+    return log, appended.last_offset + 1, part
+
+
+def _log_of(
+    parts: BrokerParts, topic: TopicProduceData, partition: PartitionProduceData
+) -> PartitionLog:
     if topic.topic_id != NULL_TOPIC_ID:
         log = parts.topics.log_by_id(TopicIdPartition(topic.topic_id, partition.index))
     else:
         log = parts.topics.log(topic.name, partition.index)
     if parts.topics.is_internal(log.topic_partition.topic):
         raise InvalidTopic(f"{log.topic_partition.topic} is internal; clients cannot write to it")
-    if not partition.records:
-        raise InvalidRequest("a produce request needs at least one record batch for each partition")
-    batches = partition.records
-    if not parts.unpacking.passes(batches):
-        where = TopicIdPartition(log.topic_id, partition.index)
-        batches = await parts.unpacking.walked(where, batches)
-    appended = await log.append(batches)
-    part.base_offset = appended.base_offset
-    part.log_append_time_ms = appended.append_time_ms
-    part.log_start_offset = log.log_start_offset
-    waits.append((log, appended.last_offset + 1, part))
-    parts.meters.topic(log.topic_id).produce_bytes += len(partition.records)
+    return log
+
+
+def _is_transactional(batches: bytes | None) -> bool:
+    """Whether the first batch belongs to a transaction. A producer id allows no second one."""
+    if batches is None or len(batches) < HEADER_BYTES:
+        return False
+    return bool(batches[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
+
+
+def _require_id(transactional_id: str | None, context: RequestContext) -> str:
+    """The transactional id, which the client must be allowed to use.
+
+    Raises:
+        TransactionalIdAuthorizationFailed: it may not use it, or names none.
+    """
+    if not transactional_id:
+        raise TransactionalIdAuthorizationFailed
+    context.access.require(
+        Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, transactional_id)
+    )
+    return transactional_id
+
+
+def _transactional_writes(
+    parts: BrokerParts, request: ProduceRequest, context: RequestContext
+) -> list[Write]:
+    """The transactional batches that can be appended, as far as their headers tell."""
+    writes = []
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            if not _is_transactional(partition.records):
+                continue
+            with suppress(KafkaError):  # the append says it again, and answers it
+                log = _log_of(parts, topic, partition)
+                context.access.require_topic(Operation.WRITE, log.topic_partition.topic)
+                writes.append(Write(log, parse_headers(partition.records or b"")[0]))
+    return writes
 
 
 async def _durable(

@@ -8,7 +8,11 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.classic.requests import Refused, Sync
-from sharegroup.model.errors import InconsistentGroupProtocol, InvalidGroupId
+from sharegroup.model.errors import (
+    InconsistentGroupProtocol,
+    InvalidGroupId,
+    RebalanceInProgress,
+)
 from sharegroup.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_REQUIRED_FROM: Final = 5
@@ -38,7 +42,10 @@ async def sync_group(
         )
     )
     if isinstance(answer, Refused):
-        return SyncGroupResponse(error_code=answer.error.code)
+        error = answer.error
+        if not isinstance(error, RebalanceInProgress):
+            parts.counters.trouble("request_errors", f"SyncGroup {error.name}", str(error))
+        return SyncGroupResponse(error_code=error.code)
     return SyncGroupResponse(
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol_name,

@@ -83,16 +83,14 @@ API_TABLE: dict[int, ServedApi] = {
     row.api.key: row
     for row in (
         _row(apis.PRODUCE, 3, 13, "produce", "append record batches", FRAME_BYTES_MAX),
-        _row(apis.FETCH, 4, 17, "fetch", "read record batches; sessions are declined"),
+        _row(apis.FETCH, 4, 17, "fetch", "read record batches; incremental sessions"),
         _row(
             apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
         ),
         _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
         _row(apis.OFFSET_COMMIT, 2, 10, "offset_commit", "commit offsets of a group"),
         _row(apis.OFFSET_FETCH, 1, 10, "offset_fetch", "committed offsets of groups"),
-        _row(
-            apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for group and share keys"
-        ),
+        _row(apis.FIND_COORDINATOR, 0, 6, "find_coordinator", "this node, for keys of every type"),
         _row(apis.JOIN_GROUP, 0, 9, "join_group", "join a classic group, and each rebalance"),
         _row(apis.HEARTBEAT, 0, 4, "heartbeat", "stay in a classic group"),
         _row(apis.LEAVE_GROUP, 0, 5, "leave_group", "leave a classic group; remove its members"),
@@ -111,13 +109,38 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
         _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),
         _row(
-            apis.INIT_PRODUCER_ID, 0, 5, "init_producer_id", "a producer id for idempotent produce"
+            apis.INIT_PRODUCER_ID,
+            0,
+            5,
+            "init_producer_id",
+            "a producer id, for idempotence or transactions",
         ),
+        _row(
+            apis.OFFSET_FOR_LEADER_EPOCH,
+            2,
+            4,
+            "offset_for_leader_epoch",
+            "where a leader epoch ends; there is one epoch",
+        ),
+        _row(
+            apis.ADD_PARTITIONS_TO_TXN,
+            0,
+            5,
+            "add_partitions_to_txn",
+            "partitions of a transaction; brokers may verify them",
+        ),
+        _row(apis.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn", "group offsets of a transaction"),
+        _row(apis.END_TXN, 0, 5, "end_txn", "commit or abort a transaction"),
+        _row(apis.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", "end transactions by hand"),
         _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
+        _row(
+            apis.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs", "the data folder, partitions' sizes"
+        ),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
         _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty groups"),
+        _row(apis.ELECT_LEADERS, 0, 2, "elect_leaders", "this node leads everything already"),
         _row(
             apis.INCREMENTAL_ALTER_CONFIGS,
             0,
@@ -125,8 +148,51 @@ API_TABLE: dict[int, ServedApi] = {
             "incremental_alter_configs",
             "change topic, broker and group configs",
         ),
+        _row(
+            apis.ALTER_PARTITION_REASSIGNMENTS,
+            0,
+            1,
+            "alter_partition_reassignments",
+            "this node has every partition already",
+        ),
+        _row(
+            apis.LIST_PARTITION_REASSIGNMENTS,
+            0,
+            0,
+            "list_partition_reassignments",
+            "there is never one",
+        ),
         _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
+        _row(
+            apis.DESCRIBE_PRODUCERS,
+            0,
+            0,
+            "describe_producers",
+            "a partition's producers and their open transactions",
+        ),
+        _row(apis.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", "transactional ids"),
+        _row(
+            apis.LIST_TRANSACTIONS,
+            0,
+            1,
+            "list_transactions",
+            "transactional ids by state, producer and duration",
+        ),
+        _row(
+            apis.CONSUMER_GROUP_HEARTBEAT,
+            0,
+            1,
+            "consumer_group_heartbeat",
+            "join, stay in, leave a consumer group",
+        ),
+        _row(
+            apis.CONSUMER_GROUP_DESCRIBE,
+            0,
+            1,
+            "consumer_group_describe",
+            "members of consumer groups, what they have and shall have",
+        ),
         _row(
             apis.DESCRIBE_TOPIC_PARTITIONS,
             0,

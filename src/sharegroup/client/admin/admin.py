@@ -34,6 +34,7 @@ from sharegroup.client.admin.descriptions import (
     TopicListing,
 )
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
 
@@ -338,17 +339,7 @@ class Admin:
     async def _trying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Retry until success, an error that is not transient, or the time-out."""
         await self.start()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeout_ms / 1000
-        backoff = self._cluster.backoff()
-        while True:
-            try:
-                return await attempt()
-            except KafkaError as error:
-                pause_s = backoff.next_ms() / 1000
-                if not _worth_another_try(error) or loop.time() + pause_s > deadline:
-                    raise
-                await asyncio.sleep(pause_s)
+        return await retrying(self._cluster, attempt, self._timeout_ms, _worth_another_try)
 
 
 async def _of_each(

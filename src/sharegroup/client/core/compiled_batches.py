@@ -16,14 +16,14 @@ from aiokafka.record.memory_records import MemoryRecords
 _MAGIC: Final = 2
 
 
-def new_builder(codec: int, bytes_max: int) -> Any:
+def new_builder(codec: int, bytes_max: int, *, transactional: bool = False) -> Any:
     """A builder of one batch, whose base offset is 0.
 
     Its ``append(offset, timestamp_ms, key, value, headers)`` returns None when the record would
     make the batch larger than ``bytes_max``; a first record always fits. ``build()`` returns the
     batch, compressed with ``codec``; producer id, epoch and sequence are -1.
     """
-    return DefaultRecordBatchBuilder(_MAGIC, codec, 0, -1, -1, -1, bytes_max)
+    return DefaultRecordBatchBuilder(_MAGIC, codec, int(transactional), -1, -1, -1, bytes_max)
 
 
 def batches_in(data: bytes) -> Iterator[Any]:

@@ -35,10 +35,12 @@ class Served(NamedTuple):
     Attributes:
         versions: API key → versions.
         features: supported features, name → (lowest, highest level).
+        finalized: features in use in the cluster, name → level.
     """
 
     versions: Mapping[int, Versions]
     features: dict[str, tuple[int, int]]
+    finalized: Mapping[str, int]
 
 
 Handshake = Generator[Exchange, Message, Served]
@@ -105,4 +107,5 @@ def _served(response: ApiVersionsResponse) -> Served:
             feature.name: (feature.min_version, feature.max_version)
             for feature in response.supported_features
         },
+        {one.name: one.max_version_level for one in response.finalized_features},
     )

@@ -121,6 +121,7 @@ class Outbox:
     """One partition's batches. See the module.
 
     Args:
+        transactional: the records are part of a transaction.
         idempotent: if False, only one batch is under way at a time, which also keeps the order.
         make_outcome: a future for each new batch.
 
@@ -138,6 +139,7 @@ class Outbox:
         codec: int,
         delivery_timeout_s: float,
         idempotent: bool,
+        transactional: bool = False,
         make_outcome: Callable[[], Any],
     ) -> None:
         self.where = where
@@ -148,6 +150,7 @@ class Outbox:
         self._codec = codec
         self._delivery_timeout_s = delivery_timeout_s
         self._idempotent = idempotent
+        self._transactional = transactional
         self._make_outcome = make_outcome
         self._open: Batch | None = None
         self._closed: deque[Batch] = deque()
@@ -190,7 +193,7 @@ class Outbox:
             if batch.append(timestamp_ms, key, value, headers):
                 return batch, False
             self._closed.append(batch)
-        builder = new_builder(self._codec, self._batch_size)
+        builder = new_builder(self._codec, self._batch_size, transactional=self._transactional)
         batch = self._open = Batch(
             self.where, builder, self._make_outcome(), now_s, now_s + self._delivery_timeout_s
         )
@@ -228,6 +231,11 @@ class Outbox:
         self._number(batch)
         self._sent.append(batch)
         return batch
+
+    def renew(self) -> None:
+        """The producer has a new identity, which comes by :meth:`identify`. Nothing is sent now."""
+        assert not self._sent, "batches are under way"
+        self.identity = self.spent = None
 
     def identify(self, identity: ProducerIdentity) -> None:
         """Continue with this identity: sent batches that are left get new numbers."""
@@ -268,7 +276,9 @@ class Outbox:
         self._remove(batch)
 
     def expire(self, now_s: float) -> list[Batch]:
-        """Remove batches past their deadline, if none is under way. The caller completes them."""
+        """Remove batches past their deadline, if none is under way. The caller completes them. At
+        infinity, these are all batches.
+        """
         if self._unanswered:
             return []
         expired = [batch for batch in self if batch.deadline_s <= now_s]

@@ -78,7 +78,7 @@ class ClientProtocol(Generic[T]):
         self._client_id = client_id
         self._ours = versions
         self._handshake: Handshake | None = handshake(address, versions[API_VERSIONS])
-        self._served = Served({}, {})
+        self._served = Served({}, {}, {})
         self._agreed: dict[int, int] = {}  # API key → version, of what was asked for already
         self._splitter = FrameSplitter(HANDSHAKE_BYTES_MAX)
         self._waiting: deque[_Waiting] = deque()  # responses come in the order of requests
@@ -99,6 +99,11 @@ class ClientProtocol(Generic[T]):
     def features(self) -> dict[str, tuple[int, int]]:
         """Supported features of the broker, name → (lowest, highest level)."""
         return self._served.features
+
+    @property
+    def finalized(self) -> Mapping[str, int]:
+        """Features in use in the cluster, name → level."""
+        return self._served.finalized
 
     @property
     def wanted(self) -> int:
@@ -127,8 +132,13 @@ class ClientProtocol(Generic[T]):
         assert self._handshake is not None, "the handshake is over"
         return self._step(next(self._handshake)).chunks
 
-    def send(self, api: Api, request: Message, caller: T) -> list[bytes]:
+    def send(
+        self, api: Api, request: Message, caller: T, version_max: int | None = None
+    ) -> list[bytes]:
         """The bytes of a request; its :class:`Answer` will name ``caller``.
+
+        Args:
+            version_max: use no later version; None: the newest that both sides have.
 
         Raises:
             NetworkException: the connection has ended, or its handshake is not over.
@@ -137,7 +147,10 @@ class ClientProtocol(Generic[T]):
         """
         if self._ended or self._handshake is not None:
             raise NetworkException(f"not connected to {self._address}")
-        return self._frame(api, self.version_of(api), request, caller)
+        version = self.version_of(api)
+        if version_max is not None:
+            version = min(version, version_max)
+        return self._frame(api, version, request, caller)
 
     def receive(self, data: bytes) -> Iterator[Event[T]]:
         """The received events, in order. Handle each event before asking for the next one; after an

@@ -11,7 +11,8 @@ import logging
 import random
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
+from uuid import UUID
 
 from sharegroup.client.conditions import Conditions
 from sharegroup.client.errors import BootstrapError
@@ -45,6 +46,10 @@ from sharegroup.wire.messages.metadata import (
 from sharegroup.wire.schema import Message
 
 log = logging.getLogger("sharegroup.client")
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+"""What is coordinated: a group, or the transactions of a transactional id."""
 
 
 class Cluster:
@@ -88,8 +93,8 @@ class Cluster:
         self._reconnect_ms = (reconnect_backoff_ms, reconnect_backoff_max_ms)
         self._allow_auto_create_topics = allow_auto_create_topics
         self._metadata_max_age_s = metadata_max_age_ms / 1000
-        self._links: dict[Address, NodeLink] = {}
-        self._coordinators: dict[str, int] = {}
+        self._links: dict[tuple[Address, str], NodeLink] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
         self.conditions = Conditions()
         self._topics_asked: set[str] = set()
         self._topics_watched: set[str] = set()
@@ -164,8 +169,9 @@ class Cluster:
 
     # --- sending ----------------------------------------------------------------------------------
 
-    async def connection(self, node_id: int) -> Connection:
-        """The connection to a node.
+    async def connection(self, node_id: int, lane: str = "") -> Connection:
+        """The connection to a node. A connection answers in order, so what must not wait behind
+        other requests has a lane of its own: one more connection.
 
         Raises:
             NetworkException: the node is unknown or cannot be reached.
@@ -173,12 +179,19 @@ class Cluster:
         node = self.metadata.nodes.get(node_id)
         if node is None:
             raise NetworkException(f"node {node_id} is not known")
-        connection = await self._link(node.address).connection()
+        connection = await self._link(node.address, lane).connection()
         self.features = connection.features
         return connection
 
     async def send(
-        self, node_id: int, api: Api, request: Message, *, timeout_ms: int | None = None
+        self,
+        node_id: int,
+        api: Api,
+        request: Message,
+        *,
+        timeout_ms: int | None = None,
+        lane: str = "",
+        version_max: int | None = None,
     ) -> Any:
         """Send to one node and await its response; one attempt.
 
@@ -186,8 +199,13 @@ class Cluster:
             RetriableError: NetworkException or RequestTimedOut.
             UnsupportedVersion: the node serves no version of this API that we speak.
         """
-        connection = await self.connection(node_id)
-        return await connection.send(api, request, timeout_ms=timeout_ms or self.request_timeout_ms)
+        connection = await self.connection(node_id, lane)
+        return await connection.send(
+            api,
+            request,
+            timeout_ms=timeout_ms or self.request_timeout_ms,
+            version_max=version_max,
+        )
 
     async def send_to_any(self, api: Api, request: Message) -> Any:
         """As :meth:`send`, to any broker that can be reached, connected ones first."""
@@ -195,26 +213,38 @@ class Cluster:
             lambda link: self._send_through(link, api, request, self.request_timeout_ms)
         )
 
-    async def send_to_coordinator(self, group_id: str, api: Api, request: Message) -> Any:
-        """As :meth:`send`, to the group's coordinator. Call :meth:`forget_coordinator` if the node
-        answers that it is not the coordinator.
+    async def send_to_coordinator(
+        self,
+        key: str,
+        api: Api,
+        request: Message,
+        *,
+        kind: int = GROUP,
+        timeout_ms: int | None = None,
+        lane: str = "",
+        version_max: int | None = None,
+    ) -> Any:
+        """As :meth:`send`, to the coordinator of a group or of a transactional id. Call
+        :meth:`forget_coordinator` if the node answers that it is not the coordinator.
 
         Raises:
             CoordinatorNotAvailable: and the other errors of FindCoordinator.
         """
-        node_id = await self.coordinator(group_id)
+        node_id = await self.coordinator(key, kind)
         try:
-            return await self.send(node_id, api, request)
+            return await self.send(
+                node_id, api, request, timeout_ms=timeout_ms, lane=lane, version_max=version_max
+            )
         except RetriableError:
-            self.forget_coordinator(group_id)
+            self.forget_coordinator(key, kind)
             raise
 
-    async def coordinator(self, group_id: str) -> int:
-        """The node that coordinates a group; looked up once and cached."""
-        known = self._coordinators.get(group_id)
+    async def coordinator(self, key: str, kind: int = GROUP) -> int:
+        """The node that coordinates a group, or a transactional id; looked up once and cached."""
+        known = self._coordinators.get((kind, key))
         if known is not None and known in self.metadata.nodes:
             return known
-        request = FindCoordinatorRequest(key=group_id, key_type=0, coordinator_keys=[group_id])
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
         response: FindCoordinatorResponse = await self.send_to_any(FIND_COORDINATOR, request)
         found = response.coordinators[0] if response.coordinators else response
         if found.error_code:
@@ -223,12 +253,12 @@ class Cluster:
             await self.refresh()
             if found.node_id not in self.metadata.nodes:
                 raise CoordinatorNotAvailable
-        self._coordinators[group_id] = found.node_id
+        self._coordinators[kind, key] = found.node_id
         return found.node_id
 
-    def forget_coordinator(self, group_id: str) -> None:
-        """Drop the cached coordinator of a group."""
-        self._coordinators.pop(group_id, None)
+    def forget_coordinator(self, key: str, kind: int = GROUP) -> None:
+        """Drop the cached coordinator."""
+        self._coordinators.pop((kind, key), None)
 
     def backoff(self) -> Backoff:
         """Pauses between attempts at one request."""
@@ -279,6 +309,44 @@ class Cluster:
         for topic in response.topics:
             if topic.error_code in (InvalidTopic.code, TopicAuthorizationFailed.code):
                 raise error_from_code(topic.error_code, f"the topic {topic.name!r} is refused")
+
+    async def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
+        """Topic → number of partitions, of those topics that exist.
+
+        Raises:
+            NetworkException: no broker can be reached.
+        """
+        wanted = set(names)
+        missing = wanted - self._topics_asked
+        self.watch(wanted)
+        if missing or wanted - self.metadata.topics.keys():
+            if self._refreshing is not None:  # that request may not include these topics
+                await asyncio.wait([self._refreshing])
+            await self.refresh()
+        topics = self.metadata.topics
+        return {name: len(topics[name].partitions) for name in wanted if name in topics}
+
+    async def topics_by_id(self, ids: Iterable[UUID]) -> dict[UUID, str]:
+        """The names of topics, of those that exist. From now on they are refreshed."""
+        response = await self._describe([MetadataRequestTopic(topic_id=one) for one in ids])
+        found = {one.topic_id: one.name for one in response.topics if not one.error_code}
+        names = {topic_id: name for topic_id, name in found.items() if name is not None}
+        self._topics_asked |= set(names.values())
+        self.metadata.apply(response)
+        return names
+
+    async def topic_names(self) -> list[str]:
+        """All topics, without the internal ones."""
+        response = await self._describe(None)
+        topics = (one for one in response.topics if not one.is_internal and not one.error_code)
+        return sorted(one.name for one in topics if one.name is not None)
+
+    async def _describe(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        response: MetadataResponse = await self.send_to_any(METADATA, request)
+        if response.error_code:
+            raise error_from_code(response.error_code)
+        return response
 
     def watch(self, topics: Iterable[str]) -> None:
         """Include these topics in every :meth:`refresh`, and warn if one does not exist."""
@@ -347,10 +415,10 @@ class Cluster:
 
     # --- links ------------------------------------------------------------------------------------
 
-    def _link(self, address: Address) -> NodeLink:
-        link = self._links.get(address)
+    def _link(self, address: Address, lane: str = "") -> NodeLink:
+        link = self._links.get((address, lane))
         if link is None:
-            link = self._links[address] = NodeLink(
+            link = self._links[address, lane] = NodeLink(
                 address,
                 client_id=self.client_id,
                 connect_timeout_ms=min(10_000, self.request_timeout_ms),

@@ -77,6 +77,11 @@ class Connection(asyncio.Protocol):
         """Supported features of the broker, name → (lowest, highest level)."""
         return self._protocol.features
 
+    @property
+    def finalized(self) -> Mapping[str, int]:
+        """Features in use in the cluster, name → level."""
+        return self._protocol.finalized
+
     def version_of(self, api: Api) -> int:
         """The version that requests of ``api`` will have.
 
@@ -85,18 +90,25 @@ class Connection(asyncio.Protocol):
         """
         return self._protocol.version_of(api)
 
-    def post(self, api: Api, request: Message) -> asyncio.Future[Any]:
+    def post(
+        self, api: Api, request: Message, version_max: int | None = None
+    ) -> asyncio.Future[Any]:
         """Send now. The future's result is the response message, or NetworkException.
+
+        Args:
+            version_max: use no later version of the API.
 
         Raises:
             NetworkException: the connection has ended.
             UnsupportedVersion: see :meth:`version_of`.
         """
         answer = self._loop.create_future()
-        self._write(self._protocol.send(api, request, answer))
+        self._write(self._protocol.send(api, request, answer, version_max))
         return answer
 
-    async def send(self, api: Api, request: Message, *, timeout_ms: int) -> Any:
+    async def send(
+        self, api: Api, request: Message, *, timeout_ms: int, version_max: int | None = None
+    ) -> Any:
         """Send and await the response. A time-out closes the connection: responses come in order,
         so no later request could be answered either.
 
@@ -104,7 +116,7 @@ class Connection(asyncio.Protocol):
             NetworkException, UnsupportedVersion: as :meth:`post`.
             RequestTimedOut: no response within ``timeout_ms``.
         """
-        answer = self.post(api, request)
+        answer = self.post(api, request, version_max)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await answer

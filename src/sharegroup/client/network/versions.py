@@ -2,6 +2,7 @@
 has as well.
 
 Produce and Fetch stop before 13, where topics are told by id: a producer knows its topics by name.
+So do OffsetCommit and OffsetFetch, before 10. AddPartitionsToTxn is for brokers from 4 on.
 """
 
 from __future__ import annotations
@@ -16,18 +17,30 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.FETCH: (4, 12),
     apis.LIST_OFFSETS: (1, 10),
     apis.METADATA: (1, 13),
+    apis.OFFSET_COMMIT: (2, 9),
+    apis.OFFSET_FETCH: (1, 9),
     apis.FIND_COORDINATOR: (0, 6),
+    apis.JOIN_GROUP: (0, 9),
+    apis.HEARTBEAT: (0, 4),
+    apis.LEAVE_GROUP: (0, 5),
+    apis.SYNC_GROUP: (0, 5),
     apis.LIST_GROUPS: (0, 5),
     apis.API_VERSIONS: (0, 4),
     apis.CREATE_TOPICS: (2, 7),
     apis.DELETE_TOPICS: (1, 6),
     apis.DELETE_RECORDS: (0, 2),
-    apis.INIT_PRODUCER_ID: (0, 4),
+    apis.INIT_PRODUCER_ID: (0, 5),
+    apis.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    apis.ADD_PARTITIONS_TO_TXN: (0, 3),
+    apis.ADD_OFFSETS_TO_TXN: (0, 4),
+    apis.END_TXN: (0, 5),
+    apis.TXN_OFFSET_COMMIT: (0, 5),
     apis.DESCRIBE_CONFIGS: (1, 4),
     apis.CREATE_PARTITIONS: (0, 3),
     apis.DELETE_GROUPS: (0, 3),
     apis.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     apis.DESCRIBE_CLUSTER: (0, 1),
+    apis.CONSUMER_GROUP_HEARTBEAT: (1, 1),
     apis.SHARE_GROUP_HEARTBEAT: (1, 1),
     apis.SHARE_GROUP_DESCRIBE: (1, 1),
     apis.SHARE_FETCH: (1, 2),

@@ -71,6 +71,7 @@ class BufferSettings:
     batch_size: int
     codec: int
     idempotent: bool
+    transactional: bool
     buffer_memory: int
     max_block_s: float
     delivery_timeout_s: float
@@ -114,6 +115,10 @@ class ProduceBuffer:
         """The deliveries of the records that are in no batch yet."""
         found = [one.delivery for one in self._line]
         return found + [d for topic in self._topics.values() for _, d in topic.waiting or ()]
+
+    def outboxes(self) -> list[Outbox]:
+        """Of all topics."""
+        return [outbox for topic in self._topics.values() for outbox in topic.outboxes]
 
     async def close(self, error: SharegroupError) -> None:
         """Fail all records that are in no batch yet."""
@@ -205,6 +210,7 @@ class ProduceBuffer:
             codec=self._settings.codec,
             delivery_timeout_s=self._settings.delivery_timeout_s,
             idempotent=self._settings.idempotent,
+            transactional=self._settings.transactional,
             make_outcome=asyncio.get_running_loop().create_future,
         )
 

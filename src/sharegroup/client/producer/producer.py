@@ -16,23 +16,28 @@ import asyncio
 import logging
 import random
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Literal, Self
 
 from sharegroup.client.clock import wall_ms
+from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
+from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.group.offsets import as_commit
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.producer.buffer import BufferSettings, ProduceBuffer
 from sharegroup.client.producer.delivery import Delivery, RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord, outgoing_record
 from sharegroup.client.producer.sender import ProduceSender
+from sharegroup.client.producer.transactions import Transaction, TransactionCoordinator
 from sharegroup.model.errors import (
     ConfigError,
     MessageTooLarge,
     RequestTimedOut,
     SharegroupError,
 )
+from sharegroup.model.ids import TopicPartition
 
 log = logging.getLogger("sharegroup.client")
 
@@ -46,6 +51,9 @@ class Producer:
     Args:
         bootstrap_servers: ``host:port,…`` or a list.
         enable_idempotence: no duplicates and no reordering when requests are sent again.
+        transactional_id: for :meth:`transaction`; a name that outlives the process. A new producer
+            with the same one fences the older.
+        transaction_timeout_ms: the broker aborts a transaction that is open for longer.
         acks: ``"all"`` or 1; which replicas have the records before the broker answers.
         compression: ``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``, per batch.
         batch_size: a batch is closed when it has this many bytes. A share group takes batches
@@ -66,6 +74,8 @@ class Producer:
         bootstrap_servers: str | Iterable[str] = "127.0.0.1:9092",
         *,
         enable_idempotence: bool = True,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60_000,
         acks: Literal["all", 1] = "all",
         compression: str = "none",
         batch_size: int = 16_384,
@@ -84,6 +94,10 @@ class Producer:
             raise ConfigError(f"compression is {compression!r}: write one of {', '.join(CODECS)}")
         if acks not in ("all", 1):
             raise ConfigError(f"acks is {acks!r}: write 'all' or 1")
+        if transactional_id is not None and not (enable_idempotence and acks == "all"):
+            raise ConfigError("transactions need enable_idempotence=True and acks='all'")
+        if transactional_id == "":
+            raise ConfigError("transactional_id is empty: name the producer")
         self._cluster = cluster or Cluster(
             bootstrap_servers,
             client_id=client_id,
@@ -98,6 +112,7 @@ class Producer:
                 batch_size=batch_size,
                 codec=CODECS[compression],
                 idempotent=enable_idempotence and acks == "all",
+                transactional=transactional_id is not None,
                 buffer_memory=buffer_memory,
                 max_block_s=max_block_ms / 1000,
                 delivery_timeout_s=delivery_timeout_ms / 1000,
@@ -105,12 +120,20 @@ class Producer:
             ),
             self._connect,
         )
+        self._transactions = (
+            TransactionCoordinator(
+                self._cluster, transactional_id, transaction_timeout_ms, max_block_ms
+            )
+            if transactional_id is not None
+            else None
+        )
         self._sender = ProduceSender(
             self._cluster,
             acks=-1 if acks == "all" else 1,
             linger_s=linger_ms / 1000,
             max_request_size=max_request_size,
             on_done=self._buffer.done,
+            transactions=self._transactions,
         )
         self._buffer.sender = self._sender
         self._starting: asyncio.Task[None] | None = None
@@ -137,6 +160,8 @@ class Producer:
     async def _start(self) -> None:
         try:
             await self._cluster.start()
+            if self._transactions is not None:
+                await self._transactions.identify()
         except BaseException:
             self._starting = None
             raise
@@ -267,7 +292,7 @@ class Producer:
             BootstrapError: no broker could be reached.
             KafkaError: the broker refuses the record.
         """
-        self._check_open()
+        self._check_may_send()
         record = self._outgoing(topic, value, key, headers, partition, timestamp_ms)
         return self._buffer.hand_over(record, waits=False)
 
@@ -308,7 +333,7 @@ class Producer:
         and its delivery, for errors known when the record enters the buffer.
         """
         record = self._outgoing(topic, value, key, headers, partition, timestamp_ms)
-        self._check_open()
+        self._check_may_send()
         delivery = self._buffer.hand_over(record, waits=True)
         if self._buffer.crowded or not delivery.has_entered:
             await self._give_way(delivery)
@@ -342,6 +367,51 @@ class Producer:
         if error is not None:
             raise error
 
+    # --- transactions -----------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """All records that are sent in the block, and offsets of :meth:`send_offsets`, or none::
+
+            async with producer.transaction():
+                await producer.enqueue("orders", b"...")
+
+        The end of the block waits until all records are durable, and commits. An exception in the
+        block aborts, and goes on. One transaction at a time is open.
+
+        Raises:
+            IllegalState: the producer has no ``transactional_id``, or a transaction is open.
+            ProducerFenced: a newer producer with the same ``transactional_id`` runs.
+            KafkaError: a record, or the commit, was refused: the transaction was aborted. When the
+                time ran out during the commit, its outcome is not known; this producer cannot go
+                on then.
+        """
+        self._check_open()
+        self._own_transactions()
+        return Transaction(self)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        member: MemberIdentity,
+    ) -> None:
+        """Commit offsets of a consumer group as part of the open transaction.
+
+        Args:
+            member: ``consumer.group_metadata()`` of the consumer that read the records.
+
+        Raises:
+            IllegalState: no transaction is open.
+            KafkaError: the member has lost its partitions, or another refusal; the transaction can
+                only be aborted.
+        """
+        self._check_open()
+        await self._own_transactions().send_offsets(as_commit(offsets), member)
+
+    def _own_transactions(self) -> TransactionCoordinator:
+        if self._transactions is None:
+            raise IllegalState("transactions need a transactional_id")
+        return self._transactions
+
     # --- for the blocking producer, whose records are checked on one thread and sent on another ---
 
     def _outgoing(
@@ -364,7 +434,7 @@ class Producer:
 
     async def _hand_over(self, record: OutgoingRecord) -> Delivery:
         """Put a record into the buffer, waiting for room. A refused record has a delivery too."""
-        self._check_open()
+        self._check_may_send()
         delivery = self._buffer.hand_over(record, waits=True)
         if self._buffer.crowded or not delivery.has_entered:
             await self._give_way(delivery)
@@ -382,6 +452,11 @@ class Producer:
             await asyncio.sleep(0)  # a batch is full: let the sender and other tasks run
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _check_may_send(self) -> None:
+        self._check_open()
+        if self._transactions is not None:
+            self._transactions.machine.check_open()
 
     def _check_open(self) -> None:
         if self._closing is not None:

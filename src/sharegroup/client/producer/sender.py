@@ -14,6 +14,7 @@ from typing import Any, Final
 from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.producer.transactions import TransactionCoordinator
 from sharegroup.model.errors import (
     DuplicateSequenceNumber,
     KafkaError,
@@ -50,6 +51,7 @@ class ProduceSender:
 
     Args:
         linger_s: the age, in seconds, at which a batch is sent although it is not full.
+        transactions: of a transactional producer; batches are sent within its transactions.
         on_done: called with each batch that was delivered or has failed for good; its outcome is
             set.
 
@@ -66,7 +68,10 @@ class ProduceSender:
         linger_s: float,
         max_request_size: int,
         on_done: Callable[[Batch, SharegroupError | None], None],
+        transactions: TransactionCoordinator | None = None,
     ) -> None:
+        self._transactions = transactions
+        self._adding: asyncio.Task[None] | None = None
         self._cluster = cluster
         self._acks = acks
         self._linger_s = linger_s
@@ -90,7 +95,8 @@ class ProduceSender:
 
     async def stop(self, error: KafkaError) -> None:
         """Stop. Batches not delivered yet fail with this error."""
-        tasks = [t for t in (self._task, self._identifying, *self._requests) if t is not None]
+        own = (self._task, self._identifying, self._adding, *self._requests)
+        tasks = [task for task in own if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -135,6 +141,7 @@ class ProduceSender:
         later: list[float] = []
         for outbox in list(self._outboxes):
             self._expire(outbox, now_s)
+            self._drop_refused(outbox)
             if not outbox:
                 del self._outboxes[outbox]
                 self._backoffs.pop(outbox, None)
@@ -163,6 +170,8 @@ class ProduceSender:
 
     def _ready_node(self, outbox: Outbox) -> int | None:
         """The leader, if a request can be sent there now; otherwise, start what is missing."""
+        if self._transactions is not None and not self._belongs(self._transactions, outbox):
+            return None
         if outbox.needs_identity:
             self._identify(outbox)
             if outbox.needs_identity:
@@ -184,6 +193,39 @@ class ProduceSender:
             text = f"a record for {batch.where} was not delivered in time{why}"
             self.complete(batch, RequestTimedOut(text))
 
+    # --- transactions -----------------------------------------------------------------------------
+
+    def _belongs(self, transactions: TransactionCoordinator, outbox: Outbox) -> bool:
+        """The outbox's partition is part of the open transaction, and may be sent to."""
+        machine = transactions.machine
+        self._identity = machine.identity
+        if machine.may_send(outbox.where):
+            return True
+        if machine.to_add() and self._adding is None and not machine.drops_records:
+            self._adding = asyncio.create_task(self._add_partitions(transactions))
+        return False
+
+    async def _add_partitions(self, transactions: TransactionCoordinator) -> None:
+        try:
+            await transactions.add_partitions()
+        except KafkaError as error:
+            log.debug("partitions were not added to the transaction: %s", error)
+        finally:
+            self._adding = None
+            self._woken.set()
+
+    def _drop_refused(self, outbox: Outbox) -> None:
+        """A transaction that cannot be committed takes its records with it."""
+        if self._transactions is None or not self._transactions.machine.drops_records:
+            return
+        error = self._transactions.machine.error
+        for batch in outbox.expire(math.inf):
+            self.complete(batch, error)
+
+    def drop(self) -> None:
+        """Look at once for batches that are not to be sent any more."""
+        self._woken.set()
+
     # --- one request ------------------------------------------------------------------------------
 
     def _send(self, node_id: int, batches: list[tuple[Outbox, Batch]]) -> None:
@@ -202,7 +244,9 @@ class ProduceSender:
                 batch.where.partition, bytes(batch.encoded(outbox.identity))
             )
             topics.setdefault(batch.where.topic, []).append(data)
+        transactions = self._transactions
         request = ProduceRequest(
+            transactional_id=None if transactions is None else transactions.transactional_id,
             acks=self._acks,
             timeout_ms=self._cluster.request_timeout_ms,
             topic_data=[TopicProduceData(name, partition_data=p) for name, p in topics.items()],
@@ -210,7 +254,12 @@ class ProduceSender:
         answers: Mapping[tuple[str, int], PartitionProduceResponse] = {}
         error: KafkaError = RequestTimedOut("the broker did not answer for this partition")
         try:
-            response: ProduceResponse = await self._cluster.send(node_id, PRODUCE, request)
+            response: ProduceResponse = await self._cluster.send(
+                node_id,
+                PRODUCE,
+                request,
+                version_max=None if transactions is None else transactions.produce_version_max,
+            )
             answers = {
                 (t.name, p.index): p for t in response.responses for p in t.partition_responses
             }
@@ -235,7 +284,7 @@ class ProduceSender:
         if isinstance(error, DuplicateSequenceNumber):  # in the log; its offset is forgotten
             outbox.succeeded(batch)
             self.complete(batch, None)
-        elif isinstance(error, _LOST_PLACE):
+        elif isinstance(error, _LOST_PLACE) and self._transactions is None:
             outbox.out_of_order(batch)
         elif isinstance(error, RetriableError):
             outbox.failed(batch)
@@ -253,6 +302,8 @@ class ProduceSender:
         append_time_ms: int = -1,
     ) -> None:
         """Set the outcome of a batch."""
+        if error is not None and self._transactions is not None:
+            self._transactions.machine.failed(error)
         batch.release()
         if not batch.outcome.done():
             if error is None:
@@ -295,7 +346,7 @@ class ProduceSender:
         """
         if self._identity is not None and self._identity != outbox.spent:
             outbox.identify(self._identity)
-        elif self._identifying is None:
+        elif self._transactions is None and self._identifying is None:
             self._identifying = asyncio.create_task(self._ask_identity())
 
     async def _ask_identity(self) -> None:

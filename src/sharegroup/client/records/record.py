@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
@@ -49,34 +50,43 @@ class PlainFields(NamedTuple):
     headers: Headers
 
 
-class Record(Generic[K, V]):
-    """One delivered record. In ``Record[K, V]``, K and V are the types that the deserializers
-    return; bytes without deserializers.
+class Origin(Protocol):
+    """Where records come from."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+
+O_co = TypeVar("O_co", bound=Origin, covariant=True)
+
+
+class ReadRecord(Generic[O_co, K, V]):
+    """One record as it was read.
 
     It is two pointers, so that half a million records a second are cheap to make: one to the
-    decoder's fields, one to the delivery, which knows their partition and acknowledgements.
+    decoder's fields, one to where they come from.
     """
 
-    __slots__ = ("_delivery", "_fields")
+    __slots__ = ("_fields", "_origin")
 
-    def __init__(self, fields: Fields, delivery: Delivery) -> None:
+    def __init__(self, fields: Fields, origin: O_co) -> None:
         self._fields = fields
-        self._delivery = delivery
+        self._origin = origin
 
     @property
     def topic(self) -> str:
         """The topic it is from."""
-        return self._delivery.topic_partition.topic
+        return self._origin.topic_partition.topic
 
     @property
     def partition(self) -> int:
         """The number of its partition."""
-        return self._delivery.topic_partition.partition
+        return self._origin.topic_partition.partition
 
     @property
     def topic_partition(self) -> TopicPartition:
         """The partition it is from."""
-        return self._delivery.topic_partition
+        return self._origin.topic_partition
 
     @property
     def offset(self) -> int:
@@ -110,17 +120,66 @@ class Record(Generic[K, V]):
         """Name and bytes, in order."""
         return self._fields.headers
 
+    def _shown(self) -> str:
+        return (
+            f"{self.topic}-{self.partition}@{self.offset}, timestamp={self.timestamp}, "
+            f"key={self.key!r}, value={self.value!r}, headers={self.headers!r}"
+        )
+
+
+class Record(ReadRecord["Delivery", K, V], Generic[K, V]):
+    """One record that a share group delivered. In ``Record[K, V]``, K and V are the types that the
+    deserializers return; bytes without deserializers.
+    """
+
+    __slots__ = ()
+
+    @property
+    def _delivery(self) -> Delivery:
+        """It knows the acknowledgements of its records."""
+        return self._origin
+
     @property
     def delivery_count(self) -> int:
         """1 at the first delivery to this group, then 2, and so on."""
-        return self._delivery.delivery_count
+        return self._origin.delivery_count
 
     def __repr__(self) -> str:
-        return (
-            f"Record({self.topic}-{self.partition}@{self.offset}, timestamp={self.timestamp}, "
-            f"key={self.key!r}, value={self.value!r}, headers={self.headers!r}, "
-            f"delivery_count={self.delivery_count})"
-        )
+        return f"Record({self._shown()}, delivery_count={self.delivery_count})"
+
+
+class Span(NamedTuple):
+    """Where the records of one fetched batch come from: a partition, under a leader's epoch."""
+
+    topic_partition: TopicPartition
+    leader_epoch: int
+
+
+class ConsumerRecord(ReadRecord[Span, K, V], Generic[K, V]):
+    """One record that a consumer read. In ``ConsumerRecord[K, V]``, K and V are the types that the
+    deserializers return; bytes without deserializers.
+    """
+
+    __slots__ = ()
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the leader that took it; -1: not known."""
+        return self._origin.leader_epoch
+
+    def __repr__(self) -> str:
+        return f"ConsumerRecord({self._shown()})"
+
+
+R = TypeVar("R", bound=ReadRecord[Any, Any, Any])
+
+
+def by_partition(records: Iterable[R]) -> dict[TopicPartition, list[R]]:
+    """The records of each partition."""
+    found: dict[TopicPartition, list[R]] = {}
+    for record in records:
+        found.setdefault(record.topic_partition, []).append(record)
+    return found
 
 
 class Records(list[Record[K, V]], Generic[K, V]):
@@ -130,7 +189,14 @@ class Records(list[Record[K, V]], Generic[K, V]):
 
     def by_partition(self) -> dict[TopicPartition, list[Record[K, V]]]:
         """The records of each partition."""
-        found: dict[TopicPartition, list[Record[K, V]]] = {}
-        for record in self:
-            found.setdefault(record.topic_partition, []).append(record)
-        return found
+        return by_partition(self)
+
+
+class ConsumerRecords(list[ConsumerRecord[K, V]], Generic[K, V]):
+    """What one poll of a consumer returned, as :class:`Records`."""
+
+    __slots__ = ()
+
+    def by_partition(self) -> dict[TopicPartition, list[ConsumerRecord[K, V]]]:
+        """The records of each partition."""
+        return by_partition(self)

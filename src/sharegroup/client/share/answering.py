@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from sharegroup.client.share.arrow_batches import Answers, ArrowRows
 
 
-def arrow() -> ModuleType:
-    """:mod:`sharegroup.client.share.arrow_batches`.
+def arrow(name: str = "sharegroup.client.share.arrow_batches") -> ModuleType:
+    """The module of this name, which needs Arrow.
 
     Raises:
         ConfigError: NumPy or PyArrow is missing.
     """
     try:
-        return import_module("sharegroup.client.share.arrow_batches")
+        return import_module(name)
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"Arrow batches need {error.name}, which is not installed: "

@@ -17,7 +17,7 @@ from sharegroup.client.share.fetcher import Fetcher
 from sharegroup.client.share.leaving import Leaving
 from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.client.share.wakeup import WakeupCall
+from sharegroup.client.wakeup import WakeupCall
 
 if TYPE_CHECKING:
     from sharegroup.client.records.arrow_decode import RecordBatch

@@ -43,7 +43,7 @@ from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.running import Running
 from sharegroup.client.share.settings import check_group, check_positive, is_strict, mode_of
 from sharegroup.client.share.share_member import ShareMember
-from sharegroup.client.share.wakeup import WakeupCall
+from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 

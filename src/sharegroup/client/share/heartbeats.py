@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 from sharegroup.client.core.membership import Membership, MemberState
+from sharegroup.client.member_loop import MemberLoop, now_ms
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ConsumerMetrics
 from sharegroup.model.errors import (
@@ -26,41 +26,17 @@ from sharegroup.wire.messages.share_group_heartbeat import (
 log = logging.getLogger("sharegroup.client")
 
 
-def now_ms() -> int:
-    """The event loop's time in milliseconds."""
-    return int(asyncio.get_running_loop().time() * 1000)
-
-
-class Heartbeats:
+class Heartbeats(MemberLoop):
     """Runs one membership. After a call on ``membership`` the caller must :meth:`wake` this
     task.
     """
 
     def __init__(self, cluster: Cluster, membership: Membership, metrics: ConsumerMetrics) -> None:
+        super().__init__("share-group-heartbeats")
         self._cluster = cluster
         self._membership = membership
         self._metrics = metrics
         self._backoff = cluster.backoff()
-        self._woken = asyncio.Event()
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin; does nothing when it has begun."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="share-group-heartbeats")
-
-    def wake(self) -> None:
-        """Check again whether a heartbeat is due."""
-        self._woken.set()
-
-    def cut(self) -> list[asyncio.Task[Any]]:
-        """Stop sending. Returns the tasks that end now."""
-        task, self._task = self._task, None
-        if task is None:
-            return []
-        task.cancel()
-        return [task]
 
     async def wait_for(self, *states: MemberState, timeout_ms: int) -> bool:
         """Wait until the membership is in one of ``states``. Returns whether it is."""
@@ -72,30 +48,14 @@ class Heartbeats:
             return False
         return True
 
-    async def changed(self) -> None:
-        """Wait for the next answer or failure of a heartbeat."""
-        await self._changed.wait()
+    def _deadline_ms(self) -> int | None:
+        return self._membership.next_deadline_ms()
 
-    async def _run(self) -> None:
-        while True:
-            request = self._membership.heartbeat(now_ms())
-            if request is None:
-                await self._wait_until_due()
-                continue
+    async def _step(self) -> bool:
+        request = self._membership.heartbeat(now_ms())
+        if request is not None:
             await self._send(request)
-            self._changed.set()
-            self._changed = asyncio.Event()
-
-    async def _wait_until_due(self) -> None:
-        deadline_ms = self._membership.next_deadline_ms()
-        loop = asyncio.get_running_loop()
-        timer = None
-        if deadline_ms is not None:
-            timer = loop.call_at((deadline_ms + 1) / 1000, self._woken.set)
-        await self._woken.wait()
-        self._woken.clear()
-        if timer is not None:
-            timer.cancel()
+        return request is not None
 
     async def _send(self, request: ShareGroupHeartbeatRequest) -> None:
         membership = self._membership

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 from sharegroup.client.closing import ended
 from sharegroup.client.core.acknowledgements import (
@@ -19,10 +18,11 @@ from sharegroup.client.core.acknowledgements import (
 )
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.client.core.share_session import FetchLimits
+from sharegroup.client.member_loop import new_member_id, now_ms
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.acknowledger import Acknowledger, AckOutcomes, as_outcome
-from sharegroup.client.share.heartbeats import Heartbeats, now_ms
+from sharegroup.client.share.heartbeats import Heartbeats
 from sharegroup.client.share.metrics import ConsumerMetrics
 from sharegroup.client.share.node_session import (
     WITHOUT_RECORDS_FEATURE,
@@ -37,7 +37,7 @@ from sharegroup.model.errors import (
     RequestTimedOut,
     RetriableError,
 )
-from sharegroup.model.ids import TopicIdPartition, topic_id_text
+from sharegroup.model.ids import TopicIdPartition
 
 log = logging.getLogger("sharegroup.client")
 
@@ -49,11 +49,6 @@ next call.
 """
 _CLOSE_WAIT_S: Final = 1.0
 OffsetsByPartition = Iterable[tuple[TopicIdPartition, int, int]]
-
-
-def new_member_id(cluster: Cluster) -> str:
-    """A member id as Kafka's clients make them: 16 random bytes in url-safe base64."""
-    return topic_id_text(UUID(bytes=cluster.random.randbytes(16), version=4))
 
 
 class ShareMember:

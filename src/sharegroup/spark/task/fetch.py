@@ -346,6 +346,13 @@ class SliceReader:
         return None
 
 
+def close_idle_connections() -> None:
+    """Close the connections kept for the next task, in a process that goes on without one."""
+    while _idle_connections:
+        _, connection = _idle_connections.popitem()
+        connection.close()
+
+
 def _keep(connection: BlockingConnection) -> None:
     """Keep a connection for the next task if no response is outstanding; one for each broker."""
     if connection.idle and connection.address not in _idle_connections:

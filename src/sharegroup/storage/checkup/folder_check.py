@@ -138,6 +138,7 @@ class FolderCheck:
         points = self._checkpoint(checkpoints.RECOVERY_POINTS)
         starts = self._checkpoint(checkpoints.LOG_STARTS)
         cleaned = self._checkpoint(checkpoints.CLEANED)
+        sparse = self._checkpoint(checkpoints.SPARSE)
         for topic, facts in sorted(self.facts.topics.items()):
             for number in range(facts.partitions):
                 key = TopicPartition(topic, number)
@@ -145,7 +146,10 @@ class FolderCheck:
                     clean=self.clean,
                     recovery_point=self._believed(key, points, checkpoints.RECOVERY_POINTS) or 0,
                     log_start_offset=self._believed(key, starts, checkpoints.LOG_STARTS),
-                    cleaned_offset=self._believed(key, cleaned, checkpoints.CLEANED) or 0,
+                    cleaned_offset=max(
+                        self._believed(key, cleaned, checkpoints.CLEANED) or 0,
+                        self._believed(key, sparse, checkpoints.SPARSE) or 0,
+                    ),
                 )
                 self._check_partition(key, facts.topic_id, known, on_bytes)
 
@@ -207,7 +211,7 @@ class FolderCheck:
         path = f"{self.root}/{name}"
         found = small_files.read_offsets(self.disk, path)
         problem = found.problem
-        missed = name != checkpoints.CLEANED and self.clean and bool(self.facts.topics)
+        missed = name not in checkpoints.OF_CLEANER and self.clean and bool(self.facts.topics)
         if missed and not self.disk.exists(path):
             problem = "is missing"
         if problem is not None:

@@ -101,7 +101,7 @@ class FolderRepair:
             aside = ""
             if self._disk.exists(path):
                 aside = f"; the damaged one is kept as {set_aside(self._disk, path)}"
-            if name != checkpoints.CLEANED:
+            if name not in checkpoints.OF_CLEANER:
                 checkpoints.write_offsets(self._disk, path, self._offsets(name))
             for finding in self._open("checkpoint"):
                 if finding.place == name:

@@ -117,7 +117,8 @@ class StatePartitionMetadataValue(Message):
 
 
 MEMBER_KEYS = (10, 13, 14)
-_VALUE_VERSION = b"\0\0"
+VALUE_VERSION: Final = b"\0\0"
+"""The version of a record's value, before the value."""
 
 
 def encode_record(record: core.CoordinatorRecord) -> tuple[bytes, bytes | None]:
@@ -131,7 +132,7 @@ def encode_record(record: core.CoordinatorRecord) -> tuple[bytes, bytes | None]:
     raw_key = encode_bytes(key, 0)
     if isinstance(record, core.Tombstone):
         return raw_key, None
-    return raw_key, _VALUE_VERSION + encode_bytes(_value(record), 0)
+    return raw_key, VALUE_VERSION + encode_bytes(_value(record), 0)
 
 
 def _value(record: core.CoordinatorRecord) -> Message:
@@ -145,13 +146,13 @@ def _value(record: core.CoordinatorRecord) -> Message:
         case core.TargetAssignmentMetadata():
             return TargetAssignmentMetadataValue(record.assignment_epoch, record.timestamp_ms)
         case core.TargetAssignmentMember():
-            return TargetAssignmentMemberValue(_assigned(record.assignment))
+            return TargetAssignmentMemberValue(assigned(record.assignment))
         case core.CurrentMemberAssignment():
             return CurrentMemberAssignmentValue(
                 record.member_epoch,
                 record.previous_member_epoch,
                 record.state,
-                _assigned(record.assignment),
+                assigned(record.assignment),
             )
         case core.StatePartitionMetadata():
             return StatePartitionMetadataValue(
@@ -162,11 +163,13 @@ def _value(record: core.CoordinatorRecord) -> Message:
     raise AssertionError(f"not a membership record with a value: {record}")
 
 
-def _assigned(assignment: core.Assignment) -> list[TopicPartitionsValue]:
+def assigned(assignment: core.Assignment) -> list[TopicPartitionsValue]:
+    """An assignment as a value has it."""
     return [TopicPartitionsValue(topic_id, parts) for topic_id, parts in assignment.items()]
 
 
-def _assignment(values: Sequence[TopicPartitionsValue]) -> core.Assignment:
+def assignment(values: Sequence[TopicPartitionsValue]) -> core.Assignment:
+    """An assignment from a value."""
     return {value.topic_id: tuple(value.partitions) for value in values}
 
 
@@ -225,7 +228,7 @@ def _target_metadata(group_id: str, _: str, raw: bytes) -> core.CoordinatorRecor
 def _target_member(group_id: str, member_id: str, raw: bytes) -> core.CoordinatorRecord:
     value = decode(TargetAssignmentMemberValue, 0, raw, 2)
     return core.TargetAssignmentMember(
-        group_id=group_id, member_id=member_id, assignment=_assignment(value.topic_partitions)
+        group_id=group_id, member_id=member_id, assignment=assignment(value.topic_partitions)
     )
 
 
@@ -236,7 +239,7 @@ def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.Coord
         member_id=member_id,
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
-        assignment=_assignment(value.assigned_partitions),
+        assignment=assignment(value.assigned_partitions),
         state=value.state,
     )
 

@@ -1,0 +1,73 @@
+"""The broker's settings for the configs of groups, and those of consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sharegroup.broker.configs.define import integer
+from sharegroup.groups.config import BROKER_BOUNDS, broker_names
+from sharegroup.groups.consumer.assignors import ASSIGNORS
+from sharegroup.model.config import INT_MAX, ConfigDef, ConfigType, ConfigValue
+
+
+def group_settings(kind: str) -> Iterator[ConfigDef]:
+    """The broker's three settings for each bounded config of groups of one kind."""
+    for name, bounds in BROKER_BOUNDS.items():
+        if not name.startswith(f"{kind}."):
+            continue
+        setting, least, most = broker_names(name)
+        for defined, (default, lowest, highest), doc, aliases in (
+            (setting, bounds.value, bounds.doc, bounds.aliases),
+            (least, bounds.minimum, f"The least that a group may set {name} to.", ()),
+            (
+                most,
+                bounds.maximum,
+                f"The most that a group may set {name} to.",
+                bounds.maximum_aliases,
+            ),
+        ):
+            yield integer(
+                defined, default, lowest, doc, maximum=highest, aliases=aliases, dynamic=True
+            )
+
+
+def _only_known(value: ConfigValue) -> str | None:
+    names = value if isinstance(value, tuple) else ()
+    if names and set(names) <= ASSIGNORS.keys():
+        return None
+    return f"the assignors there are here are {', '.join(ASSIGNORS)}"
+
+
+def _only_served(value: ConfigValue) -> str | None:
+    names = set(value) if isinstance(value, tuple) else set()
+    return None if names <= {"classic", "consumer"} else "the protocols are classic and consumer"
+
+
+CONSUMER_CONFIGS: Final = (
+    *group_settings("consumer"),
+    integer("group.consumer.max.size", INT_MAX, 1, "Members in a consumer group."),
+    integer(
+        "group.consumer.regex.refresh.interval.ms",
+        600_000,
+        10_000,
+        "How long the topics of a regular expression are trusted while no topic changes: rights "
+        "may change.",
+    ),
+    ConfigDef(
+        name="group.coordinator.rebalance.protocols",
+        type=ConfigType.LIST,
+        default=("classic", "consumer"),
+        check=_only_served,
+        doc="The protocols by which consumers may join a group. Share groups are switched by "
+        "share.version.",
+        departs="there are no streams groups (Kafka: classic,consumer,streams)",
+    ),
+    ConfigDef(
+        name="group.consumer.assignors",
+        type=ConfigType.LIST,
+        default=tuple(ASSIGNORS),
+        check=_only_known,
+        doc="The assignors that members of a consumer group may ask for, the default first.",
+    ),
+)

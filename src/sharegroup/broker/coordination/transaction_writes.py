@@ -1,0 +1,194 @@
+"""Lets transactional records into partitions: only into those that are part of the transaction, so
+that each of them gets a marker (KIP-890).
+
+With transaction version 2 the first write to a partition adds it to the transaction. Before that, a
+client adds its partitions itself and the write is only verified.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+from sharegroup.broker.coordination.offset_coordinator import Transaction as OffsetTransaction
+from sharegroup.broker.coordination.transaction_coordinator import Transactions
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.keyed_locks import KeyedLocks
+from sharegroup.model.errors import (
+    ConcurrentTransactions,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    KafkaError,
+    KafkaStorageError,
+    NotCoordinator,
+    NotEnoughReplicas,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    TransactionAbortable,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import PartitionLog
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
+from sharegroup.wire.batch import BatchHeader
+
+IMPLICIT_FROM: Final = 12
+"""The version of Produce that adds partitions by itself."""
+
+ABORTABLE_FROM: Final = 11
+"""The version of Produce whose clients know TRANSACTION_ABORTABLE."""
+
+OFFSETS_IMPLICIT_FROM: Final = 5
+"""The version of TxnOffsetCommit that adds the group by itself."""
+
+OFFSETS_ABORTABLE_FROM: Final = 4
+"""The version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
+
+
+class Write(NamedTuple):
+    """A transactional batch that a producer wants to append."""
+
+    log: PartitionLog
+    header: BatchHeader
+
+    @property
+    def producer(self) -> Producer:
+        """Who writes it."""
+        return Producer(self.header.producer_id, self.header.producer_epoch)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the producer has an open transaction in the partition. Then its marker comes
+        later, and nothing needs to be checked."""
+        return self.log.producer_states.in_transaction(*self.producer)
+
+
+class Admission:
+    """The transactional batches of one Produce request."""
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        transactional_id: str,
+        version: int,
+        *,
+        verifies: bool,
+    ) -> None:
+        self._transactions = transactions
+        self._transactional_id = transactional_id
+        self._version = version
+        self._verifies = verifies
+        self._refused: dict[TopicPartition, KafkaError] = {}
+
+    async def add(self, writes: Sequence[Write]) -> None:
+        """Add the partitions of the writes to the transaction, if the client leaves that to us."""
+        if self._version < IMPLICIT_FROM:
+            return
+        new: dict[Producer, set[TopicPartition]] = defaultdict(set)
+        for write in writes:
+            if not write.begun:
+                new[write.producer].add(write.log.topic_partition)
+        for producer, partitions in new.items():
+            try:
+                await self._transactions.add_partitions(
+                    self._transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
+                )
+            except KafkaError as error:
+                refusal = _for_client(error, self._version)
+                self._refused.update(dict.fromkeys(partitions, refusal))
+
+    def check(self, write: Write) -> None:
+        """Allow a write that the caller makes before its next ``await``.
+
+        Raises:
+            KafkaError: the partition is not part of the transaction, or the producer is fenced.
+        """
+        if write.begun:
+            return
+        where = write.log.topic_partition
+        if where in self._refused:
+            raise self._refused[where]
+        implicit = self._version >= IMPLICIT_FROM
+        if implicit or self._verifies:
+            try:
+                self._transactions.check_write(self._transactional_id, write.producer, where)
+            except KafkaError as error:
+                raise _for_client(error, self._version) from error
+        if implicit and write.header.base_sequence != 0:
+            # Every transaction begins at 0 with its own epoch. An earlier batch was refused.
+            raise OutOfOrderSequenceNumber(
+                f"The transaction of producer {write.header.producer_id} begins in {where} with "
+                f"sequence {write.header.base_sequence}"
+            )
+
+
+class TransactionWrites:
+    """See the module. ``verifies``: ``transaction.partition.verification.enable``, asked at each
+    use."""
+
+    def __init__(self, transactions: Transactions, verifies: Callable[[], bool]) -> None:
+        self._transactions = transactions
+        self._verifies = verifies
+        self._locks = KeyedLocks()
+
+    @asynccontextmanager
+    async def admission(self, transactional_id: str, version: int) -> AsyncIterator[Admission]:
+        """Inside the block, later requests of the same transactional id wait: batches must not
+        overtake each other while partitions are being added."""
+        async with self._locks.holding(transactional_id):
+            yield Admission(
+                self._transactions, transactional_id, version, verifies=self._verifies()
+            )
+
+
+class OffsetAdmission:
+    """Lets offsets of a group into a transaction (TxnOffsetCommit); implements
+    ``offset_coordinator.TransactionCheck``."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def __call__(self, transaction: OffsetTransaction, offsets_partition: int) -> None:
+        """See ``TransactionCheck``."""
+        transactional_id, producer = transaction.transactional_id, Producer(*transaction.producer)
+        where = TopicPartition(CONSUMER_OFFSETS, offsets_partition)
+        implicit = transaction.version >= OFFSETS_IMPLICIT_FROM
+        try:
+            if implicit:
+                await self._transactions.add_partitions(
+                    transactional_id, producer, {where}, EPOCH_PER_TRANSACTION
+                )
+            self._transactions.check_write(transactional_id, producer, where)
+        except ProducerFenced:
+            raise InvalidProducerEpoch from None
+        except TransactionAbortable as error:
+            if transaction.version < OFFSETS_ABORTABLE_FROM:
+                raise InvalidTxnState(error.message) from error
+            raise
+        except ConcurrentTransactions as error:
+            if not implicit:
+                raise CoordinatorNotAvailable(error.message) from error
+            raise
+
+
+def _for_client(error: KafkaError, version: int) -> KafkaError:
+    """The error that a producer of this version understands (Kafka class ReplicaManager)."""
+    match error:
+        case ProducerFenced():
+            return InvalidProducerEpoch()
+        case TransactionAbortable() if version < ABORTABLE_FROM:
+            return InvalidTxnState(error.message)
+        case ConcurrentTransactions() if version >= IMPLICIT_FROM:
+            return error
+        case (
+            ConcurrentTransactions()
+            | CoordinatorLoadInProgress()
+            | CoordinatorNotAvailable()
+            | NotCoordinator()
+            | KafkaStorageError()
+        ):
+            return NotEnoughReplicas(f"the transaction cannot be verified now: {error.message}")
+    return error

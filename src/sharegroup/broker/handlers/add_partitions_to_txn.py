@@ -1,0 +1,166 @@
+"""AddPartitionsToTxn: add partitions to a transaction, or verify that they are part of it.
+
+Versions up to 3 are the clients', with one transaction. Later ones are for brokers, with many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.errors import (
+    NONE,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    KafkaError,
+    OperationNotAttempted,
+    ProducerFenced,
+    TopicAuthorizationFailed,
+    TransactionAbortable,
+    UnknownTopicOrPartition,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
+from sharegroup.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+)
+
+BATCHED_FROM: Final = 4
+ABORTABLE_FROM: Final = 5
+FENCED_FROM: Final = 2
+
+
+class Wanted(NamedTuple):
+    """One transaction of a request."""
+
+    transactional_id: str
+    producer: Producer
+    topics: Sequence[AddPartitionsToTxnTopic]
+    verify_only: bool = False
+
+
+async def add_partitions_to_txn(
+    parts: BrokerParts, request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse:
+    """All partitions of a transaction are added, or none."""
+    if context.version >= BATCHED_FROM:
+        context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
+        results = []
+        for each in request.transactions:
+            producer = Producer(each.producer_id, each.producer_epoch)
+            wanted = Wanted(each.transactional_id, producer, each.topics, each.verify_only)
+            answers = await _one(parts, wanted, context)
+            results.append(AddPartitionsToTxnResult(each.transactional_id, answers))
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+    wanted = Wanted(
+        request.v3_and_below_transactional_id,
+        Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
+        request.v3_and_below_topics,
+    )
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=await _one(parts, wanted, context)
+    )
+
+
+def failure(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+    """Every partition says ``error``, and so does the whole."""
+    topics = request.v3_and_below_topics
+    codes = dict.fromkeys(_partitions(topics), error.code)
+    return AddPartitionsToTxnResponse(
+        error_code=error.code, results_by_topic_v3_and_below=_results(topics, codes)
+    )
+
+
+async def _one(
+    parts: BrokerParts, wanted: Wanted, context: RequestContext
+) -> list[AddPartitionsToTxnTopicResult]:
+    partitions = _partitions(wanted.topics)
+    try:
+        context.access.require(
+            Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
+        )
+        codes = _refused(parts, partitions, context)
+        if codes:
+            codes = {where: codes.get(where, OperationNotAttempted.code) for where in partitions}
+        elif wanted.verify_only:
+            codes = {where: _verify(parts, wanted, where, context) for where in partitions}
+        else:
+            batched = context.version >= BATCHED_FROM
+            await parts.transactions.add_partitions(
+                wanted.transactional_id,
+                wanted.producer,
+                frozenset(partitions),
+                EPOCH_PER_TRANSACTION if batched else 0,
+            )
+            codes = dict.fromkeys(partitions, NONE)
+    except KafkaError as error:
+        codes = dict.fromkeys(partitions, _code(error, context.version))
+    return _results(wanted.topics, codes)
+
+
+def _refused(
+    parts: BrokerParts, partitions: Sequence[TopicPartition], context: RequestContext
+) -> dict[TopicPartition, int]:
+    """The partitions that the client may not write to, with the error of each."""
+    codes = {}
+    for where in partitions:
+        try:
+            _check(parts, where, context)
+        except KafkaError as error:
+            codes[where] = error.code
+    return codes
+
+
+def _check(parts: BrokerParts, where: TopicPartition, context: RequestContext) -> None:
+    if parts.topics.is_internal(where.topic):
+        raise TopicAuthorizationFailed
+    context.access.require_topic(Operation.WRITE, where.topic)
+    topic = parts.topics.find(where.topic)
+    if topic is None or not 0 <= where.partition < topic.partition_count:
+        raise UnknownTopicOrPartition
+
+
+def _verify(
+    parts: BrokerParts, wanted: Wanted, where: TopicPartition, context: RequestContext
+) -> int:
+    try:
+        parts.transactions.check_write(wanted.transactional_id, wanted.producer, where)
+    except KafkaError as error:
+        return _code(error, context.version)
+    return NONE
+
+
+def _code(error: KafkaError, version: int) -> int:
+    """The error's code, or an older one that the client knows."""
+    if isinstance(error, ProducerFenced) and version < FENCED_FROM:
+        return InvalidProducerEpoch.code
+    if isinstance(error, TransactionAbortable) and version < ABORTABLE_FROM:
+        return InvalidTxnState.code
+    return error.code
+
+
+def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _results(
+    topics: Sequence[AddPartitionsToTxnTopic], codes: dict[TopicPartition, int]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                AddPartitionsToTxnPartitionResult(index, codes[TopicPartition(topic.name, index)])
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

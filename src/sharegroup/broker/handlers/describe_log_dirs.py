@@ -1,0 +1,44 @@
+"""DescribeLogDirs: the data folder, and how large its partitions are (KIP-113, KIP-827; Kafka class
+ReplicaManager, describeLogDirs)."""
+
+from __future__ import annotations
+
+from sharegroup.broker.authorization.resources import CLUSTER, Operation
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+
+async def describe_log_dirs(
+    parts: BrokerParts, request: DescribeLogDirsRequest, context: RequestContext
+) -> DescribeLogDirsResponse:
+    """Every partition, or those that are asked for; unknown ones are left out. No followers and no
+    moves between folders: the lag is 0."""
+    context.access.require(Operation.DESCRIBE, CLUSTER)
+    folder = parts.store.log_folder()
+    wanted: set[TopicPartition] | None = None
+    if request.topics is not None:
+        pairs = ((topic.topic, number) for topic in request.topics for number in topic.partitions)
+        wanted = {TopicPartition(*pair) for pair in pairs}
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for key, size in sorted(folder.sizes.items()):
+        if wanted is None or key in wanted:
+            topic = topics.setdefault(key.topic, DescribeLogDirsTopic(key.topic, []))
+            topic.partitions = [*topic.partitions, DescribeLogDirsPartition(key.partition, size)]
+    return DescribeLogDirsResponse(
+        results=[
+            DescribeLogDirsResult(
+                log_dir=folder.path,
+                topics=list(topics.values()),
+                total_bytes=folder.total_bytes,
+                usable_bytes=folder.usable_bytes,
+            )
+        ]
+    )

@@ -1,0 +1,265 @@
+"""Where a consumer reads: one position for each of its partitions (Kafka class SubscriptionState).
+
+::
+
+    COMMITTED ─offset found──▶ FETCHING ◀──found── RESET ◀── nothing committed, out of range, seek
+        (look up what the        │  ▲
+         group has committed)    └──┴─ CHECK: the leader's epoch changed (KIP-320)
+
+A position is the offset of the record that is returned next. Partitions may be paused. Nothing is
+fetched from a partition before the application has been told that it is assigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from sharegroup.model.ids import TopicPartition
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+NO_EPOCH: Final = -1
+
+
+class Position(NamedTuple):
+    """A place in a partition's log."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    """The epoch of the record before it; -1: not known."""
+
+
+class Step(Enum):
+    """What a partition waits for; see the module."""
+
+    COMMITTED = "committed"
+    RESET = "reset"
+    CHECK = "check"
+    FETCHING = "fetching"
+
+
+class Place:
+    """One partition.
+
+    Attributes:
+        position: None until it is known.
+        step: what comes next.
+        reset: with RESET, the timestamp to ask for: EARLIEST, LATEST, or milliseconds since 1970.
+        version: changes whenever the position jumps. What was fetched for another version is old.
+        checked_epoch: the leader epoch under which the position is known to be in the log.
+    """
+
+    __slots__ = ("checked_epoch", "paused", "position", "reset", "step", "version")
+
+    def __init__(self, step: Step, reset: int) -> None:
+        self.position: Position | None = None
+        self.step = step
+        self.reset = reset
+        self.paused = False
+        self.version = 0
+        self.checked_epoch = NO_EPOCH
+
+
+class Positions:
+    """See the module.
+
+    Args:
+        reset: where a partition without a position begins: EARLIEST, LATEST or a timestamp; None:
+            that is an error.
+    """
+
+    def __init__(self, reset: int | None) -> None:
+        self._reset = reset
+        self._places: dict[TopicPartition, Place] = {}
+        self._version = 0
+
+    def __contains__(self, where: object) -> bool:
+        return where in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """All partitions."""
+        return frozenset(self._places)
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """The paused ones."""
+        return frozenset(where for where, place in self._places.items() if place.paused)
+
+    # --- the assignment ---------------------------------------------------------------------------
+
+    def add(self, wheres: Iterable[TopicPartition], *, from_group: bool) -> None:
+        """New partitions. ``from_group``: they begin at what the group has committed, if it has."""
+        for where in wheres:
+            if where not in self._places:
+                place = Place(Step.COMMITTED, EARLIEST if self._reset is None else self._reset)
+                place.version = self._next_version()
+                self._places[where] = place
+                if not from_group:
+                    self.uncommitted([where])
+
+    def remove(self, wheres: Iterable[TopicPartition]) -> None:
+        """They are not ours any more."""
+        for where in wheres:
+            self._places.pop(where, None)
+
+    # --- the application's calls ------------------------------------------------------------------
+
+    def position(self, where: TopicPartition) -> Position | None:
+        """Where the next record of a partition comes from; None: not known yet."""
+        return self._places[where].position
+
+    def seek(self, where: TopicPartition, position: Position) -> None:
+        """Go on there."""
+        place = self._places[where]
+        place.position = position
+        place.step = Step.FETCHING if position.leader_epoch == NO_EPOCH else Step.CHECK
+        place.checked_epoch = NO_EPOCH
+        place.version = self._next_version()
+
+    def seek_to(self, where: TopicPartition, timestamp: int) -> None:
+        """Go on at the beginning, at the end, or at a time."""
+        place = self._places[where]
+        place.position = None
+        place.step, place.reset = Step.RESET, timestamp
+        place.version = self._next_version()
+
+    def pause(self, wheres: Iterable[TopicPartition], paused: bool) -> None:
+        """Return no records of these; or return them again."""
+        for where in wheres:
+            self._places[where].paused = paused
+
+    # --- looking positions up ---------------------------------------------------------------------
+
+    def waiting(self, step: Step) -> dict[TopicPartition, int]:
+        """The partitions that wait for this step, and the version of each."""
+        return {w: place.version for w, place in self._places.items() if place.step is step}
+
+    def reset_of(self, where: TopicPartition) -> int:
+        """The timestamp that a partition in RESET waits for."""
+        return self._places[where].reset
+
+    def found(self, where: TopicPartition, version: int, position: Position) -> None:
+        """This is where it goes on, unless it has jumped since ``version``."""
+        place = self._places.get(where)
+        if place is not None and place.version == version and place.step is not Step.FETCHING:
+            place.position = position
+            place.step = Step.FETCHING
+            place.version = self._next_version()
+
+    def checked(self, where: TopicPartition, version: int, leader_epoch: int) -> None:
+        """The position is in the log of this leader."""
+        place = self._places.get(where)
+        if place is not None and place.version == version and place.step is Step.CHECK:
+            place.step, place.checked_epoch = Step.FETCHING, leader_epoch
+
+    def uncommitted(self, wheres: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The group has committed nothing for these. Returns those that cannot go on, because
+        there is no reset policy.
+        """
+        stuck = []
+        for where in wheres:
+            place = self._places.get(where)
+            if place is None or place.step is not Step.COMMITTED:
+                continue
+            if self._reset is None:
+                stuck.append(where)
+            else:
+                place.step, place.reset = Step.RESET, self._reset
+        return stuck
+
+    def out_of_range(self, where: TopicPartition, version: int) -> bool:
+        """The log has no such offset any more. False: there is no reset policy."""
+        place = self._places.get(where)
+        if place is None or place.version != version:
+            return True
+        if self._reset is None:
+            return False
+        self.seek_to(where, self._reset)
+        return True
+
+    def saw_leader(self, where: TopicPartition, leader_epoch: int) -> None:
+        """The partition's leader has this epoch. A position from an older epoch is checked."""
+        place = self._places.get(where)
+        if place is None or place.step is not Step.FETCHING or place.position is None:
+            return
+        older = NO_EPOCH < place.position.leader_epoch < leader_epoch
+        if older and place.checked_epoch < leader_epoch:
+            place.step = Step.CHECK
+
+    # --- fetching ---------------------------------------------------------------------------------
+
+    def fetchable(self, buffered: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The partitions to fetch from now, in turn, and the version of each: neither paused nor
+        in ``buffered``.
+        """
+        without = set(buffered)
+        return {
+            where: place.version
+            for where, place in self._places.items()
+            if place.step is Step.FETCHING and not place.paused and where not in without
+        }
+
+    def is_current(self, where: TopicPartition, version: int) -> bool:
+        """What was fetched for ``version`` may be returned."""
+        place = self._places.get(where)
+        return place is not None and place.version == version
+
+    def is_paused(self, where: TopicPartition) -> bool:
+        """The partition is paused."""
+        return self._places[where].paused
+
+    def advance(self, where: TopicPartition, version: int, position: Position) -> None:
+        """Records up to this position have been returned. The partition goes to the end of the
+        line, so that each gets its turn.
+        """
+        place = self._places.get(where)
+        if place is not None and place.version == version:
+            place.position = position
+            self._places[where] = self._places.pop(where)
+
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
+
+    # --- committing -------------------------------------------------------------------------------
+
+    def known(self) -> dict[TopicPartition, Position]:
+        """All positions that are known."""
+        return {w: p.position for w, p in self._places.items() if p.position is not None}
+
+    def check_invariants(self) -> None:
+        """Raises AssertionError: the state contradicts itself."""
+        for where, place in self._places.items():
+            known = place.position is not None
+            if place.step in (Step.FETCHING, Step.CHECK):
+                assert known, f"{where} is read without a position"
+            else:
+                assert not known, f"{where} has a position and waits for one"
+        versions = [place.version for place in self._places.values()]
+        assert len(set(versions)) == len(versions), "two partitions have one version"
+
+
+class Committed:
+    """What was committed last, so that nothing is committed twice by itself."""
+
+    def __init__(self) -> None:
+        self._committed: dict[TopicPartition, Position] = {}
+
+    def missing(self, done: Mapping[TopicPartition, Position]) -> dict[TopicPartition, Position]:
+        """What of this is not committed."""
+        return {w: at for w, at in done.items() if self._committed.get(w) != at}
+
+    def note(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """These are committed."""
+        self._committed.update(positions)
+
+    def remove(self, wheres: Iterable[TopicPartition]) -> None:
+        """These are not ours any more: others may commit."""
+        for where in wheres:
+            self._committed.pop(where, None)

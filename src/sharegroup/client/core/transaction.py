@@ -1,0 +1,171 @@
+"""The transactions of one producer, without its sockets (KIP-98 and KIP-890; Kafka class
+TransactionManager).
+
+::
+
+    NEW ──identify──▶ IDLE ──begin──▶ OPEN ──end──▶ ENDING ──ended──▶ IDLE
+                                       └─failed: it can only be aborted─┘      any ──▶ FENCED
+
+In transaction version 1 a partition is added to the transaction by a request of its own before the
+first record goes there. In version 2 the broker adds it with the first record, and each end of a
+transaction brings a new epoch, so that what is late belongs to no transaction.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sharegroup.client.core.outbox import ProducerIdentity
+from sharegroup.client.errors import IllegalState
+from sharegroup.model.errors import SharegroupError
+from sharegroup.model.ids import TopicPartition
+
+
+class TransactionState(Enum):
+    """See the module."""
+
+    NEW = "new"
+    IDLE = "idle"
+    OPEN = "open"
+    ENDING = "ending"
+    FENCED = "fenced"
+
+
+class Transactions:
+    """See the module.
+
+    Attributes:
+        identity: the producer's; None before :meth:`identify`.
+        error: why the open transaction can only be aborted; or, when FENCED, why this producer
+            cannot go on.
+    """
+
+    def __init__(self) -> None:
+        self.state = TransactionState.NEW
+        self.identity: ProducerIdentity | None = None
+        self.error: SharegroupError | None = None
+        self.version = 1
+        self._added: set[TopicPartition] = set()
+        self._to_add: set[TopicPartition] = set()
+        self._touched = False
+
+    @property
+    def adds_by_request(self) -> bool:
+        """Partitions and groups are added by requests of their own."""
+        return self.version < 2
+
+    @property
+    def drops_records(self) -> bool:
+        """What is not sent yet is not sent any more: the transaction cannot be committed."""
+        return self.error is not None
+
+    @property
+    def must_identify(self) -> bool:
+        """The producer needs an epoch before it goes on."""
+        return self.identity is None
+
+    def identify(self, identity: ProducerIdentity, version: int) -> None:
+        """The coordinator gave this identity."""
+        self.identity, self.version = identity, version
+        if self.state is TransactionState.NEW:
+            self.state = TransactionState.IDLE
+
+    def begin(self) -> None:
+        """Raises IllegalState: one is open. Or the error that fences this producer."""
+        self.check_not_fenced()
+        if self.state is not TransactionState.IDLE:
+            raise IllegalState("a transaction is open: end it first")
+        self.state = TransactionState.OPEN
+        self._touched = False
+
+    def check_open(self) -> None:
+        """Raises IllegalState: no transaction is open. Or why it can only be aborted."""
+        self.check_not_fenced()
+        if self.state is not TransactionState.OPEN:
+            raise IllegalState(
+                "a producer with a transactional_id sends within a transaction: write "
+                "`async with producer.transaction():`"
+            )
+        if self.error is not None:
+            raise self.error
+
+    def check_not_fenced(self) -> None:
+        """Raises the error that fences this producer, if it is fenced."""
+        if self.state is TransactionState.FENCED and self.error is not None:
+            raise self.error
+
+    # --- what belongs to it -----------------------------------------------------------------------
+
+    def may_send(self, where: TopicPartition) -> bool:
+        """Records may go to this partition now; if not, it is one of those :meth:`to_add`."""
+        if self.drops_records or self.identity is None:
+            return False
+        if not self.adds_by_request:
+            self._touched = True
+            return True
+        if where not in self._added:
+            self._to_add.add(where)
+        return where in self._added
+
+    def to_add(self) -> frozenset[TopicPartition]:
+        """The partitions that must be added by a request."""
+        return frozenset(self._to_add)
+
+    def added(self, wheres: frozenset[TopicPartition]) -> None:
+        """They belong to the transaction."""
+        self._touched = True
+        self._added |= wheres
+        self._to_add -= wheres
+
+    def touch(self) -> None:
+        """The coordinator may know of the transaction: it must be told of the end."""
+        self._touched = True
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def failed(self, error: SharegroupError) -> None:
+        """The open transaction can only be aborted, because of this error."""
+        if self.state is TransactionState.OPEN and self.error is None:
+            self.error = error
+
+    def fenced(self, error: SharegroupError) -> None:
+        """This producer cannot go on."""
+        self.state, self.error = TransactionState.FENCED, error
+
+    def end(self, *, commit: bool) -> bool:
+        """End the transaction. Returns whether the coordinator must be told.
+
+        Raises:
+            IllegalState: none is open; or, with ``commit``, it can only be aborted.
+        """
+        self.check_not_fenced()
+        if self.state is not TransactionState.OPEN:
+            raise IllegalState("no transaction is open")
+        if commit and self.error is not None:
+            raise self.error
+        self.state = TransactionState.ENDING
+        return self._touched
+
+    def ended(self, identity: ProducerIdentity | None, *, committed: bool) -> None:
+        """The coordinator has ended it.
+
+        Args:
+            identity: the next one; None: the same goes on. After an abort the sequence numbers are
+                not known any more, so that another one is needed.
+        """
+        if identity is not None:
+            self.identity = identity
+        elif not committed:
+            self.identity = None
+        self.error = None
+        self._added, self._to_add = set(), set()
+        self.state = TransactionState.IDLE
+
+    def check_invariants(self) -> None:
+        """Raises AssertionError: the state contradicts itself."""
+        assert not self._added & self._to_add, "a partition is added and waits for that"
+        if self.state is TransactionState.IDLE:
+            assert self.error is None, "an error outlived its transaction"
+            assert not self._added, "partitions outlived their transaction"
+        if self.state is TransactionState.FENCED:
+            assert self.error is not None, "fenced for no reason"

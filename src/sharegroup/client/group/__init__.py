@@ -1,0 +1,1 @@
+"""The consumer: a member of a consumer group, or a reader of chosen partitions."""

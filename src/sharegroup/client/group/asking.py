@@ -1,0 +1,159 @@
+"""How a consumer asks for records, for its polls and its loops."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from sharegroup.client.core.rebalance import GroupState
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.group.fetcher import Fetcher
+from sharegroup.client.group.member import GroupMember
+from sharegroup.client.group.offsets import OffsetCalls
+from sharegroup.client.group.rebalancing import Rebalancing
+from sharegroup.client.records.decode import Decoding
+from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.share.answering import arrow
+
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
+
+T = TypeVar("T")
+
+ARROW_CHUNKS: Final = "sharegroup.client.group.arrow_chunks"
+_ALIVE_S: Final = 1.0
+"""How often, in seconds, a loop over records says that the application is alive."""
+_TURN_S: Final = 0.02
+"""How long, in seconds, a loop whose body awaits nothing may block the event loop."""
+
+
+class Asking(OffsetCalls, Generic[K, V]):
+    """See the module. The consumer sets the attributes."""
+
+    _alive_at: float = 0.0
+    _decoding: Decoding
+    _fetcher: Fetcher
+    _form: str | None = None
+    _max_poll_records: int
+    _member: GroupMember
+    _member_runs: bool
+    _pattern: str | re.Pattern[str] | None
+    _polling: bool = False
+    _rebalancing: Rebalancing
+    _topics: tuple[str, ...]
+    _turn_at: float = 0.0
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """It has been closed, or is being closed."""
+
+    async def _poll(self, wait_s: float) -> ConsumerRecords[K, V]:
+        reader = self._reader
+        reader.asked()
+        if reader.coming:  # a loop was left before it had given them out
+            coming = [reader.coming.popleft() for _ in range(len(reader.coming))]
+            reader.gave(coming)
+            return ConsumerRecords(coming)
+        self._give("records")
+        found = await self._wait(wait_s, self._take_records) or []
+        reader.gave(found)
+        return ConsumerRecords(found)
+
+    async def _next_record(self, wait_s: float) -> ConsumerRecord[K, V] | None:
+        """The next record of a loop; None: the consumer is closed."""
+        reader = self._reader
+        reader.asked()
+        if reader.coming:
+            await self._give_way()
+        while not reader.coming:
+            if self.closed:
+                return None
+            self._give("records")
+            reader.coming.extend(await self._wait(wait_s, self._take_records) or ())
+        if self.closed:
+            return None
+        record = reader.coming.popleft()
+        reader.gave_one(record)
+        return record
+
+    async def _give_way(self) -> None:
+        """Between the records of a loop: apply a rebalance, stay alive, let other tasks run."""
+        if self._member.machine.change is not None:
+            await self._rebalancing.apply()
+        now = self._now()
+        if now > self._alive_at:
+            self._alive_at = now + _ALIVE_S
+            self._member.polled()
+        if now > self._turn_at:
+            await asyncio.sleep(0)
+            self._turn_at = self._now() + _TURN_S
+
+    def _take_records(self) -> list[ConsumerRecord[Any, Any]]:
+        return self._reader.take(self._max_poll_records)
+
+    def _give(self, form: str) -> None:
+        """Fix the form of records: what was fetched ahead is either records or Arrow batches."""
+        if self._form not in (None, form):
+            raise IllegalState(f"this consumer gives {self._form}: make another one for {form}")
+        self._form = form
+
+    async def _next_arrow(self, form: ArrowForm, wait_s: float) -> RecordBatch | None:
+        """The next Arrow batch of a loop; None: none within ``wait_s``, or it is closed."""
+        self._give(form.name)
+        self._reader.asked()
+        make = arrow(ARROW_CHUNKS).ArrowChunk
+        return await self._wait(
+            wait_s, lambda: self._reader.take_arrow(lambda one: make(one, form))
+        )
+
+    async def _wait(self, wait_s: float, take: Callable[[], T]) -> T | None:
+        """What ``take`` takes; None after ``wait_s``, or when the consumer is closed."""
+        self._check_usable()
+        if self._polling:
+            raise IllegalState("another poll is running: a consumer is for one task at a time")
+        if not (self._topics or self._pattern is not None or self._positions.assigned):
+            raise IllegalState("nothing to read: name topics, or call subscribe() or assign()")
+        self._polling = True
+        try:
+            await self.start()
+            deadline = self._now() + wait_s
+            if self._member_runs:
+                self._member.polled()
+            async with self._wakeup.answering():
+                return await self._taken_until(deadline, take)
+        finally:
+            self._polling = False
+
+    async def _taken_until(self, deadline: float, take: Callable[[], T]) -> T | None:
+        while not self.closed:
+            self._news.clear()
+            if self._member_runs:
+                await self._rebalancing.apply()
+            self._raise_error()
+            self._lookup.begin()
+            found = take()
+            self._fetcher.begin()
+            remaining = deadline - self._now()
+            if found or remaining <= 0:
+                return found
+            try:
+                async with asyncio.timeout(remaining):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+        return None
+
+    def _raise_error(self) -> None:
+        error = self._member.machine.error
+        if self._member_runs and self._member.machine.state is GroupState.FAILED and error:
+            raise error
+        for errors in (self._lookup.errors, self._fetcher.errors):
+            if errors:
+                raise errors.popleft()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

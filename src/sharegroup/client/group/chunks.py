@@ -1,0 +1,185 @@
+"""What one fetch brought of one partition, as records.
+
+Nothing in it is trusted: batches are checked as a share consumer checks them. A damaged batch ends
+the chunk with an error; the records before it come first, and those behind it are fetched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import ge
+from typing import Any, Final, NamedTuple
+
+from sharegroup.client.core.positions import NO_EPOCH, Position
+from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationError
+from sharegroup.client.records.damage import note_astray
+from sharegroup.client.records.decode import Decoding, deserialized_fields, not_collecting
+from sharegroup.client.records.reading import pieces_of, records_of
+from sharegroup.client.records.record import ConsumerRecord, Span
+from sharegroup.model.errors import CorruptMessage, SharegroupError
+from sharegroup.model.ids import TopicPartition
+from sharegroup.model.log import AbortedTransaction
+from sharegroup.records.batches import Bounds, Placed, bounds_of, place
+from sharegroup.wire.batch import check_crc
+from sharegroup.wire.markers import aborted_ranges
+
+ENDLESS: Final = 2**63 - 1
+_EPOCH_AT: Final = 12
+_EPOCH_END: Final = 16
+
+
+class Fetched(NamedTuple):
+    """The bytes of one partition in a Fetch response.
+
+    ``version`` is that of the position that was asked for.
+    """
+
+    where: TopicPartition
+    version: int
+    position: Position
+    high_watermark: int
+    data: bytes
+    aborted: Sequence[AbortedTransaction]
+
+
+class Chunk:
+    """Records that wait for the application.
+
+    Attributes:
+        records: those that are left, ascending in offset.
+        end: the position behind them all.
+        error: raised when all records have been taken; None: nothing is wrong.
+    """
+
+    __slots__ = ("_at", "end", "error", "records", "version", "where")
+
+    def __init__(
+        self,
+        fetched: Fetched,
+        records: list[ConsumerRecord[Any, Any]],
+        end: Position,
+        error: SharegroupError | None,
+    ) -> None:
+        self.where = fetched.where
+        self.version = fetched.version
+        self.records = records
+        self.end = end
+        self.error = error
+        self._at = 0
+
+    def take(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], Position]:
+        """The next records, at most ``count``, and the position behind them."""
+        taken = self.records[self._at : self._at + count]
+        self._at += len(taken)
+        if self.empty or not taken:
+            return taken, self.end
+        return taken, Position(taken[-1].offset + 1, taken[-1].leader_epoch)
+
+    @property
+    def empty(self) -> bool:
+        """No records are left; perhaps the error is."""
+        return self._at >= len(self.records)
+
+
+def decode_chunk(fetched: Fetched, decoding: Decoding) -> Chunk:
+    """Read the batches of a fetch from the position on."""
+    with not_collecting():
+        return _decode(fetched, decoding)
+
+
+def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
+    where, first_wanted = fetched.where, fetched.position.offset
+    hidden, data = hidden_ranges(fetched, decoding.check_crcs)
+    placed = _read(data, fetched, hidden, decoding.check_crcs)
+    epochs = epochs_of(data)
+    records: list[ConsumerRecord[Any, Any]] = []
+    end = fetched.position
+    for piece in placed.pieces:
+        epoch = epochs.get(piece.first, NO_EPOCH)
+        behind = Position(piece.last + 1, epoch)
+        if piece.damage is not None:
+            error = CorruptRecordBatch(where, piece.first, str(piece.damage) or repr(piece.damage))
+            behind = Position(past_damage(piece.last, fetched), end.leader_epoch)
+            return Chunk(fetched, records, behind, error)
+        span = Span(where, epoch)
+        for one in piece.value or ():
+            if one.offset < first_wanted:
+                continue
+            fields = one
+            if not decoding.plain:
+                try:
+                    fields = deserialized_fields(one, where, decoding)
+                except RecordDeserializationError as error:
+                    return Chunk(fetched, records, Position(one.offset, end.leader_epoch), error)
+            records.append(ConsumerRecord(fields, span))
+        if behind.offset > end.offset:
+            end = behind
+    note_astray(where, placed.astray, placed.cut)
+    if placed.cut is not None and not placed.pieces:
+        return Chunk(fetched, [], end, CorruptRecordBatch(where, end.offset, str(placed.cut)))
+    if end == fetched.position and data and placed.cut is None:
+        nowhere = CorruptRecordBatch(where, end.offset, "no batch of this fetch has that offset")
+        return Chunk(fetched, [], Position(end.offset + 1, end.leader_epoch), nowhere)
+    return Chunk(fetched, records, end, None)
+
+
+def _read(
+    data: bytes, fetched: Fetched, hidden: Sequence[tuple[int, int]], check_crcs: bool
+) -> Placed[list[Any] | None]:
+    """The batches. No checksum covers a base offset: it must ascend, and lie in the log."""
+    first_wanted, last = fetched.position.offset, fetched.high_watermark - 1
+
+    def wanted(first: int, last: int) -> bool:
+        if last < first_wanted:
+            return False
+        return not any(begin <= first and last <= end for begin, end in hidden)
+
+    def read(one: Bounds) -> list[Any] | None:
+        return records_of(one.batch, check_crcs) if wanted(one.first, one.last) else None
+
+    pieces = pieces_of(data, check_crcs, wanted)
+    ends = [] if pieces is None else [first_wanted - 1, *(one.last for one in pieces)]
+    if pieces is None or ends[-1] > last or any(map(ge, ends, ends[1:])):
+        return place(memoryview(data), last, read)
+    return Placed(pieces, [], None)
+
+
+def past_damage(last: int, fetched: Fetched) -> int:
+    """The offset behind a damaged batch. What the batch itself claims is bounded by what the broker
+    says the log has.
+    """
+    return max(fetched.position.offset + 1, min(last + 1, fetched.high_watermark))
+
+
+def epochs_of(data: bytes) -> dict[int, int]:
+    """The leader epoch of each batch, by its base offset."""
+    found = {}
+    try:
+        for one in bounds_of(memoryview(data)):
+            found[one.first] = int.from_bytes(one.batch[_EPOCH_AT:_EPOCH_END], "big", signed=True)
+    except CorruptMessage:
+        return found  # the decoder says what is wrong
+    return found
+
+
+def hidden_ranges(fetched: Fetched, check_crcs: bool) -> tuple[list[tuple[int, int]], bytes]:
+    """The offsets of aborted transactions, and the bytes for which that is known: all, unless a
+    batch is damaged. What lies behind that one is fetched again.
+    """
+    data = fetched.data
+    if not fetched.aborted:
+        return [], data
+    end = 0
+    whole = memoryview(data)
+    try:
+        for one in bounds_of(whole):
+            records_end = end + len(one.batch)
+            aborted_ranges(one.batch, ())  # its header can be read
+            if check_crcs:
+                check_crc(one.batch)
+            end = records_end
+        return aborted_ranges(whole[:end], fetched.aborted), data[:end]
+    except CorruptMessage:
+        following = next(iter(bounds_of(whole[end:])), None)
+        until = end + (len(following.batch) if following is not None else 0)
+        return aborted_ranges(whole[:end], fetched.aborted), data[:until]

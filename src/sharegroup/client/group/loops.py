@@ -1,0 +1,85 @@
+"""The loops over a consumer: ``async for`` over records, batches and Arrow batches.
+
+They are objects, not generators: a loop that is left keeps nothing open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Generic, Self
+
+from sharegroup.client.group.asking import ARROW_CHUNKS
+from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.share.answering import arrow
+
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
+    from sharegroup.client.group.consumer import Consumer
+
+GIVE_UP_S: Final = 365 * 86_400.0
+
+
+class RecordLoop(Generic[K, V]):
+    """Records, one by one, until the consumer is closed."""
+
+    def __init__(self, consumer: Consumer[Any, Any]) -> None:
+        self._consumer = consumer
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecord[K, V]:
+        record: ConsumerRecord[K, V] | None = await self._consumer._next_record(GIVE_UP_S)
+        if record is None:
+            raise StopAsyncIteration
+        return record
+
+
+class BatchLoop(Generic[K, V]):
+    """The results of polls, without the empty ones, until the consumer is closed."""
+
+    def __init__(self, consumer: Consumer[Any, Any], wait_s: float) -> None:
+        self._consumer = consumer
+        self._wait_s = wait_s
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ConsumerRecords[K, V]:
+        while not self._consumer.closed:
+            records: ConsumerRecords[K, V] = await self._consumer._poll(self._wait_s)
+            if records:
+                return records
+        raise StopAsyncIteration
+
+
+class ArrowLoop:
+    """Arrow batches, until none has come for ``wait_s``, or the consumer is closed."""
+
+    def __init__(
+        self,
+        consumer: Consumer[Any, Any],
+        max_records: int,
+        include_headers: bool,
+        wait_s: float,
+    ) -> None:
+        self._consumer = consumer
+        self._columns = (max_records, include_headers)
+        self._wait_s = wait_s
+        self._form: ArrowForm | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RecordBatch:
+        consumer = self._consumer
+        if self._form is None:
+            module = await asyncio.to_thread(arrow, ARROW_CHUNKS)  # the import takes a second
+            self._form = module.ArrowForm(*self._columns, consumer._decoding)
+        while not consumer.closed:
+            batch = await consumer._next_arrow(self._form, self._wait_s)
+            if batch is not None:
+                return batch
+            if consumer.assignment:
+                break
+        raise StopAsyncIteration

@@ -1,0 +1,209 @@
+"""The consumer's calls about offsets: its positions, what is committed, and what a log has."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+
+from sharegroup.client.admin.descriptions import ListedOffset
+from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions
+from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.errors import IllegalState
+from sharegroup.client.group.committer import Committer
+from sharegroup.client.group.lookup import PositionLookup
+from sharegroup.client.group.offset_requests import OffsetAndMetadata, committed_offsets
+from sharegroup.client.group.reader import Reader
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.client.network.retrying import retrying
+from sharegroup.client.wakeup import WakeupCall
+from sharegroup.model.ids import TopicPartition
+
+
+def as_partition(where: tuple[str, int]) -> TopicPartition:
+    """A partition as the application names it: a TopicPartition, or any (topic, number)."""
+    return TopicPartition(*where)
+
+
+def as_commit(
+    offsets: Mapping[TopicPartition, int | Position | OffsetAndMetadata],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets as the application gives them. Raises ValueError: one is negative."""
+    found = {}
+    for where, one in offsets.items():
+        offset = OffsetAndMetadata(one) if isinstance(one, int) else OffsetAndMetadata(*one)
+        if offset.offset < 0:
+            raise ValueError(f"the offset of {as_partition(where)} is {offset.offset}")
+        found[as_partition(where)] = offset
+    return found
+
+
+class OffsetCalls(ABC):
+    """See the module. The consumer sets the attributes."""
+
+    _cluster: Cluster
+    _committer: Committer
+    _lookup: PositionLookup
+    _news: asyncio.Event
+    _positions: Positions
+    _read_committed: bool
+    _reader: Reader
+    _wakeup: WakeupCall
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Connect."""
+
+    @abstractmethod
+    def group_metadata(self) -> MemberIdentity:
+        """Who this member is now."""
+
+    @abstractmethod
+    def _check_usable(self) -> None:
+        """Raises IllegalState: the consumer is closed."""
+
+    @abstractmethod
+    def _raise_error(self) -> None:
+        """Raise what the background has for the application."""
+
+    # --- positions --------------------------------------------------------------------------------
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """The next record of this partition is the one at ``offset``.
+
+        Raises:
+            IllegalState: the partition is not assigned.
+        """
+        self._jump([(topic, partition)])
+        self._positions.seek(TopicPartition(topic, partition), Position(offset))
+
+    def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
+        """Go on at the first record of these partitions; without arguments, of all."""
+        for where in self._jump(partitions or self._positions.assigned):
+            self._positions.seek_to(where, EARLIEST)
+
+    def seek_to_end(self, *partitions: tuple[str, int]) -> None:
+        """Go on behind the last record of these partitions; without arguments, of all."""
+        for where in self._jump(partitions or self._positions.assigned):
+            self._positions.seek_to(where, LATEST)
+
+    async def position(self, topic: str, partition: int) -> int:
+        """The offset of the next record of this partition. Waits until it is known.
+
+        Raises:
+            IllegalState: the partition is not assigned.
+            RequestTimedOut: it is not known after ``request_timeout_ms``.
+        """
+        where = self._jump([(topic, partition)], moves=False)[0]
+        await self.start()
+        async with asyncio.timeout(self._cluster.request_timeout_ms / 1000):
+            while (found := self._reader.returned().get(where)) is None:
+                self._news.clear()
+                self._raise_error()
+                self._lookup.begin()
+                await self._news.wait()
+        return found.offset
+
+    def pause(self, *partitions: tuple[str, int]) -> None:
+        """Return no records of these partitions until :meth:`resume`."""
+        self._positions.pause(self._jump(partitions, moves=False), True)
+
+    def resume(self, *partitions: tuple[str, int]) -> None:
+        """Return records of these partitions again."""
+        self._positions.pause(self._jump(partitions, moves=False), False)
+
+    @property
+    def paused(self) -> list[TopicPartition]:
+        """The paused partitions, sorted."""
+        return sorted(self._positions.paused)
+
+    def _jump(
+        self, partitions: Iterable[tuple[str, int]], *, moves: bool = True
+    ) -> list[TopicPartition]:
+        self._check_usable()
+        wheres = [as_partition(where) for where in partitions]
+        for where in wheres:
+            if where not in self._positions:
+                raise IllegalState(f"{where} is not assigned to this consumer")
+        if moves:
+            self._reader.forget(wheres)
+        return wheres
+
+    # --- committed offsets ------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit offsets, and wait until the group has them. Without ``offsets``: the positions
+        behind all records that were returned; in a loop's body, that includes the record in work.
+
+        Raises:
+            RebalanceInProgress, IllegalGeneration, UnknownMemberId, FencedMemberEpoch: this member
+                has lost its partitions, or must give them up: whoever gets them begins at the
+                offset that was committed before.
+            KafkaError: the broker refuses, or could not be reached within ``timeout_ms``.
+        """
+        self._check_usable()
+        self.group_metadata()
+        await self.start()
+        what = as_commit(self._reader.returned() if offsets is None else offsets)
+        async with self._wakeup.answering():
+            await self._committer.commit(what, timeout_ms)
+
+    async def committed(
+        self, *partitions: tuple[str, int]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for these partitions; None: nothing."""
+        self._check_usable()
+        await self.start()
+        wheres = [as_partition(one) for one in partitions] or sorted(self._positions.assigned)
+        found = await retrying(
+            self._cluster,
+            lambda: committed_offsets(self._cluster, self.group_metadata(), wheres),
+            self._cluster.request_timeout_ms,
+        )
+        return {where: found.get(where) for where in wheres}
+
+    # --- of the log -------------------------------------------------------------------------------
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ListedOffset | None]:
+        """The first record of each partition that is not older than this time (ms since 1970);
+        None: there is none.
+        """
+        found: dict[TopicPartition, ListedOffset | None] = {}
+        by_time: dict[int, list[TopicPartition]] = {}
+        for where, time in times.items():
+            by_time.setdefault(time, []).append(as_partition(where))
+        for time, wheres in by_time.items():
+            listed = await self._listed(wheres, time)
+            found |= {where: one if one.offset >= 0 else None for where, one in listed.items()}
+        return found
+
+    async def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
+        """The offset of each partition's first record."""
+        listed = await self._listed(partitions, EARLIEST)
+        return {where: one.offset for where, one in listed.items()}
+
+    async def end_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
+        """The offset behind each partition's last record that may be read: with
+        ``read_committed``, that is before the first transaction under way.
+        """
+        listed = await self._listed(partitions, LATEST)
+        return {where: one.offset for where, one in listed.items()}
+
+    async def _listed(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int
+    ) -> dict[TopicPartition, ListedOffset]:
+        await self.start()
+        wheres = [as_partition(where) for where in partitions]
+        return await retrying(
+            self._cluster,
+            lambda: list_offsets(self._cluster, wheres, timestamp, committed=self._read_committed),
+            self._cluster.request_timeout_ms,
+        )

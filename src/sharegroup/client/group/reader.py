@@ -1,0 +1,142 @@
+"""Takes fetched records for the application, and knows how far it has come with them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sharegroup.client.core.positions import Position, Positions
+from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
+from sharegroup.client.group.fetcher import Fetcher
+from sharegroup.client.records.decode import Decoding
+from sharegroup.client.records.record import ConsumerRecord
+from sharegroup.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from sharegroup.client.group.arrow_chunks import ArrowChunk, RecordBatch
+
+AnyRecord = ConsumerRecord[Any, Any]
+
+
+class Reader:
+    """See the module.
+
+    What the application is done with is what it had before it asked for more. A loop over records
+    asks with each record; a poll asks for all at once.
+
+    Attributes:
+        coming: records of the last poll that a loop has not given out yet.
+    """
+
+    def __init__(self, positions: Positions, fetcher: Fetcher, decoding: Decoding) -> None:
+        self.coming: deque[AnyRecord] = deque()
+        self._positions = positions
+        self._fetcher = fetcher
+        self._decoding = decoding
+        self._in_work: dict[TopicPartition, Position] = {}
+
+    def take(self, count: int) -> list[AnyRecord]:
+        """The next records, at most ``count``.
+
+        Raises:
+            CorruptRecordBatch, RecordDeserializationError: the next cannot be read. Earlier calls
+                have returned what was before it.
+        """
+        found: list[AnyRecord] = []
+        for one in self._next():
+            chunk = decode_chunk(one, self._decoding) if isinstance(one, Fetched) else one
+            assert isinstance(chunk, Chunk), "a consumer gives records or Arrow batches, not both"
+            if chunk.empty and chunk.error is not None and found:
+                self._fetcher.arrived.appendleft(chunk)
+                break
+            found += self._take_from(chunk, count - len(found))
+            if len(found) >= count:
+                break
+        return found
+
+    def take_arrow(self, make: Callable[[Fetched], ArrowChunk]) -> RecordBatch | None:
+        """The next Arrow batch, of one partition; None: there is none.
+
+        Args:
+            make: decodes what was fetched.
+
+        Raises:
+            CorruptRecordBatch: as :meth:`take`.
+        """
+        for one in self._next():
+            chunk = make(one) if isinstance(one, Fetched) else one
+            assert not isinstance(chunk, Chunk), "a consumer gives one form of records"
+            failed = chunk.empty and chunk.error is not None
+            rows, behind = chunk.take()
+            if not failed and (not chunk.empty or chunk.error is not None):
+                self._fetcher.arrived.appendleft(chunk)
+            self._positions.advance(chunk.where, chunk.version, behind)
+            if failed and chunk.error is not None:
+                raise chunk.error
+            if rows is not None:
+                self._in_work = {chunk.where: Position(rows.column("offset")[0].as_py())}
+                return rows
+        return None
+
+    def _next(self) -> Iterator[Fetched | Chunk | ArrowChunk]:
+        """What has arrived, in turn, and may be returned; it is taken out."""
+        waiting = self._fetcher.arrived
+        for _ in range(len(waiting)):
+            one = waiting.popleft()
+            if not self._positions.is_current(one.where, one.version):
+                continue
+            if self._positions.is_paused(one.where):
+                waiting.append(one)
+                continue
+            yield one
+
+    def _take_from(self, chunk: Chunk, count: int) -> list[AnyRecord]:
+        if chunk.empty and chunk.error is not None:
+            self._positions.advance(chunk.where, chunk.version, chunk.end)
+            raise chunk.error
+        taken, behind = chunk.take(count)
+        if not chunk.empty or chunk.error is not None:
+            self._fetcher.arrived.appendleft(chunk)
+            if taken:
+                behind = Position(taken[-1].offset + 1, taken[-1].leader_epoch)
+        self._positions.advance(chunk.where, chunk.version, behind)
+        return taken
+
+    # --- how far the application is ---------------------------------------------------------------
+
+    def asked(self) -> None:
+        """The application asks for more: it is done with what it had."""
+        self._in_work = {}
+
+    def gave(self, records: Iterable[AnyRecord]) -> None:
+        """The application has these now, in this order."""
+        for record in records:
+            self._in_work.setdefault(record.topic_partition, Position(record.offset))
+
+    def gave_one(self, record: AnyRecord) -> None:
+        """A loop has given out this one; the application is done with those before."""
+        self._in_work = {record.topic_partition: Position(record.offset)}
+
+    def returned(self) -> dict[TopicPartition, Position]:
+        """The positions behind all that the application has been given."""
+        return self._before(self.coming)
+
+    def done(self) -> dict[TopicPartition, Position]:
+        """The positions behind all that the application is done with."""
+        found = self._before(self.coming)
+        return found | {where: at for where, at in self._in_work.items() if where in found}
+
+    def _before(self, records: Iterable[AnyRecord]) -> dict[TopicPartition, Position]:
+        found = self._positions.known()
+        first: dict[TopicPartition, Position] = {}
+        for record in records:
+            first.setdefault(record.topic_partition, Position(record.offset))
+        return found | {where: at for where, at in first.items() if where in found}
+
+    def forget(self, wheres: Iterable[TopicPartition]) -> None:
+        """Drop everything of these partitions: they jump, or go."""
+        gone = set(wheres)
+        self._in_work = {w: at for w, at in self._in_work.items() if w not in gone}
+        if any(record.topic_partition in gone for record in self.coming):
+            self.coming = deque(one for one in self.coming if one.topic_partition not in gone)

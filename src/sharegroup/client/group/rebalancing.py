@@ -1,0 +1,119 @@
+"""Tells the application what its member gets and gives up, and lets the positions follow."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from sharegroup.client.core.positions import Positions
+from sharegroup.client.core.rebalance import Change
+from sharegroup.client.group.committer import Committer
+from sharegroup.client.group.member import GroupMember
+from sharegroup.model.ids import TopicPartition
+
+RebalanceCallback = Callable[[list[TopicPartition]], object]
+"""Called with the partitions, sorted. A plain or a coroutine function."""
+
+
+async def call_here(callback: RebalanceCallback, wheres: list[TopicPartition]) -> None:
+    """Call it on the event loop."""
+    answer = callback(wheres)
+    if inspect.isawaitable(answer):
+        await answer
+
+
+class Rebalancing:
+    """See the module.
+
+    Args:
+        commits: what is done is committed before partitions are given up.
+        on_gone: drops everything of these partitions.
+
+    Attributes:
+        on_assigned, on_revoked, on_lost: the application's; None: it need not know. Without
+            ``on_lost``, ``on_revoked`` is called.
+        call: how to call them.
+    """
+
+    def __init__(
+        self,
+        member: GroupMember,
+        positions: Positions,
+        committer: Committer,
+        *,
+        commits: bool,
+        on_gone: Callable[[Iterable[TopicPartition]], None],
+    ) -> None:
+        self.on_assigned: RebalanceCallback | None = None
+        self.on_revoked: RebalanceCallback | None = None
+        self.on_lost: RebalanceCallback | None = None
+        self.call: Callable[[RebalanceCallback, list[TopicPartition]], Awaitable[None]] = call_here
+        self._member = member
+        self._positions = positions
+        self._committer = committer
+        self._commits = commits
+        self._on_gone = on_gone
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+
+    async def apply(self) -> None:
+        """Tell the application of all changes. A caller that is cancelled does not stop it: the
+        next call goes on with it.
+
+        Raises:
+            Exception: the first that a callback raised. The change holds nevertheless.
+        """
+        if self._task is None and self._member.machine.change is None:
+            return
+        if self._task is None:
+            self._task = asyncio.create_task(self._apply_all(), name="rebalance")
+        await asyncio.shield(self._task)
+        self._task = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    async def give_up(self, *, lost: bool = False) -> None:
+        """Tell the application that all its partitions go, because it leaves."""
+        wheres = self._positions.assigned
+        await self._apply(Change(lost=wheres) if lost else Change(revoked=wheres))
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def cut(self) -> list[asyncio.Task[Any]]:
+        """Stop. Returns the tasks that end now."""
+        if self._task is None:
+            return []
+        self._task.cancel()
+        return [self._task]
+
+    async def _apply_all(self) -> None:
+        while (change := self._member.machine.tell()) is not None:
+            await self._apply(change)
+            self._member.told()
+
+    async def _apply(self, change: Change) -> None:
+        if change.revoked:
+            if self._commits:
+                await self._committer.commit_done()
+            await self._tell(self.on_revoked, change.revoked)
+        if change.lost:
+            await self._tell(self.on_lost or self.on_revoked, change.lost)
+        gone = change.revoked | change.lost
+        self._on_gone(gone)
+        if change.assigned:
+            self._positions.add(change.assigned, from_group=True)
+            await self._tell(self.on_assigned, change.assigned)
+
+    async def _tell(
+        self, callback: RebalanceCallback | None, wheres: Iterable[TopicPartition]
+    ) -> None:
+        if callback is None:
+            return
+        try:
+            await self.call(callback, sorted(wheres))
+        except Exception as error:  # noqa: BLE001  # the application's code may raise anything
+            self._error = self._error or error

@@ -1,0 +1,115 @@
+"""The consumer's settings, checked before it connects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sharegroup.client.clock import wall_ms
+from sharegroup.client.core.assignors import ASSIGNORS, Assignor
+from sharegroup.client.core.positions import EARLIEST, LATEST
+from sharegroup.client.share.settings import check_positive
+from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
+from sharegroup.model.errors import ConfigError
+
+PROTOCOLS: Final = ("consumer", "classic")
+ISOLATION_LEVELS: Final = ("read_uncommitted", "read_committed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSettings:
+    """Of a member, by either protocol; names as ``Consumer``'s arguments."""
+
+    group_id: str
+    protocol: str
+    instance_id: str | None
+    rack_id: str | None
+    assignor: str | None
+    assignors: Sequence[Assignor]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """Of what is fetched; names as ``Consumer``'s arguments."""
+
+    min_bytes: int
+    max_bytes: int
+    partition_bytes: int
+    max_wait_ms: int
+    committed: bool
+    rack_id: str
+
+
+def member_settings(
+    *,
+    group_id: str,
+    protocol: str,
+    instance_id: str | None,
+    rack_id: str | None,
+    assignor: str | None,
+    assignors: Sequence[str],
+    times_ms: tuple[int, int, int],
+) -> MemberSettings:
+    """Checked settings. ``times_ms``: the session, between heartbeats, between polls.
+
+    Raises:
+        ConfigError: one is wrong.
+    """
+    session, heartbeat, poll = times_ms
+    return MemberSettings(
+        group_id=group_id,
+        protocol=one_of("group_protocol", protocol, PROTOCOLS),
+        instance_id=instance_id,
+        rack_id=rack_id,
+        assignor=assignor,
+        assignors=assignors_of(assignors),
+        session_timeout_ms=check_positive("session_timeout_ms", session),
+        heartbeat_interval_ms=check_positive("heartbeat_interval_ms", heartbeat),
+        max_poll_interval_ms=check_positive("max_poll_interval_ms", poll),
+    )
+
+
+def is_committed(isolation_level: str) -> bool:
+    """Whether it is ``read_committed``. Raises ConfigError: there is no such level."""
+    return one_of("isolation_level", isolation_level, ISOLATION_LEVELS) == "read_committed"
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+    """The value. Raises ConfigError: it is none of ``allowed``."""
+    known = list(allowed)
+    if value not in known:
+        raise ConfigError(f"{name} is {value!r}: write one of {', '.join(known)}")
+    return value
+
+
+def assignors_of(names: Sequence[str]) -> list[Assignor]:
+    """The assignors of these names. Raises ConfigError: there is no such one, or none at all."""
+    if not names:
+        raise ConfigError("partition_assignment_strategy is empty: name an assignor")
+    known = [one_of("partition_assignment_strategy", name, ASSIGNORS) for name in names]
+    return [ASSIGNORS[name] for name in known]
+
+
+def reset_timestamp(text: str) -> int | None:
+    """The timestamp that ``auto_offset_reset`` means: EARLIEST, LATEST, or milliseconds since 1970;
+    None: an error. A duration counts back from now.
+
+    Raises:
+        ConfigError: it is no such setting.
+    """
+    if text == "none":
+        return None
+    try:
+        reset = parse_offset_reset(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"auto_offset_reset is {text!r}: write 'earliest', 'latest', 'none' or "
+            f"'by_duration:PT1H' ({error})"
+        ) from None
+    if reset.kind is OffsetResetKind.BY_DURATION:
+        return wall_ms() - reset.duration_ms
+    return EARLIEST if reset.kind is OffsetResetKind.EARLIEST else LATEST

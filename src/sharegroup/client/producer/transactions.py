@@ -1,0 +1,315 @@
+"""The requests of a transactional producer to its coordinator; ``core.transaction`` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.outbox import ProducerIdentity
+from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.core.transaction import Transactions, TransactionState
+from sharegroup.client.errors import TransactionAborted
+from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.network.cluster import GROUP, TRANSACTION, Cluster
+from sharegroup.client.network.retrying import retrying
+from sharegroup.model.errors import (
+    CoordinatorNotAvailable,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    KafkaError,
+    NotCoordinator,
+    ProducerFenced,
+    SharegroupError,
+    TransactionalIdAuthorizationFailed,
+    error_from_code,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire import apis
+from sharegroup.wire.apis import Api
+from sharegroup.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from sharegroup.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from sharegroup.wire.messages.end_txn import EndTxnRequest
+from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
+from sharegroup.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+
+if TYPE_CHECKING:
+    from sharegroup.client.producer.producer import Producer
+
+log = logging.getLogger("sharegroup.client")
+
+T = TypeVar("T")
+
+LANE: Final = "transactions"
+FEATURE: Final = "transaction.version"
+END_TXN_V1: Final = 4
+TXN_OFFSET_COMMIT_V1: Final = 4
+PRODUCE_V1: Final = 11
+"""The last versions of transaction version 1 (KIP-890)."""
+_FENCING = (ProducerFenced, InvalidProducerEpoch)
+_FATAL = (*_FENCING, InvalidTxnState, TransactionalIdAuthorizationFailed)
+
+
+class TransactionCoordinator:
+    """See the module.
+
+    Args:
+        timeout_ms: the coordinator aborts a transaction that is open for longer.
+        block_ms: how long to retry a request.
+    """
+
+    def __init__(
+        self, cluster: Cluster, transactional_id: str, timeout_ms: int, block_ms: int
+    ) -> None:
+        self.machine = Transactions()
+        self._cluster = cluster
+        self._id = transactional_id
+        self._timeout_ms = timeout_ms
+        self._block_ms = block_ms
+
+    @property
+    def transactional_id(self) -> str:
+        """The name under which older producers are fenced."""
+        return self._id
+
+    @property
+    def produce_version_max(self) -> int | None:
+        """Later versions of Produce add partitions by themselves; None: any."""
+        return PRODUCE_V1 if self.machine.adds_by_request else None
+
+    async def identify(self) -> None:
+        """InitProducerId: fences all older producers of this transactional id, and aborts the
+        transaction that one of them may have left open.
+        """
+        machine = self.machine
+        before = machine.identity
+        request = InitProducerIdRequest(self._id, self._timeout_ms)
+        if before is not None:
+            request.producer_id, request.producer_epoch = before
+        response = await self._ask(apis.INIT_PRODUCER_ID, lambda: request)
+        node_id = await self._cluster.coordinator(self._id, TRANSACTION)
+        connection = await self._cluster.connection(node_id, LANE)
+        identity = ProducerIdentity(response.producer_id, response.producer_epoch)
+        machine.identify(identity, 2 if connection.finalized.get(FEATURE, 0) >= 2 else 1)
+
+    async def add_partitions(self) -> None:
+        """AddPartitionsToTxn, for those that wait for it."""
+        wheres = self.machine.to_add()
+        topics = [AddPartitionsToTxnTopic(name, own) for name, own in by_topic(wheres).items()]
+
+        def request() -> AddPartitionsToTxnRequest:
+            return AddPartitionsToTxnRequest([], self._id, *self._identity(), topics)
+
+        def check(response: Any) -> None:
+            for topic in response.results_by_topic_v3_and_below:
+                for one in topic.results_by_partition:
+                    self._raise(one.partition_error_code)
+
+        self.machine.touch()
+        await self._ask(apis.ADD_PARTITIONS_TO_TXN, request, check)
+        self.machine.added(wheres)
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: MemberIdentity
+    ) -> None:
+        """AddOffsetsToTxn where it is needed, and TxnOffsetCommit."""
+        machine = self.machine
+        machine.check_open()
+        machine.touch()
+        if machine.adds_by_request:
+            await self._ask(
+                apis.ADD_OFFSETS_TO_TXN,
+                lambda: AddOffsetsToTxnRequest(self._id, *self._identity(), member.group_id),
+            )
+        request = TxnOffsetCommitRequest(
+            self._id,
+            member.group_id,
+            *self._identity(),
+            member.generation_id,
+            member.member_id,
+            member.group_instance_id,
+            [
+                TxnOffsetCommitRequestTopic(
+                    name=name,
+                    partitions=[
+                        TxnOffsetCommitRequestPartition(
+                            index, *offsets[TopicPartition(name, index)]
+                        )
+                        for index in own
+                    ],
+                )
+                for name, own in by_topic(offsets).items()
+            ],
+        )
+
+        async def attempt() -> None:
+            response = await self._cluster.send_to_coordinator(
+                member.group_id,
+                apis.TXN_OFFSET_COMMIT,
+                request,
+                lane=LANE,
+                version_max=TXN_OFFSET_COMMIT_V1 if machine.adds_by_request else None,
+            )
+            for topic in response.topics:
+                for one in topic.partitions:
+                    self._raise(one.error_code, member.group_id, GROUP)
+
+        await self._trying(attempt)
+
+    async def end(self, *, commit: bool) -> None:
+        """EndTxn, if the coordinator knows of the transaction."""
+        machine = self.machine
+        tell = machine.end(commit=commit)
+        identity: ProducerIdentity | None = None
+        if tell:
+            response = await self._ask(
+                apis.END_TXN,
+                lambda: EndTxnRequest(self._id, *self._identity(), commit),
+                version_max=END_TXN_V1 if machine.adds_by_request else None,
+            )
+            if not machine.adds_by_request and response.producer_id >= 0:
+                identity = ProducerIdentity(response.producer_id, response.producer_epoch)
+        if not tell or identity is not None or commit:
+            machine.ended(identity or machine.identity, committed=commit)
+            return
+        await self.identify()  # version 1: its next epoch, since sequence numbers are not known now
+        machine.ended(machine.identity, committed=commit)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _identity(self) -> ProducerIdentity:
+        assert self.machine.identity is not None, "the producer has no identity"
+        return self.machine.identity
+
+    async def _ask(
+        self,
+        api: Api,
+        request: Callable[[], Any],
+        check: Callable[[Any], None] | None = None,
+        *,
+        version_max: int | None = None,
+    ) -> Any:
+        """The coordinator's answer. Errors that pass are retried."""
+
+        async def attempt() -> Any:
+            response = await self._cluster.send_to_coordinator(
+                self._id, api, request(), kind=TRANSACTION, lane=LANE, version_max=version_max
+            )
+            self._raise(response.error_code)
+            if check is not None:
+                check(response)
+            return response
+
+        return await self._trying(attempt)
+
+    async def _trying(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        machine = self.machine
+        try:
+            return await retrying(self._cluster, attempt, self._block_ms)
+        except _FATAL as error:
+            machine.fenced(error)
+            raise
+        except KafkaError as error:
+            if machine.state is TransactionState.ENDING:
+                machine.fenced(error)  # whether it was committed is not known
+            else:
+                machine.failed(error)
+            raise
+
+    def _raise(self, code: int, key: str | None = None, kind: int = TRANSACTION) -> None:
+        if not code:
+            return
+        error = error_from_code(code)
+        if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
+            self._cluster.forget_coordinator(key or self._id, kind)
+        if isinstance(error, _FENCING):
+            fenced = ProducerFenced(f"a newer producer with transactional_id {self._id!r} runs")
+            fenced.source = error.source
+            raise fenced
+        raise error
+
+
+class Transaction:
+    """What ``async with producer.transaction()`` opens: committed at the end of the block, aborted
+    when it raises.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._coordinator = producer._own_transactions()
+
+    async def __aenter__(self) -> None:
+        await self.begin()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await _to_its_end(self.commit())
+            return
+        try:
+            await _to_its_end(self.abort())
+        except SharegroupError as failure:
+            log.error("the transaction was not aborted, the broker will do it: %s", failure)
+
+    async def begin(self) -> None:
+        """Open it."""
+        producer, machine = self._producer, self._coordinator.machine
+        await producer._connect()
+        machine.begin()
+        for outbox in producer._buffer.outboxes():
+            if outbox.identity != machine.identity:
+                outbox.renew()
+
+    async def commit(self) -> None:
+        """Wait until all records are durable, and commit. If that is not possible: abort, and raise
+        the reason.
+        """
+        try:
+            await self._all_through()
+            await self._coordinator.end(commit=True)
+        except SharegroupError:
+            if self._coordinator.machine.state is TransactionState.OPEN:
+                await self.abort()
+            raise
+
+    async def abort(self) -> None:
+        """What is not sent yet is dropped, what is under way is waited for."""
+        machine = self._coordinator.machine
+        if machine.state is not TransactionState.OPEN:
+            return
+        machine.failed(TransactionAborted("the transaction was aborted"))
+        self._producer._sender.drop()
+        await self._all_through()
+        await self._coordinator.end(commit=False)
+
+    async def _all_through(self) -> None:
+        await self._producer._all_through()
+        self._producer._buffer.failures.take()  # the transaction's own error is raised
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await the end of a transaction. A caller that is cancelled is told of that afterwards: an end
+    that is given up halfway would leave the outcome open.
+    """
+    ending = asyncio.create_task(work, name="end-transaction")
+    try:
+        await asyncio.shield(ending)
+    except asyncio.CancelledError:
+        await asyncio.wait([ending])
+        if not ending.cancelled() and (error := ending.exception()) is not None:
+            log.error("the transaction did not end as it should: %s", error)
+        raise

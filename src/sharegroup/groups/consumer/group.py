@@ -1,0 +1,313 @@
+"""The state of one consumer group: the fold of its records (Kafka class ConsumerGroup).
+
+Only :meth:`ConsumerGroup.apply` changes it, so a replay of the log rebuilds exactly this state.
+:meth:`ConsumerGroup.records` returns records that rebuild all of it. Epochs (KIP-848):
+
+* ``epoch``: bumped when something changes that the target assignment depends on;
+* ``assignment_epoch``: the epoch for which the target assignment was computed;
+* a member's ``epoch``: the assignment epoch up to which the member follows; 0 when it has just
+  joined, -2 while a static member is away.
+
+Invariants (:meth:`ConsumerGroup.check_invariants`): no partition has two owners; member epoch ≤
+assignment epoch ≤ group epoch; only a member that revokes has partitions to give back; an empty
+group has no assignment pending; partition lists ascend and are not empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from sharegroup.groups.consumer.member import GroupDescription, GroupState, Member, MemberState
+from sharegroup.groups.consumer.records import (
+    ConsumerRecord,
+    CurrentMemberAssignment,
+    GroupMetadata,
+    MemberMetadata,
+    ResolvedRegex,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+from sharegroup.groups.group import FIRST_EPOCH
+from sharegroup.groups.records import Assignment, Tombstone
+
+AWAY_EPOCH = -2
+"""The epoch of a static member that has left and may come back."""
+
+
+class ConsumerGroup:
+    """One group; see the module. ``revision`` counts the changes that may affect an assignment."""
+
+    __slots__ = (
+        "assignment_epoch",
+        "epoch",
+        "group_id",
+        "instances",
+        "members",
+        "metadata_hash",
+        "owners",
+        "regexes",
+        "revision",
+        "targets",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = 0
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Assignment] = {}
+        self.regexes: dict[str, tuple[str, ...]] = {}
+        """The topics of each resolved regular expression."""
+        self.instances: dict[str, str] = {}
+        """Member ids of static members by instance id."""
+        self.owners: dict[tuple[UUID, int], str] = {}
+        """Who owns a partition or has yet to give it back."""
+        self.revision = 0
+
+    # Reading ---------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> GroupState:
+        """Kafka's state of the group."""
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(m.is_reconciled_to(self.assignment_epoch) for m in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def static_member(self, instance_id: str) -> Member | None:
+        """The member of that instance id, also while it is away."""
+        member_id = self.instances.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def topics_of(self, member: Member) -> tuple[str, ...]:
+        """The names that a member subscribes to, those of its regular expression included."""
+        matched = self.regexes.get(member.subscribed_regex or "", ())
+        return (
+            tuple(sorted({*member.subscribed_topics, *matched}))
+            if matched
+            else (member.subscribed_topics)
+        )
+
+    def subscribed_topics(self) -> set[str]:
+        """Names that at least one member subscribes to."""
+        members = self.members.values()
+        names = {name for member in members for name in member.subscribed_topics}
+        for regex in self.subscribed_regexes():
+            names.update(self.regexes.get(regex, ()))
+        return names
+
+    def subscribed_regexes(self) -> Counter[str]:
+        """The regular expressions that members subscribe to, with their number of members."""
+        members = self.members.values()
+        return Counter(m.subscribed_regex for m in members if m.subscribed_regex is not None)
+
+    def preferred_assignor(self) -> str | None:
+        """The assignor that most members ask for, the first by name of several."""
+        wishes = Counter(m.server_assignor for m in self.members.values() if m.server_assignor)
+        return min(wishes, key=lambda name: (-wishes[name], name), default=None)
+
+    def describe(self, assignor: str) -> GroupDescription:
+        """The group as it is now; ``assignor`` is the one it uses if no member asks for one."""
+        return GroupDescription(
+            group_id=self.group_id,
+            state=self.state,
+            epoch=self.epoch,
+            assignment_epoch=self.assignment_epoch,
+            assignor=self.preferred_assignor() or assignor,
+            members=tuple(self.members[member_id] for member_id in sorted(self.members)),
+            targets=dict(self.targets),
+        )
+
+    def records(self) -> Iterator[ConsumerRecord]:
+        """Records that rebuild the whole group: the content of a rewritten log."""
+        group_id = self.group_id
+        for member in self.members.values():
+            yield member_metadata(group_id, member)
+        for regex, topics in self.regexes.items():
+            yield ResolvedRegex(group_id=group_id, regex=regex, topics=topics)
+        yield GroupMetadata(group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
+        for member_id, target in self.targets.items():
+            yield TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target)
+        yield TargetAssignmentMetadata(group_id=group_id, assignment_epoch=self.assignment_epoch)
+        for member in self.members.values():
+            yield current_assignment(group_id, member)
+
+    # Changing --------------------------------------------------------------------------------
+
+    def apply(self, record: ConsumerRecord) -> None:
+        """Apply ``record`` to the state."""
+        match record:
+            case MemberMetadata():
+                self._describe(record)
+            case GroupMetadata():
+                self.epoch = record.epoch
+                self.metadata_hash = record.metadata_hash
+            case TargetAssignmentMetadata():
+                self.assignment_epoch = record.assignment_epoch
+            case TargetAssignmentMember():
+                self.targets[record.member_id] = record.assignment
+            case CurrentMemberAssignment():
+                self._assign(record)
+                return
+            case ResolvedRegex():
+                self.regexes[record.regex] = record.topics
+            case Tombstone():
+                self._forget(record)
+        self.revision += 1
+
+    def _member(self, member_id: str) -> Member:
+        return self.members.get(member_id) or Member(member_id=member_id)
+
+    def _describe(self, record: MemberMetadata) -> None:
+        before = self._member(record.member_id)
+        self._forget_instance(before)
+        if record.instance_id is not None:
+            self.instances[record.instance_id] = record.member_id
+        self.members[record.member_id] = replace(
+            before,
+            instance_id=record.instance_id,
+            rack_id=record.rack_id,
+            client_id=record.client_id,
+            client_host=record.client_host,
+            subscribed_topics=record.subscribed_topics,
+            subscribed_regex=record.subscribed_regex,
+            rebalance_timeout_ms=record.rebalance_timeout_ms,
+            server_assignor=record.server_assignor,
+            classic=record.classic,
+        )
+
+    def _assign(self, record: CurrentMemberAssignment) -> None:
+        before = self._member(record.member_id)
+        after = replace(
+            before,
+            epoch=record.member_epoch,
+            previous_epoch=record.previous_member_epoch,
+            state=MemberState.of(record.state),
+            assigned=record.assigned,
+            revoking=record.revoking,
+        )
+        self._release(before)
+        for partition in _partitions(after):
+            self.owners[partition] = after.member_id
+        self.members[record.member_id] = after
+
+    def _forget_instance(self, member: Member) -> None:
+        instance_id = member.instance_id
+        if instance_id is not None and self.instances.get(instance_id) == member.member_id:
+            del self.instances[instance_id]
+
+    def _release(self, member: Member) -> None:
+        for partition in _partitions(member):
+            if self.owners.get(partition) == member.member_id:
+                del self.owners[partition]
+
+    def _forget(self, record: Tombstone) -> None:
+        member_id = record.member_id or ""
+        if record.key_type == MemberMetadata.key_type:
+            member = self.members.pop(member_id, None)
+            if member is not None:
+                self._release(member)
+                self._forget_instance(member)
+        elif record.key_type == TargetAssignmentMember.key_type:
+            self.targets.pop(member_id, None)
+        elif record.key_type == CurrentMemberAssignment.key_type and member_id in self.members:
+            member = self.members[member_id]
+            self._release(member)
+            self.members[member_id] = replace(
+                member,
+                epoch=0,
+                previous_epoch=-1,
+                state=MemberState.STABLE,
+                assigned={},
+                revoking={},
+            )
+        elif record.key_type == TargetAssignmentMetadata.key_type:
+            self.assignment_epoch = 0
+        elif record.key_type == ResolvedRegex.key_type:
+            self.regexes.pop(member_id, None)
+
+    # Checking --------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError where an invariant of the module does not hold."""
+        for problem in self._problems():
+            raise AssertionError(f"consumer group {self.group_id!r}: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        if self.assignment_epoch > self.epoch:
+            yield f"assignment epoch {self.assignment_epoch} is ahead of the group's {self.epoch}"
+        if not self.members and self.assignment_epoch not in (0, self.epoch):
+            yield "an assignment is pending for nobody"
+        if not self.targets.keys() <= self.members.keys():
+            yield "a target assignment has no member"
+        if not self.regexes.keys() <= self.subscribed_regexes().keys():
+            yield "a resolved regular expression has no member"
+        owners: dict[tuple[UUID, int], str] = {}
+        for member in self.members.values():
+            for partition in _partitions(member):
+                if owners.setdefault(partition, member.member_id) != member.member_id:
+                    yield f"{owners[partition]} and {member.member_id} both own {partition}"
+            yield from self._problems_of(member)
+        if owners != self.owners:
+            yield f"the owners are {owners}, not {self.owners}"
+
+    def _problems_of(self, member: Member) -> Iterator[str]:
+        name = f"member {member.member_id}"
+        if not AWAY_EPOCH <= member.epoch <= self.assignment_epoch:
+            yield f"{name} has the epoch {member.epoch}"
+        if member.revoking and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            yield f"{name} is {member.state.name} and must give {member.revoking} back"
+        if member.instance_id and self.instances.get(member.instance_id) != member.member_id:
+            yield f"{name} does not have its instance id {member.instance_id}"
+        for held in (member.assigned, member.revoking, self.targets.get(member.member_id, {})):
+            if not _is_tidy(held):
+                yield f"{name} has {held}"
+
+
+def member_metadata(group_id: str, member: Member) -> MemberMetadata:
+    """The record of who a member is."""
+    return MemberMetadata(
+        group_id=group_id,
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topics=member.subscribed_topics,
+        subscribed_regex=member.subscribed_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+        classic=member.classic,
+    )
+
+
+def current_assignment(group_id: str, member: Member) -> CurrentMemberAssignment:
+    """The record of what a member owns."""
+    return CurrentMemberAssignment(
+        group_id=group_id,
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=int(member.state),
+        assigned=member.assigned,
+        revoking=member.revoking,
+    )
+
+
+def _partitions(member: Member) -> Iterator[tuple[UUID, int]]:
+    for held in (member.assigned, member.revoking):
+        for topic_id, partitions in held.items():
+            for partition in partitions:
+                yield topic_id, partition
+
+
+def _is_tidy(assignment: Mapping[UUID, Iterable[int]]) -> bool:
+    lists = [list(held) for held in assignment.values()]
+    return all(held and held == sorted(set(held)) for held in lists)

@@ -1,0 +1,146 @@
+"""The heartbeat of a consumer group member: request, result, and checks.
+
+Error messages are Kafka's (classes GroupCoordinatorService and GroupMetadataManager).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from sharegroup.groups.consumer.group import AWAY_EPOCH
+from sharegroup.groups.consumer.member import Member, MemberState
+from sharegroup.groups.consumer.reconciliation import Owned
+from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.heartbeat import JOIN_EPOCH, LEAVE_EPOCH
+from sharegroup.groups.records import Assignment
+from sharegroup.model.errors import FencedMemberEpoch, InvalidRequest, UnsupportedAssignor
+
+UNCHANGED: Final = -1
+"""A rebalance timeout that says "as before"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerHeartbeat:
+    """ConsumerGroupHeartbeat v0 and v1. ``member_epoch``: 0 joins, -1 leaves, -2 leaves for a
+    while, else the last one the member was told. None means "as before".
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = UNCHANGED
+    subscribed_topics: tuple[str, ...] | None = None
+    subscribed_regex: str | None = None
+    """Empty means none."""
+    server_assignor: str | None = None
+    owned: Owned | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it says everything, as a member does that joins or has lost an answer."""
+        return self.member_epoch == JOIN_EPOCH or (
+            self.rebalance_timeout_ms != UNCHANGED
+            and (self.subscribed_topics is not None or self.subscribed_regex is not None)
+            and self.owned is not None
+        )
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the member leaves, for a while or for good."""
+        return self.member_epoch in (LEAVE_EPOCH, AWAY_EPOCH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatResult:
+    """The answer to a heartbeat; ``assignment`` is None when the member knows it already.
+
+    ``heartbeat_interval_ms`` is less than the group's setting while an assignment waits for the
+    assignment interval.
+    """
+
+    member_id: str
+    member_epoch: int
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+    records: tuple[ConsumerRecord, ...] = ()
+
+
+def check_heartbeat(
+    request: ConsumerHeartbeat, assignors: Collection[str], *, own_id: bool
+) -> None:
+    """Check what does not depend on the group's state.
+
+    Args:
+        assignors: the assignors that a member may ask for.
+        own_id: whether members make their own id (v1 on).
+
+    Raises:
+        InvalidRequest: something is missing, or the epoch is below -2.
+        UnsupportedAssignor: the member asks for another assignor.
+    """
+    joins = request.member_epoch == JOIN_EPOCH
+    if own_id or request.member_epoch > JOIN_EPOCH or request.member_epoch == LEAVE_EPOCH:
+        _require(request.member_id != "", "MemberId can't be empty.")
+    _require(request.group_id != "", "GroupId can't be empty.")
+    _require(request.instance_id != "", "InstanceId can't be empty.")
+    _require(request.rack_id != "", "RackId can't be empty.")
+    if joins:
+        timed = request.rebalance_timeout_ms != UNCHANGED
+        _require(timed, "RebalanceTimeoutMs must be provided in first request.")
+        _require(request.owned == {}, "TopicPartitions must be empty when (re-)joining.")
+        _require(
+            request.subscribed_topics is not None or request.subscribed_regex is not None,
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining.",
+        )
+    elif request.member_epoch == AWAY_EPOCH:
+        _require(request.instance_id is not None, "InstanceId can't be null.")
+    else:
+        _require(request.member_epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise UnsupportedAssignor(
+            f"ServerAssignor {request.server_assignor} is not supported. "
+            f"Supported assignors: {', '.join(assignors)}."
+        )
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvalidRequest(message)
+
+
+def check_member_epoch(request: ConsumerHeartbeat, member: Member) -> None:
+    """Accept 0, the member's epoch, or its previous one from a member that owns no more than it was
+    given: the answer with the new epoch may have been lost.
+
+    Raises:
+        FencedMemberEpoch: it is another epoch; or the member is in a state that is not known here
+            and owns partitions.
+    """
+    received, known = request.member_epoch, member.epoch
+    if received not in (JOIN_EPOCH, known):
+        lost_answer = received == member.previous_epoch and _owns_no_more(request.owned, member)
+        if received > known or not lost_answer:
+            raise FencedMemberEpoch(
+                f"The consumer group member has a {'greater' if received > known else 'smaller'} "
+                f"member epoch ({received}) than the one known by the group coordinator ({known}). "
+                "The member must abandon all its partitions and rejoin."
+            )
+    if member.state is MemberState.UNKNOWN and request.owned != {}:
+        raise FencedMemberEpoch(
+            "The consumer group member is in a unknown state. "
+            "The member must abandon all its partitions and rejoin."
+        )
+
+
+def _owns_no_more(owned: Owned | None, member: Member) -> bool:
+    if owned is None:
+        return False
+    assigned = member.assigned
+    return all(held <= assigned.get(topic_id, {}).keys() for topic_id, held in owned.items())

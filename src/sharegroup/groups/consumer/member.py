@@ -1,0 +1,93 @@
+"""A member of a consumer group, and the groups' states (Kafka classes ConsumerGroupMember and
+MemberState).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from uuid import UUID
+
+from sharegroup.groups.consumer.records import ClassicMetadata, Held
+from sharegroup.groups.records import Assignment, TopicPartitions
+
+
+class MemberState(IntEnum):
+    """How far a member is on its way to the target assignment. The numbers stand in records."""
+
+    STABLE = 0
+    """It has all that its epoch gives it."""
+    UNREVOKED_PARTITIONS = 1
+    """It must give partitions back first."""
+    UNRELEASED_PARTITIONS = 2
+    """It waits for partitions that other members must give back."""
+    UNKNOWN = 127
+    """A later version wrote a state that is not known here."""
+
+    @classmethod
+    def of(cls, number: int) -> MemberState:
+        """The state of that number, or UNKNOWN."""
+        return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
+
+
+class GroupState(StrEnum):
+    """The states of a consumer group, as Kafka names them."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member. It owns ``assigned`` and, until it says otherwise, ``revoking``."""
+
+    member_id: str
+    instance_id: str | None = None
+    """The name of a static member."""
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topics: tuple[str, ...] = ()
+    subscribed_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic: ClassicMetadata | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Held = field(default_factory=dict)
+    revoking: Held = field(default_factory=dict)
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether it has all that the assignment of this epoch gives it."""
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def owns(self, topic_id: UUID, partition: int) -> bool:
+        """Whether it owns a partition, or has yet to give it back."""
+        return partition in self.assigned.get(topic_id, ()) or partition in self.revoking.get(
+            topic_id, ()
+        )
+
+    def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
+        """The epoch at which it got a partition; None if it does not own it."""
+        for held in (self.assigned, self.revoking):
+            epoch = held.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A snapshot of a group, for ConsumerGroupDescribe, the console and tests."""
+
+    group_id: str
+    state: GroupState
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[Member, ...]
+    targets: dict[str, Assignment]
+    initialized: tuple[TopicPartitions, ...] = ()

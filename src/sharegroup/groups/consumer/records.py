@@ -1,0 +1,115 @@
+"""The records of consumer groups in ``__consumer_offsets``: Kafka's coordinator key types 3, 5 to 8
+and 16.
+
+Each class mirrors one of Kafka's ``ConsumerGroup*Key``/``ConsumerGroup*Value`` pairs, key fields
+first; the shell encodes them. Key type 4 is Kafka's before 4.1: its place is taken by the metadata
+hash of key type 3, so it is read and not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+from uuid import UUID
+
+from sharegroup.groups import records as shared
+from sharegroup.groups.records import Assignment, Tombstone
+
+Held: TypeAlias = Mapping[UUID, Mapping[int, int]]
+"""Partitions by topic id, each with the epoch at which the member got it (KIP-1251). Ids and
+partitions in rising order, no topic without a partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMetadata:
+    """What a member that uses the classic protocol has said in its JoinGroup."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    """(name, metadata) of each protocol, the preferred one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadata(shared.GroupMetadata):
+    """The group epoch, and the digest of its topics when it was bumped."""
+
+    key_type: ClassVar[int] = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberMetadata:
+    """Who a member is and what it subscribes to."""
+
+    key_type: ClassVar[int] = 5
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topics: tuple[str, ...]
+    subscribed_regex: str | None
+    rebalance_timeout_ms: int
+    server_assignor: str | None
+    classic: ClassicMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentMetadata(shared.TargetAssignmentMetadata):
+    """The group epoch for which the target assignment was computed."""
+
+    key_type: ClassVar[int] = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAssignmentMember(shared.TargetAssignmentMember):
+    """What the assignor wants one member to have."""
+
+    key_type: ClassVar[int] = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentMemberAssignment:
+    """What a member owns, what it must give back, and under which epoch. ``state`` is a
+    ``MemberState``, or the number of a state that is not known here."""
+
+    key_type: ClassVar[int] = 8
+    group_id: str
+    member_id: str
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    assigned: Held
+    revoking: Held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedRegex:
+    """The topics that a regular expression matches. ``version`` and ``timestamp_ms`` are 0 when
+    written here: a broker that takes over resolves it anew.
+    """
+
+    key_type: ClassVar[int] = 16
+    group_id: str
+    regex: str
+    topics: tuple[str, ...]
+    version: int = 0
+    timestamp_ms: int = 0
+
+
+ConsumerRecord: TypeAlias = (
+    GroupMetadata
+    | MemberMetadata
+    | TargetAssignmentMetadata
+    | TargetAssignmentMember
+    | CurrentMemberAssignment
+    | ResolvedRegex
+    | Tombstone
+)
+"""A :class:`Tombstone` of key type 16 has the regular expression as its ``member_id``."""
+
+
+def plain(held: Held) -> Assignment:
+    """The partitions without their epochs."""
+    return {topic_id: tuple(partitions) for topic_id, partitions in held.items()}

@@ -1,0 +1,191 @@
+"""The steps of a heartbeat or a leave. Each emits records and applies them at once.
+
+Nothing is checked here: requests are checked completely before the first step (``membership.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from sharegroup.groups.consumer.assignors import ASSIGNORS
+from sharegroup.groups.consumer.group import (
+    AWAY_EPOCH,
+    ConsumerGroup,
+    current_assignment,
+    member_metadata,
+)
+from sharegroup.groups.consumer.heartbeat import UNCHANGED, ConsumerHeartbeat
+from sharegroup.groups.consumer.member import Member
+from sharegroup.groups.consumer.patterns import matching
+from sharegroup.groups.consumer.reconciliation import Goal, Owned, reconcile
+from sharegroup.groups.consumer.records import (
+    ConsumerRecord,
+    CurrentMemberAssignment,
+    GroupMetadata,
+    MemberMetadata,
+    ResolvedRegex,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+from sharegroup.groups.records import Tombstone
+from sharegroup.groups.topics import TopicsImage, metadata_hash
+
+Sees: TypeAlias = Callable[[str], bool]
+"""Whether whoever sends a heartbeat may know of a topic. None instead of it: of all topics."""
+
+
+class Transition:
+    """The change of a group from one state to the next, and the records of that change."""
+
+    def __init__(self, group: ConsumerGroup) -> None:
+        self.group = group
+        self._records: list[ConsumerRecord] = []
+
+    @property
+    def records(self) -> tuple[ConsumerRecord, ...]:
+        """What the caller must make durable, in this order."""
+        return tuple(self._records)
+
+    def emit(self, record: ConsumerRecord) -> None:
+        """Apply a record and keep it."""
+        self.group.apply(record)
+        self._records.append(record)
+
+    def come_back(self, away: Member, member_id: str) -> None:
+        """A static member comes back under a new member id. It keeps its partitions."""
+        group_id = self.group.group_id
+        target = self.group.targets.get(away.member_id, {})
+        self._bury(away.member_id)
+        back = replace(away, member_id=member_id, epoch=0, previous_epoch=0)
+        self.emit(member_metadata(group_id, back))
+        self.emit(TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target))
+        self.emit(current_assignment(group_id, back))
+
+    def describe(self, request: ConsumerHeartbeat) -> bool:
+        """Add or update a member; returns whether the group's subscriptions changed."""
+        known = self.group.members.get(request.member_id)
+        before = known or Member(member_id=request.member_id)
+        regex = request.subscribed_regex
+        names = request.subscribed_topics
+        timeout_ms = request.rebalance_timeout_ms
+        after = replace(
+            before,
+            instance_id=request.instance_id or before.instance_id,
+            rack_id=request.rack_id or before.rack_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            subscribed_topics=before.subscribed_topics
+            if names is None
+            else tuple(sorted(set(names))),
+            subscribed_regex=before.subscribed_regex if regex is None else regex or None,
+            rebalance_timeout_ms=before.rebalance_timeout_ms
+            if timeout_ms == UNCHANGED
+            else timeout_ms,
+            server_assignor=request.server_assignor or before.server_assignor,
+            classic=None,
+        )
+        if known is None or after != before:
+            self.emit(member_metadata(self.group.group_id, after))
+        return known is None or (before.subscribed_topics, before.subscribed_regex) != (
+            after.subscribed_topics,
+            after.subscribed_regex,
+        )
+
+    def resolve(self, topics: TopicsImage, sees: Sees | None, *, again: bool) -> bool:
+        """Find the topics of regular expressions that have none yet, or of all; returns whether
+        they changed. Expressions that nobody subscribes to any more are forgotten.
+        """
+        group = self.group
+        subscribed = group.subscribed_regexes()
+        self._forget_regexes()
+        changed = False
+        for regex in sorted(subscribed):
+            if not again and regex in group.regexes:
+                continue
+            found = matching(regex, topics.topics)
+            if sees is not None:
+                found = tuple(name for name in found if sees(name))
+            if group.regexes.get(regex) != found:
+                self.emit(ResolvedRegex(group_id=group.group_id, regex=regex, topics=found))
+                changed = True
+        return changed
+
+    def bump_epoch(self, topics: TopicsImage, *, changed: bool) -> None:
+        """Bump the group epoch if a new assignment is needed."""
+        group = self.group
+        digest = metadata_hash(group.subscribed_topics(), topics)
+        if changed or digest != group.metadata_hash:
+            self.emit(
+                GroupMetadata(group_id=group.group_id, epoch=group.epoch + 1, metadata_hash=digest)
+            )
+
+    def retarget(self, topics: TopicsImage, assignor: str) -> None:
+        """Compute the target assignment for the group epoch. Only changed targets are written."""
+        group = self.group
+        new = ASSIGNORS[assignor](group, topics)
+        for member_id in sorted(new):
+            if group.targets.get(member_id) != new[member_id]:
+                self.emit(
+                    TargetAssignmentMember(
+                        group_id=group.group_id, member_id=member_id, assignment=new[member_id]
+                    )
+                )
+        self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch))
+
+    def reconcile(
+        self, member_id: str, topics: TopicsImage, owned: Owned | None, *, changed: bool
+    ) -> bool:
+        """Move a member towards its target; returns whether it changed."""
+        group = self.group
+        member = group.members[member_id]
+        if member.is_reconciled_to(group.assignment_epoch) and not changed:
+            return False
+        after = reconcile(
+            member,
+            Goal(
+                epoch=group.assignment_epoch,
+                target=group.targets.get(member_id, {}),
+                subscribed=topics.ids(group.topics_of(member)),
+                owned=owned,
+                is_taken=lambda topic_id, partition: (
+                    group.owners.get((topic_id, partition), member_id) != member_id
+                ),
+                subscription_changed=changed,
+            ),
+        )
+        if after == member:
+            return False
+        self.emit(current_assignment(group.group_id, after))
+        return True
+
+    def leave_for_a_while(self, member: Member) -> None:
+        """A static member leaves and keeps its partitions until its session ends."""
+        away = replace(member, epoch=AWAY_EPOCH, revoking={})
+        self.emit(current_assignment(self.group.group_id, away))
+
+    def remove(self, member_id: str, topics: TopicsImage) -> None:
+        """Remove a member that leaves or is fenced. When the last one goes, no assignment stays
+        pending (KAFKA-20442).
+        """
+        group = self.group
+        self._bury(member_id)
+        self._forget_regexes()
+        self.bump_epoch(topics, changed=True)
+        if not group.members:
+            self.emit(
+                TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch)
+            )
+
+    def _bury(self, member_id: str) -> None:
+        for kind in (CurrentMemberAssignment, TargetAssignmentMember, MemberMetadata):
+            self._delete(kind.key_type, member_id)
+
+    def _forget_regexes(self) -> None:
+        group = self.group
+        for regex in sorted(group.regexes.keys() - group.subscribed_regexes().keys()):
+            self._delete(ResolvedRegex.key_type, regex)
+
+    def _delete(self, key_type: int, name: str) -> None:
+        self.emit(Tombstone(key_type=key_type, group_id=self.group.group_id, member_id=name))

@@ -1,0 +1,52 @@
+"""When a group's target assignment may be computed, and when there is nothing to compute.
+
+The first member of a group is assigned at once. After that, all changes within the assignment
+interval share one computation at its end (KIP-1263). Once a group has nothing left to do, this is
+remembered for its revision and the topics, so that a heartbeat without changes costs the same for
+any size of group.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sharegroup.groups.topics import TopicsImage
+
+HEARTBEAT_INTERVAL_MS_MIN: Final = 50
+"""The shortest interval that a member is told while it waits for its assignment."""
+
+
+class Pacing:
+    """Of all groups of a coordinator; none of it is durable."""
+
+    def __init__(self) -> None:
+        self._assigned_at_ms: dict[str, int] = {}
+        self._settled: dict[str, tuple[int, TopicsImage]] = {}
+
+    def wait_ms(self, group_id: str, interval_ms: int, now_ms: int) -> int:
+        """How long the next computation of a target assignment must wait."""
+        last_ms = self._assigned_at_ms.get(group_id)
+        return 0 if last_ms is None else max(0, last_ms + interval_ms - now_ms)
+
+    def assigned(self, group_id: str, now_ms: int) -> None:
+        """A target assignment was computed."""
+        self._assigned_at_ms[group_id] = now_ms
+
+    def is_settled(self, group_id: str, revision: int, topics: TopicsImage) -> bool:
+        """Whether a heartbeat without changes would have nothing to do."""
+        found = self._settled.get(group_id)
+        return found is not None and found[0] == revision and found[1] is topics
+
+    def settle(self, group_id: str, revision: int, topics: TopicsImage) -> None:
+        """There is nothing left to do for this revision and these topics."""
+        self._settled[group_id] = (revision, topics)
+
+    def forget(self, group_id: str) -> None:
+        """The group is empty or gone: its next member is a first one."""
+        self._assigned_at_ms.pop(group_id, None)
+        self._settled.pop(group_id, None)
+
+
+def sooner(interval_ms: int, wait_ms: int) -> int:
+    """The heartbeat interval for a member that should come back in ``wait_ms``."""
+    return min(interval_ms, max(wait_ms, HEARTBEAT_INTERVAL_MS_MIN))

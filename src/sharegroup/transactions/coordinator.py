@@ -1,0 +1,360 @@
+"""The transaction coordinator: what may happen to a transactional id (Kafka classes
+TransactionCoordinator and TransactionStateManager; KIP-98, KIP-360, KIP-890).
+
+A method that decides changes the state at once and returns its result with the records to write.
+If it raises, nothing has changed. The caller answers when the records are durable. Once a decided
+outcome is durable, the caller writes the markers and then calls :meth:`completed`.
+
+Kafka refuses requests while an earlier record of the same id is being written. Here the decision
+holds at once, and the later answer waits behind the earlier record, so no client has to retry.
+
+One more departure: a producer with an old epoch cannot abort the transaction of its successor with
+InitProducerId. Kafka aborts it first, and then refuses the old producer.
+
+Invariants (:meth:`TransactionCoordinator.check_invariants`): those of each transaction; each has a
+deadline unless its outcome is decided; no producer id belongs to two transactional ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Final, TypeAlias
+
+from sharegroup.model.errors import (
+    ConcurrentTransactions,
+    InvalidProducerIdMapping,
+    InvalidTransactionTimeout,
+    InvalidTxnState,
+    ProducerFenced,
+    TransactionAbortable,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.transactions.deadlines import Deadlines
+from sharegroup.transactions.transaction import (
+    EPOCH_PER_TRANSACTION,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    Expired,
+    Producer,
+    Transaction,
+    TransactionState,
+    epochs_used_up,
+)
+
+Record: TypeAlias = Transaction | Expired
+
+SERVER_VERSION: Final = 2
+"""The transaction version of the aborts that the coordinator itself decides."""
+
+
+class TransactionCoordinator:
+    """The transactional ids of one partition of ``__transaction_state``. Times are wall-clock
+    milliseconds.
+
+    Args:
+        new_producer_id: a producer id that was never given out before.
+        timeout_max_ms: ``transaction.max.timeout.ms``, asked at each use.
+        expiration_ms: ``transactional.id.expiration.ms``, asked at each use.
+    """
+
+    def __init__(
+        self,
+        new_producer_id: Callable[[], int],
+        timeout_max_ms: Callable[[], int],
+        expiration_ms: Callable[[], int],
+    ) -> None:
+        self._new_producer_id = new_producer_id
+        self._timeout_max_ms = timeout_max_ms
+        self._expiration_ms = expiration_ms
+        self._transactions: dict[str, Transaction] = {}
+        self._deadlines = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._transactions)
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(list(self._transactions.values()))
+
+    def find(self, transactional_id: str) -> Transaction | None:
+        """The state of an id, or None."""
+        return self._transactions.get(transactional_id)
+
+    # -- requests -----------------------------------------------------------------------------
+
+    def initialize(
+        self, transactional_id: str, timeout_ms: int, expected: Producer | None, now_ms: int
+    ) -> tuple[Producer | None, Sequence[Record]]:
+        """Give an id to a producer and fence all earlier ones (InitProducerId).
+
+        ``expected``: who the producer has been, if it wants to go on (KIP-360).
+
+        Returns None for the producer if an open transaction had to be aborted first: call again
+        when that is complete.
+
+        Raises:
+            InvalidTransactionTimeout: not above 0, or over ``transaction.max.timeout.ms``.
+            ProducerFenced: ``expected`` has been replaced.
+            ConcurrentTransactions: the last transaction is not complete yet.
+            KafkaStorageError: a new producer id could not be made durable.
+        """
+        if not 0 < timeout_ms <= self._timeout_max_ms():
+            raise InvalidTransactionTimeout
+        old = self._transactions.get(transactional_id)
+        if old is None:
+            made = Transaction(
+                transactional_id=transactional_id,
+                producer_id=self._new_producer_id(),
+                epoch=0,
+                timeout_ms=timeout_ms,
+                updated_ms=now_ms,
+            )
+            return Producer(made.producer_id, 0), self._put(made)
+        if expected is not None:
+            _check_expected(old, expected)
+        if old.prepared:
+            raise ConcurrentTransactions
+        if old.state is TransactionState.ONGOING:
+            return None, self._put(_aborted_by_server(old, now_ms))
+        owner, last_epoch = self._next_owner(old, expected)
+        return owner, self._put(old.taken(owner, last_epoch, timeout_ms, now_ms))
+
+    def _next_owner(self, old: Transaction, expected: Producer | None) -> tuple[Producer, int]:
+        """Who gets the id, and the epoch with which that may be asked again."""
+        if old.exhausted:
+            last_epoch = NO_EPOCH if expected is None else expected.epoch
+            return Producer(self._new_producer_id(), 0), last_epoch
+        if expected is None:
+            return Producer(old.producer_id, old.epoch + 1), NO_EPOCH
+        if expected.epoch == old.epoch and expected.producer_id == old.producer_id:
+            return Producer(old.producer_id, old.epoch + 1), old.epoch
+        return Producer(old.producer_id, old.epoch), old.last_epoch
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Set[TopicPartition],
+        version: int,
+        now_ms: int,
+    ) -> tuple[None, Sequence[Record]]:
+        """Begin a transaction, or add partitions to it (AddPartitionsToTxn, AddOffsetsToTxn; since
+        transaction version 2 also Produce and TxnOffsetCommit).
+
+        Raises:
+            InvalidProducerIdMapping, ProducerFenced: as their names say.
+            ConcurrentTransactions: the last transaction is not complete yet.
+        """
+        transaction = self._of(transactional_id, producer)
+        if transaction.prepared:
+            raise ConcurrentTransactions
+        if transaction.state is TransactionState.ONGOING and partitions <= transaction.partitions:
+            return None, ()
+        return None, self._put(transaction.with_partitions(partitions, version, now_ms))
+
+    def check_write(
+        self, transactional_id: str, producer: Producer, partition: TopicPartition
+    ) -> None:
+        """Allow a producer to write to a partition of its transaction; changes nothing.
+
+        Raises:
+            InvalidProducerIdMapping, ProducerFenced: as their names say.
+            ConcurrentTransactions: the last transaction is not complete yet.
+            TransactionAbortable: the partition is not part of the transaction.
+        """
+        transaction = self._of(transactional_id, producer)
+        if transaction.prepared:
+            raise ConcurrentTransactions
+        if partition not in transaction.partitions:
+            raise TransactionAbortable(f"{partition} was not added to the transaction")
+
+    def end(
+        self, transactional_id: str, producer: Producer, version: int, now_ms: int, *, commit: bool
+    ) -> tuple[Producer, Sequence[Record]]:
+        """Decide the outcome of a transaction (EndTxn). Returns the producer that may begin the
+        next one. A retry gets the same answer.
+
+        From transaction version 2 on, a transaction without partitions may be aborted too.
+
+        Raises:
+            InvalidProducerIdMapping, ProducerFenced: as their names say.
+            InvalidTxnState: there is no transaction, or its outcome is the other one.
+            ConcurrentTransactions: a retry, and the transaction is not complete yet.
+        """
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None:
+            raise InvalidProducerIdMapping
+        retry = version >= EPOCH_PER_TRANSACTION and _is_retry(transaction, producer)
+        if not retry:
+            self._of(transactional_id, producer)
+        state = transaction.state
+        if version < EPOCH_PER_TRANSACTION:
+            retry = state is not TransactionState.ONGOING
+        if retry:
+            return _answer_again(transaction, commit=commit), ()
+        if transaction.prepared:
+            raise ProducerFenced
+        if state is not TransactionState.ONGOING and commit:
+            raise InvalidTxnState
+        next_id = NO_PRODUCER_ID
+        if version >= EPOCH_PER_TRANSACTION and transaction.exhausted:
+            next_id = self._new_producer_id()
+        decided = transaction.decided(
+            commit=commit, version=version, now_ms=now_ms, next_producer_id=next_id
+        )
+        return decided.successor, self._put(decided)
+
+    def completed(
+        self, transactional_id: str, marked: Producer, now_ms: int
+    ) -> tuple[None, Sequence[Record]]:
+        """All markers of the decided transaction of this producer are durable. Does nothing if it
+        is complete already."""
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None or not transaction.prepared:
+            return None, ()
+        if marked != (transaction.producer_id, transaction.epoch):
+            return None, ()
+        return None, self._put(transaction.completed(now_ms))
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When :meth:`tick` should be called; that may be too early, never too late."""
+        return self._deadlines.next_ms()
+
+    def tick(self, now_ms: int) -> Sequence[Record]:
+        """Abort transactions whose time-out has passed, and forget ids that nobody has used for
+        ``transactional.id.expiration.ms``. Returns the records."""
+        records: list[Record] = []
+        for transactional_id in self._deadlines.due(now_ms):
+            transaction = self._transactions.get(transactional_id)
+            deadline_ms = None if transaction is None else self._deadline_ms(transaction)
+            if transaction is None or deadline_ms is None:
+                continue
+            if deadline_ms > now_ms:
+                self._deadlines.set(transactional_id, deadline_ms)
+            elif transaction.state is TransactionState.ONGOING:
+                records += self._put(_aborted_by_server(transaction, now_ms))
+            else:
+                del self._transactions[transactional_id]
+                records.append(Expired(transactional_id))
+        return records
+
+    def _deadline_ms(self, transaction: Transaction) -> int | None:
+        if transaction.prepared:
+            return None
+        if transaction.state is TransactionState.ONGOING:
+            return transaction.started_ms + transaction.timeout_ms
+        return transaction.updated_ms + self._expiration_ms()
+
+    # -- the log ------------------------------------------------------------------------------
+
+    def replay(self, record: Record) -> None:
+        """Apply a record of the log."""
+        if isinstance(record, Expired):
+            self._transactions.pop(record.transactional_id, None)
+        else:
+            self._put(record)
+
+    def decided(self) -> list[Transaction]:
+        """The transactions whose outcome is decided and that are not complete."""
+        return [each for each in self._transactions.values() if each.prepared]
+
+    def check_invariants(self) -> None:
+        """Assert what the module's docstring lists."""
+        ids: set[int] = set()
+        waiting: set[str] = set(self._deadlines.keys())
+        for transactional_id, transaction in self._transactions.items():
+            assert transaction.transactional_id == transactional_id
+            transaction.check_invariants()
+            assert transaction.prepared or transactional_id in waiting, transaction
+            own = {transaction.producer_id, transaction.next_producer_id} - {NO_PRODUCER_ID}
+            assert not own & ids, transaction
+            ids |= own
+
+    def _put(self, transaction: Transaction) -> Sequence[Record]:
+        self._transactions[transaction.transactional_id] = transaction
+        deadline_ms = self._deadline_ms(transaction)
+        if deadline_ms is not None:
+            self._deadlines.set(transaction.transactional_id, deadline_ms)
+        return (transaction,)
+
+    def _of(self, transactional_id: str, producer: Producer) -> Transaction:
+        """The transaction of an id that ``producer`` owns."""
+        transaction = self._transactions.get(transactional_id)
+        if transaction is None or transaction.producer_id != producer.producer_id:
+            raise InvalidProducerIdMapping
+        if transaction.epoch != producer.epoch:
+            raise ProducerFenced
+        return transaction
+
+
+def overview(
+    transactions: Iterable[Transaction],
+    *,
+    states: Set[TransactionState] = frozenset(),
+    producer_ids: Set[int] = frozenset(),
+    longer_than_ms: int = -1,
+    now_ms: int = 0,
+) -> list[Transaction]:
+    """The transactions that pass all filters; an empty filter passes all (ListTransactions).
+
+    A transaction that has not begun is longer than nothing.
+    """
+
+    def passes(each: Transaction) -> bool:
+        lasted_ms = now_ms - each.started_ms if each.started_ms >= 0 else -1
+        return (
+            (not states or each.state in states)
+            and (not producer_ids or each.producer_id in producer_ids)
+            and (longer_than_ms < 0 or lasted_ms > longer_than_ms)
+        )
+
+    return [each for each in transactions if passes(each)]
+
+
+def _aborted_by_server(transaction: Transaction, now_ms: int) -> Transaction:
+    """Abort, and raise the epoch, so that nothing late from the producer is taken. The epoch after
+    the last one that clients may have is left for this."""
+    return transaction.decided(commit=False, version=SERVER_VERSION, now_ms=now_ms)
+
+
+def _check_expected(old: Transaction, expected: Producer) -> None:
+    """KIP-360: a producer may go on with its current id and epoch, or repeat the request that
+    raised them."""
+    epochs = {old.epoch}
+    if old.state is not TransactionState.ONGOING and old.last_epoch != NO_EPOCH:
+        epochs.add(old.last_epoch)
+    if expected.producer_id == old.producer_id:
+        allowed = expected.epoch in epochs
+    else:
+        allowed = (
+            expected.producer_id == old.previous_producer_id
+            and epochs_used_up(expected.epoch)
+            and expected.epoch == old.last_epoch
+        )
+    if not allowed:
+        raise ProducerFenced
+
+
+def _is_retry(transaction: Transaction, producer: Producer) -> bool:
+    """Whether ``producer`` has ended this transaction already, by the epoch that this raised."""
+    if transaction.client_version < EPOCH_PER_TRANSACTION:
+        return False
+    if transaction.state in (TransactionState.ONGOING, TransactionState.EMPTY):
+        return False
+    if producer.producer_id == transaction.producer_id:
+        return producer.epoch + 1 == transaction.epoch
+    return (
+        producer.producer_id == transaction.previous_producer_id
+        and transaction.epoch == 0
+        and epochs_used_up(producer.epoch)
+    )
+
+
+def _answer_again(transaction: Transaction, *, commit: bool) -> Producer:
+    """The answer to a retry of EndTxn."""
+    if transaction.state is TransactionState.EMPTY or transaction.commits is not commit:
+        raise InvalidTxnState
+    if transaction.prepared:
+        raise ConcurrentTransactions
+    return transaction.successor

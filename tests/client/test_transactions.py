@@ -1,0 +1,236 @@
+"""The transactional producer against real brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from sharegroup import Admin, Consumer, Producer, TopicPartition, sync
+from sharegroup.client.errors import IllegalState, TransactionAborted
+from sharegroup.client.producer import transactions
+from sharegroup.model.errors import KafkaError, ProducerFenced
+from tests.client.working import fresh, run
+from tests.servers.running import RunningServer
+
+
+async def created(broker: RunningServer, *words: str) -> list[str]:
+    topics = [fresh(word) for word in words]
+    async with Admin(broker.bootstrap) as admin:
+        await admin.create_topics(*topics, partitions=2)
+    return topics
+
+
+def transactional(broker: RunningServer, name: str | None = None, **settings: Any) -> Producer:
+    return Producer(broker.bootstrap, transactional_id=name or fresh("tx"), **settings)
+
+
+async def values(
+    broker: RunningServer, topic: str, *, count: int, isolation: Any = "read_committed"
+) -> list[bytes | None]:
+    """The next ``count`` values from the beginning, sorted, and those that come with them."""
+    found: list[bytes | None] = []
+    async with Consumer(
+        bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", isolation_level=isolation
+    ) as consumer:
+        consumer.assign([(topic, 0), (topic, 1)])
+        while len(found) < count:
+            found += [record.value for record in await consumer.poll()]
+    return sorted(found, key=lambda value: value or b"")
+
+
+async def spoilt(producer: Producer, work: Coroutine[Any, Any, None]) -> None:
+    """A transaction whose block raises at its end."""
+    async with producer.transaction():
+        await work
+        raise LookupError
+
+
+@pytest.mark.parametrize("feature", [transactions.FEATURE, "not there: transaction version 1"])
+def test_a_commit_shows_all_and_an_abort_none(
+    group_broker: RunningServer, feature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "FEATURE", feature)
+
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        async with transactional(group_broker) as producer:
+
+            async def spoil(number: int) -> None:
+                await producer.send(topic, f"bad-{number}", partition=number % 2)
+                producer.send(topic, "dropped, or aborted", partition=0)
+
+            for number in range(4):
+                with pytest.raises(LookupError):
+                    await spoilt(producer, spoil(number))
+                async with producer.transaction():
+                    for partition in (0, 1):
+                        await producer.enqueue(topic, f"good-{number}", partition=partition)
+            async with producer.transaction():
+                pass  # nothing in it
+        expected = sorted(f"good-{n}".encode() for n in range(4) for _ in (0, 1))
+        assert await values(group_broker, topic, count=8) == expected
+        everything = await values(group_broker, topic, count=12, isolation="read_uncommitted")
+        assert b"bad-0" in everything
+
+    run(scenario)
+
+
+def test_an_open_transaction_is_not_read(group_broker: RunningServer) -> None:
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        async with (
+            transactional(group_broker) as producer,
+            Consumer(
+                bootstrap_servers=group_broker.bootstrap,
+                isolation_level="read_committed",
+                auto_offset_reset="earliest",
+            ) as consumer,
+        ):
+            consumer.assign([(topic, 0)])
+            async with producer.transaction():
+                await producer.send(topic, "a", partition=0)
+                assert not await consumer.poll(100)
+                assert await consumer.end_offsets((topic, 0)) == {TopicPartition(topic, 0): 0}
+            assert [record.value for record in await consumer.poll(10_000)] == [b"a"]
+
+    run(scenario)
+
+
+def test_a_second_producer_fences_the_first(group_broker: RunningServer) -> None:
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        name = fresh("tx")
+        async with transactional(group_broker, name) as old:
+
+            async def overtake() -> None:
+                async with old.transaction():
+                    await old.send(topic, "old", partition=0)
+                    async with transactional(group_broker, name) as new, new.transaction():
+                        await new.send(topic, "new", partition=0)
+
+            with pytest.raises(ProducerFenced):
+                await overtake()
+            with pytest.raises(ProducerFenced):
+                async with old.transaction():
+                    pass
+        assert await values(group_broker, topic, count=1) == [b"new"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_read_process_write_is_exactly_once(group_broker: RunningServer, protocol: Any) -> None:
+    async def scenario() -> None:
+        source, target = await created(group_broker, "source", "target")
+        group = fresh("group")
+        async with Producer(group_broker.bootstrap) as producer:
+            for number in range(10):
+                await producer.enqueue(source, str(number), partition=number % 2)
+        done = 0
+        async with transactional(group_broker) as producer:
+            while done < 10:
+                async with Consumer(
+                    source,
+                    group_id=group,
+                    auto_offset_reset="earliest",
+                    bootstrap_servers=group_broker.bootstrap,
+                    max_poll_records=3,
+                    enable_auto_commit=False,
+                    group_protocol=protocol,
+                ) as consumer:
+                    records = await consumer.poll(10_000)
+                    async with producer.transaction():
+                        for record in records:
+                            await producer.enqueue(target, record.value)
+                        offsets: dict[TopicPartition, int] = {
+                            record.topic_partition: record.offset + 1 for record in records
+                        }
+                        await producer.send_offsets(offsets, consumer.group_metadata())
+                    done += len(records)
+        found = await values(group_broker, target, count=10)
+        assert found == sorted(str(number).encode() for number in range(10))
+
+    run(scenario)
+
+
+def test_offsets_of_an_aborted_transaction_are_not_committed(group_broker: RunningServer) -> None:
+    async def scenario() -> None:
+        [source] = await created(group_broker, "source")
+        where = TopicPartition(source, 0)
+        async with (
+            transactional(group_broker) as producer,
+            Consumer(
+                source,
+                group_id=fresh("group"),
+                auto_offset_reset="earliest",
+                bootstrap_servers=group_broker.bootstrap,
+                enable_auto_commit=False,
+            ) as consumer,
+        ):
+            async with producer.transaction():
+                await producer.send(source, "a", partition=0)
+            assert len(await consumer.poll(10_000)) == 1
+            member = consumer.group_metadata()
+            with pytest.raises(LookupError):
+                await spoilt(producer, producer.send_offsets({where: 1}, member))
+            assert await consumer.committed(where) == {where: None}
+            stranger = consumer.group_metadata()._replace(generation_id=77)
+            with pytest.raises(KafkaError):
+                async with producer.transaction():
+                    await producer.send_offsets({where: 1}, stranger)
+            async with producer.transaction():
+                await producer.send_offsets({where: 1}, consumer.group_metadata())
+            [committed] = (await consumer.committed(where)).values()
+            assert committed is not None
+            assert committed.offset == 1
+
+    run(scenario)
+
+
+def test_what_is_dropped_says_so(group_broker: RunningServer) -> None:
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        async with transactional(group_broker, linger_ms=60_000) as producer:
+            with pytest.raises(IllegalState, match="within a transaction"):
+                producer.send(topic, "a")
+            deliveries = []
+
+            async def enqueue() -> None:
+                deliveries.append(await producer.enqueue(topic, "a", partition=0))
+                raise asyncio.CancelledError
+
+            with pytest.raises(asyncio.CancelledError):
+                await spoilt(producer, enqueue())
+            with pytest.raises(TransactionAborted):
+                await deliveries[0]
+            async with producer.transaction():
+                await producer.enqueue(topic, "b", partition=0)
+        assert await values(group_broker, topic, count=1) == [b"b"]
+
+    run(scenario)
+
+
+def test_the_blocking_producer_has_transactions_too(group_broker: RunningServer) -> None:
+    topic = fresh("tx")
+    with sync.Admin(group_broker.bootstrap) as admin:
+        admin.create_topics(topic, partitions=2)
+    with sync.Producer(group_broker.bootstrap, transactional_id=fresh("tx")) as producer:
+        with producer.transaction():
+            producer.enqueue(topic, "a", partition=0)
+            producer.send(topic, "b", partition=1)
+
+        def spoil() -> None:
+            with producer.transaction():
+                producer.enqueue(topic, "c", partition=0)
+                raise LookupError
+
+        with pytest.raises(LookupError):
+            spoil()
+
+    async def scenario() -> None:
+        assert await values(group_broker, topic, count=2) == [b"a", b"b"]
+
+    run(scenario)
