@@ -17,6 +17,7 @@ from sharegroup.client.network.versions import CLIENT_VERSIONS
 from sharegroup.model.errors import SharegroupError
 from sharegroup.wire import apis
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.describe_groups import DescribeGroupsRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.differential.groups.rendering import Names, rendered
 from tests.differential.groups.script import MEMBERS, GroupScript
@@ -38,6 +39,16 @@ APIS: dict[apis.Api, tuple[int, int]] = {
     apis.OFFSET_FETCH: (1, 10),
     apis.OFFSET_DELETE: (0, 0),
     apis.DESCRIBE_GROUPS: (0, 6),
+    apis.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+    apis.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    apis.ADD_PARTITIONS_TO_TXN: (3, 3),
+    apis.ADD_OFFSETS_TO_TXN: (3, 3),
+    apis.END_TXN: (0, 5),
+    apis.TXN_OFFSET_COMMIT: (0, 5),
+    apis.INIT_PRODUCER_ID: (0, 5),
+    apis.DESCRIBE_TRANSACTIONS: (0, 0),
+    apis.LIST_TRANSACTIONS: (0, 1),
+    apis.FETCH: (4, 12),
 }
 
 
@@ -154,7 +165,9 @@ class GroupPlayer:
 
     async def see(self, api: apis.Api, request: Any, path: str = "") -> list[str]:
         """The answer as text."""
-        return [path + line for line in rendered(await self.told(self.ask(api, request)), self.names)]
+        return [
+            path + line for line in rendered(await self.told(self.ask(api, request)), self.names)
+        ]
 
     async def told(self, answer: Awaitable[Any]) -> Any:
         """An answer; a broken connection says so."""
@@ -164,13 +177,18 @@ class GroupPlayer:
             raise AssertionError(f"no answer: {error!r}") from error
 
     def begin(self, client: Client, verb: str, api: apis.Api, request: Any, **told: Any) -> None:
-        """Send a request that may have to wait."""
+        """Send a request that may have to wait. An earlier one that still waits is given up, as by
+        a client that has lost its connection."""
+        for earlier in [one for one in self.waiting if one.client is client]:
+            earlier.answer.cancel()
+            self.waiting.remove(earlier)
         answer = asyncio.create_task(self.ask(api, request))
         self.waiting.append(Waiting(client, verb, answer, told))
 
     async def answered(self) -> list[Waiting]:
         """The requests that are answered by now."""
         done: list[Waiting] = []
+        patient = False
         while self.waiting:
             ended, _ = await asyncio.wait(
                 [one.answer for one in self.waiting],
@@ -178,7 +196,13 @@ class GroupPlayer:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if not ended:
-                break
+                if patient:
+                    break
+                # A server that is busy has had its turn when it has answered this.
+                await self.ask(apis.DESCRIBE_GROUPS, DescribeGroupsRequest([self.group]))
+                patient = True
+                continue
+            patient = False
             done += [one for one in self.waiting if one.answer in ended]
             self.waiting = [one for one in self.waiting if one.answer not in ended]
         return sorted(done, key=lambda one: (one.client.name, one.verb))

@@ -65,7 +65,7 @@ def rendered(message: Message, names: Names) -> list[str]:
 def _fields(message: Message, names: Names, path: str) -> Iterator[str]:
     for field in fields(message):
         value = getattr(message, field.name)
-        if field.name in LEFT_OUT or field.name in KEYS and path:
+        if field.name in LEFT_OUT or (field.name in KEYS and path):
             continue
         if field.name.endswith("error_code") or value != _default(field):
             yield from _value(value, names, f"{path}{field.name}", field.name)
