@@ -29,6 +29,7 @@ from tests.apache_kafka.java import java_command
 VERSION = "4.4.0"
 TOOLS_VERSION = "4.3.1"
 ECJ_VERSION = "3.38.0"
+SPARK_CONNECTOR_VERSION = "4.2.0"
 FETCH_SECONDS = 600
 
 
@@ -64,6 +65,12 @@ COMPILER = Jars(
     name=f"ecj-{ECJ_VERSION}",
     dependencies=(("org.eclipse.jdt", "ecj", ECJ_VERSION),),
     proof=f"ecj-{ECJ_VERSION}.jar",
+)
+# Spark's own source and sink for Kafka. The newest on Maven Central is that of Spark 4.2.
+SPARK_CONNECTOR = Jars(
+    name=f"spark-sql-kafka-{SPARK_CONNECTOR_VERSION}",
+    dependencies=(("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_CONNECTOR_VERSION),),
+    proof=f"spark-sql-kafka-0-10_2.13-{SPARK_CONNECTOR_VERSION}.jar",
 )
 
 

@@ -27,6 +27,7 @@ class ClassicMember:
     def __init__(self, connection: Connection, instance_id: str | None = None) -> None:
         self._connection = connection
         self.instance_id = instance_id
+        self.session_ms = 10_000
         self.member_id = ""
         self.generation = -1
         self.joined: Any = None
@@ -38,12 +39,12 @@ class ClassicMember:
         self._connection.close()
 
     async def join_once(
-        self, protocols: Sequence[str] = ("range",), *, session_ms: int = 10_000, **other: Any
+        self, protocols: Sequence[str] = ("range",), *, session_ms: int | None = None, **other: Any
     ) -> Any:
         """One JoinGroup; keeps the member id and generation of its answer."""
         request = JoinGroupRequest(
             group_id=other.pop("group", CLASSIC),
-            session_timeout_ms=session_ms,
+            session_timeout_ms=session_ms or self.session_ms,
             rebalance_timeout_ms=60_000,
             member_id=self.member_id,
             group_instance_id=self.instance_id,

@@ -53,7 +53,9 @@ class Story:
             versions={**CLIENT_VERSIONS, **spoken},
         )
         self.connections.append(connection)
-        return ClassicMember(connection, instance_id)
+        made = ClassicMember(connection, instance_id)
+        made.session_ms = 120_000  # nobody is late on a busy machine
+        return made
 
     def note(self, *words: object) -> None:
         self.answers.append(words)
@@ -170,6 +172,7 @@ async def dynamic_members(story: Story) -> None:
 
 async def full(story: Story, other: ClassicMember, *members: ClassicMember) -> list[str]:
     """Fill the group up to its size; the code of one member more."""
+    await other.join_once()  # the others wait for whoever has an id
     await asyncio.gather(other.join(), *(one.join_once() for one in members))
     await asyncio.gather(other.sync(), *(one.sync() for one in members))
     more = await (await story.member()).join_once()

@@ -89,7 +89,7 @@ def test_complete_mode_cannot_acknowledge() -> None:
     [
         ({"asyncProgressTrackingEnabled": "true"}, "asyncprogresstrackingenabled is not available"),
         ({"ackMode": "explicit"}, "an option of the source"),
-        ({"kafka.transactional.id": "t"}, "no transactions yet"),
+        ({"kafka.transactional.id": "t"}, "without transactions"),
         ({"acklocatoin": "/mnt/acks"}, "did you mean ackLocation"),
         ({"ackLocation": "s3://bucket/acks"}, "object stores are not supported"),
     ],

@@ -34,6 +34,7 @@ from tests.storage.support import (
     opened,
     run,
 )
+from tests.storage.test_checkup import checked
 
 FILLER = b"x" * 150
 DATA = Path("/data")
@@ -317,6 +318,39 @@ def test_the_checkpoint_is_kafkas(tmp_path: Path) -> None:
             disk = folder._environment.disk
             read = checkpoints.read_offsets(disk, str(tmp_path / checkpoints.CLEANED))
             assert read == {TopicPartition("t", 0): log.cleaning.first_dirty}
+
+    run(main())
+
+
+def test_a_damaged_swap_is_not_used_and_nothing_is_removed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            await fill(log, 9)
+            before = await contents(log)
+        first = tmp_path / "t-0" / f"{0:020d}.log"
+        data = bytearray(first.read_bytes())
+        data[-3] ^= 1
+        first.with_name(first.name + ".swap").write_bytes(data)
+        [finding] = [each for each in checked(tmp_path).findings if each.kind == "cleaning"]
+        assert finding.place == f"t-0/{first.name}.swap"
+        async with opened(tmp_path, COMPACTED) as folder:
+            assert await contents(await one_log(folder)) == before
+            assert first.with_name(first.name + ".unusable").read_bytes() == data
+
+    run(main())
+
+
+def test_fsck_takes_no_hole_of_the_cleaner_for_damage(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            await fill(log, 20)
+            assert await clean(folder)
+            # As if the process ended between the last exchange and the checkpoint after it.
+            log.cleaning.first_dirty = 0
+        (tmp_path / checkpoints.CLEANED).unlink(missing_ok=True)
+        assert checked(tmp_path).findings == []
 
     run(main())
 

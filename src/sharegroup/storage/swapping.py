@@ -18,6 +18,7 @@ from typing import Final
 from sharegroup.model.environment import Disk
 from sharegroup.storage.batch_reader import BatchReader, Offsets
 from sharegroup.storage.damage import BrokenBatch
+from sharegroup.storage.quarantine import DAMAGED
 from sharegroup.storage.segment import SIDE_SUFFIXES
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ def finish(disk: Disk, path: str, replaced: Iterable[str]) -> None:
     for old in replaced:
         for suffix in (LOG, *SIDE_SUFFIXES):
             disk.remove(old + suffix)
+    disk.remove(path + DAMAGED)  # only a repair before this start can have written it
     names = [f"{path}{suffix}" for suffix in WRITTEN]
     pairs = [(name + SWAP, name) for name in names if disk.exists(name + SWAP)]
     log = pairs.pop()

@@ -308,4 +308,4 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
 
 TestClassicGroup = ClassicGroupMachine.TestCase
-TestClassicGroup.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestClassicGroup.settings = settings(deadline=None, stateful_step_count=40)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from sharegroup.broker.coordination.internal_topic import InternalTopic
-from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
+from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, unavailable
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
@@ -279,9 +279,10 @@ class Transactions:
         transactional_id: str,
         decide: Callable[[TransactionCoordinator], tuple[T, Sequence[Record]]],
     ) -> T:
-        return await self._runtime(transactional_id).commit(
-            TransactionMachine, lambda machine: decide(machine.coordinator)
-        )
+        with unavailable():
+            return await self._runtime(transactional_id).commit(
+                TransactionMachine, lambda machine: decide(machine.coordinator)
+            )
 
     def _runtime(self, transactional_id: str) -> Runtime:
         return self._runtimes[group_partition(transactional_id, len(self._runtimes))]

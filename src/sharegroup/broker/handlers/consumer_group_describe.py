@@ -86,10 +86,7 @@ def _describe(
 def _find(parts: BrokerParts, group_id: str) -> core.GroupDescription:
     if parts.group_registry.type_of(group_id) not in (None, "consumer"):
         raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
-    try:
-        return parts.consumer_groups.groups.describe(group_id)
-    except GroupIdNotFound:
-        raise GroupIdNotFound(f"Group {group_id} not found.") from None
+    return parts.consumer_groups.groups.describe(group_id)
 
 
 def _member(parts: BrokerParts, member: core.Member, target: CoreAssignment) -> Member:

@@ -134,10 +134,12 @@ class ConsumerGroups:
         replaces. A group that is about to be created is not stored yet.
         """
         joins = request.member_epoch == JOIN_EPOCH
-        if joins and request.group_id not in self._groups:
+        if request.group_id in self._groups or request.leaves:
+            group = self._existing(request.group_id)
+        elif joins:
             group = ConsumerGroup(request.group_id)
         else:
-            group = self._existing(request.group_id)
+            raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
         static = group.static_member(request.instance_id) if request.instance_id else None
         known = group.members.get(request.member_id)
         if not request.leaves and static is None and known is None:
@@ -422,7 +424,7 @@ class ConsumerGroups:
     def _existing(self, group_id: str) -> ConsumerGroup:
         group = self._groups.get(group_id)
         if group is None:
-            raise GroupIdNotFound(f"Consumer group {group_id} not found.")
+            raise GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
 

@@ -170,7 +170,7 @@ SINK: Final = OptionTable(
         "subscribe": "it is an option of the source; results go to topic",
         "path": "name the topic in the option topic, and call start() or save() without a path",
         "kafka.group.id": "it is an option of the source; ackLocation is what leads to it",
-        "kafka.transactional.id": "there are no transactions yet; results are at least once",
+        "kafka.transactional.id": "the sink writes without transactions; results are at least once",
         "kafka.key.serializer": _BINARY,
         "kafka.value.serializer": _BINARY,
         "kafka.interceptor.classes": "there are no interceptors",

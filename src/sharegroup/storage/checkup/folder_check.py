@@ -10,7 +10,7 @@ from uuid import UUID
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.storage import checkpoints
+from sharegroup.storage import checkpoints, swapping
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.catalog import FILE_NAME, Facts
 from sharegroup.storage.checkup import small_files
@@ -260,6 +260,8 @@ class FolderCheck:
                 key=key,
                 action="restore it from a backup, or run --repair",
             )
+        if key in self.folders:
+            self._check_cleaning(key)
         check = PartitionCheck(self.disk, self.root, key, known, self.findings)
         report = self.partitions[key] = check.run(on_bytes)
         start = known.log_start_offset
@@ -276,6 +278,20 @@ class FolderCheck:
             )
             report.log_start = report.segments[0].base_offset
         self.known[key] = known
+
+    def _check_cleaning(self, key: TopicPartition) -> None:
+        """Say so if the log cleaner was interrupted while it exchanged segments."""
+        for name in self.disk.list(f"{self.root}/{key}"):
+            if name.endswith(swapping.LOG + swapping.SWAP):
+                self._say(
+                    Severity.INFO,
+                    "cleaning",
+                    f"{key}/{name}",
+                    "is a cleaned segment that was about to be used; offsets that are said to be "
+                    "missing may be in it",
+                    key=key,
+                    action="start `sharegroup serve`, which finishes this, before any --repair",
+                )
 
     def _check_identity(self, key: TopicPartition, topic_id: UUID) -> None:
         folder = f"{self.root}/{key}"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from sharegroup.groups.offsets import NONE, Committed, OffsetRecord
 from sharegroup.model.errors import MalformedMessage
+from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.codec import decode, encode_bytes, uvarint
 from sharegroup.wire.schema import Message, i16, i32, i64, string, uuid
 
@@ -106,15 +108,54 @@ def decode_record(
     Raises:
         MalformedMessage: the bytes are not such a record.
     """
-    key = decode(OffsetCommitKey, 0, raw_key)
-    where = key.group, key.topic, key.partition
-    if raw_value is None:
-        return OffsetRecord(*where, None, producer_id, producer_epoch)
-    version = int.from_bytes(raw_value[:2], "big")
-    if version > VALUE_VERSION:
+    try:
+        (group_length,) = _SHORT.unpack_from(raw_key, 2)
+        group_end = 4 + group_length
+        (topic_length,) = _SHORT.unpack_from(raw_key, group_end)
+        topic_end = group_end + 2 + topic_length
+        (partition,) = _PARTITION.unpack_from(raw_key, topic_end)
+        if group_length < 0 or topic_length < 0:
+            raise MalformedMessage("an OffsetCommitKey with a length below 0")
+        group = raw_key[4:group_end].decode()
+        topic = raw_key[group_end + 2 : topic_end].decode()
+        committed = None if raw_value is None else _decode_value(raw_value)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"an OffsetCommit record: {error}") from error
+    return OffsetRecord(group, topic, partition, committed, producer_id, producer_epoch)
+
+
+def _decode_value(raw: bytes) -> Committed:
+    """What the codec reads. What :func:`_encode_value` writes is read in a third of the time: a
+    start reads all of them."""
+    version, offset, leader_epoch = _VALUE_HEAD.unpack_from(raw)
+    length = raw[_VALUE_HEAD.size]
+    if version == VALUE_VERSION and 0 < length < 0x80:
+        start = _VALUE_HEAD.size + 1
+        end = start + length - 1
+        (commit_ms,) = _TIMESTAMP.unpack_from(raw, end)
+        tags = raw[end + _TIMESTAMP.size :]
+        if tags == b"\0":
+            topic_id = NULL_TOPIC_ID
+        elif len(tags) == len(_TOPIC_ID_TAG) + 16 and tags.startswith(_TOPIC_ID_TAG):
+            topic_id = _topic_id(tags[len(_TOPIC_ID_TAG) :])
+        else:
+            return _decode_any_value(raw, version)
+        metadata = raw[start:end].decode()
+        return Committed(offset, leader_epoch, metadata, commit_ms, NONE, topic_id)
+    return _decode_any_value(raw, version)
+
+
+@lru_cache(maxsize=4096)
+def _topic_id(raw: bytes) -> UUID:
+    """One object for all offsets of a topic."""
+    return UUID(bytes=raw)
+
+
+def _decode_any_value(raw: bytes, version: int) -> Committed:
+    if not 0 <= version <= VALUE_VERSION:
         raise MalformedMessage(f"an OffsetCommitValue of version {version}")
-    value = decode(OffsetCommitValue, version, raw_value, 2)
-    committed = Committed(
+    value = decode(OffsetCommitValue, version, raw, 2)
+    return Committed(
         value.offset,
         value.leader_epoch,
         value.metadata,
@@ -122,4 +163,3 @@ def decode_record(
         value.expire_timestamp,
         value.topic_id,
     )
-    return OffsetRecord(*where, committed, producer_id, producer_epoch)

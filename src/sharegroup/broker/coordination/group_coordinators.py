@@ -1,0 +1,142 @@
+"""Makes the coordinators of groups, and the runtimes that all of them share. A coordinator of a new
+type of group is made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sharegroup.broker.configs.live_configs import LiveConfigs
+from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.classic_groups_machine import Unused
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
+from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
+from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry, GroupType
+from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
+from sharegroup.broker.coordination.internal_topic import InternalTopic
+from sharegroup.broker.coordination.offset_coordinator import (
+    OffsetCoordinator,
+    SimpleGroups,
+    expire_group,
+)
+from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
+from sharegroup.broker.coordination.runtime import Spawn
+from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
+from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
+from sharegroup.broker.coordination.share_state_log import ShareStateLog
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.broker.topics import Topics
+from sharegroup.groups.classic.requests import Settings as ClassicSettings
+from sharegroup.groups.consumer.membership import ConsumerGroups
+from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.records import CoordinatorRecord
+from sharegroup.groups.share import ShareGroups
+from sharegroup.model.environment import Clock, Environment
+
+
+class GroupCoordinators(NamedTuple):
+    """One for each type of group, one for their committed offsets, and what they share."""
+
+    share: ShareGroupCoordinator
+    classic: ClassicGroupCoordinator
+    consumer: ConsumerGroupCoordinator
+    offsets: OffsetCoordinator
+    registry: GroupRegistry
+    runtimes: GroupRuntimes
+
+
+def group_coordinators(
+    configs: LiveConfigs,
+    topics: Topics,
+    state: ShareStateLog,
+    environment: Environment,
+    spawn: Spawn,
+) -> GroupCoordinators:
+    """The coordinators of groups; nothing is loaded yet.
+
+    Args:
+        spawn: runs a coroutine in the background and reports its failure.
+    """
+    clock, broker = environment.clock, configs.broker
+
+    async def after_load() -> None:
+        classic.refuse_orphans()
+        await share.forget_missing()
+        await offsets.forget_missing(topics.id_of)
+
+    unused = Unused(
+        lambda: configs.broker.integer("offsets.retention.check.interval.ms"),
+        lambda group_id: simple.exists(group_id),
+    )
+    settings = ClassicSettings(
+        broker.integer("group.max.size"), broker.integer("group.initial.rebalance.delay.ms")
+    )
+    classic = ClassicGroupCoordinator(clock, environment.new_id, settings, unused, spawn)
+    partitions = broker.integer("offsets.topic.num.partitions")
+    runtimes = GroupRuntimes(
+        InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
+        [
+            lambda: _new_share_groups(configs, topics, lambda records: share.count(records)),
+            classic.new_machine,
+            lambda: _new_consumer_groups(configs, topics, lambda records: consumer.count(records)),
+            lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
+        ],
+        clock,
+        records_per_rewrite=lambda: configs.broker.integer("group.share.records.per.rewrite"),
+        after_load=after_load,
+    )
+    share = ShareGroupCoordinator(
+        runtimes, state, clock, lambda: topics.image, lambda g: registry.check(g, GroupType.SHARE)
+    )
+    consumer = ConsumerGroupCoordinator(
+        runtimes,
+        clock,
+        environment.new_id,
+        lambda: topics.image,
+        lambda g: registry.check(g, GroupType.CONSUMER),
+        classic.vacate,
+    )
+    simple = SimpleGroups(runtimes)
+    committing: dict[GroupType, CommittingGroups] = {
+        GroupType.CLASSIC: classic.groups,
+        GroupType.CONSUMER: consumer.groups,
+    }
+    registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
+    offsets = OffsetCoordinator(runtimes, registry, clock)
+    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
+    return GroupCoordinators(share, classic, consumer, offsets, registry, runtimes)
+
+
+def _new_share_groups(
+    configs: LiveConfigs, topics: Topics, count: Callable[[Sequence[CoordinatorRecord]], None]
+) -> ShareGroupsMachine:
+    size_max = configs.broker.integer("group.share.max.size")
+    machine = ShareGroups(configs.group, group_size_max=size_max)
+    return ShareGroupsMachine(machine, lambda: topics.image, count)
+
+
+def _new_consumer_groups(
+    configs: LiveConfigs, topics: Topics, count: Callable[[Sequence[ConsumerRecord]], None]
+) -> ConsumerGroupsMachine:
+    broker = configs.broker
+    machine = ConsumerGroups(
+        configs.group,
+        assignors=broker.names("group.consumer.assignors"),
+        group_size_max=broker.integer("group.consumer.max.size"),
+        regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
+    )
+    return ConsumerGroupsMachine(machine, lambda: topics.image, count)
+
+
+def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:
+    return Expiry(
+        lambda: configs.broker.integer("offsets.retention.check.interval.ms"),
+        lambda offsets, group_id: expire_group(
+            offsets,
+            group_id,
+            registry(),
+            clock.wall_ms(),
+            configs.broker.integer("offsets.retention.minutes") * 60_000,
+        ),
+    )

@@ -1,0 +1,109 @@
+"""A machine of the runtime for groups with members of their own protocol: share groups and consumer
+groups. Wraps the core's machine and encodes its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from sharegroup.broker.coordination.log import KeyValue
+from sharegroup.groups.topics import TopicsImage
+
+R = TypeVar("R")
+RECORDS_PER_GROUP: Final = 3
+RECORDS_PER_MEMBER: Final = 3
+
+
+class Membership(Protocol[R]):
+    """All groups of one type, in the core."""
+
+    def replay(self, record: R) -> None: ...
+
+    def sessions_restarted(self, now_ms: int) -> None: ...
+
+    def next_deadline_ms(self) -> int | None: ...
+
+    def tick(self, topics: TopicsImage, now_ms: int) -> Sequence[R]: ...
+
+    def sizes(self) -> Iterator[tuple[str, int]]: ...
+
+    def group_ids(self) -> Sequence[str]: ...
+
+    def records(self, group_id: str) -> Iterable[R]: ...
+
+    def check_invariants(self) -> None: ...
+
+
+class Codec(NamedTuple, Generic[R]):
+    """The bytes of a type's records, and the prefixes of their keys."""
+
+    key_prefixes: frozenset[bytes]
+    decode: Callable[[bytes, bytes | None], R | None]
+    encode: Callable[[R], KeyValue]
+
+
+class MembershipMachine(Generic[R]):
+    """Implements ``machine.Machine``. ``on_expired`` is called with the records written when
+    members are removed because they have said nothing for too long.
+    """
+
+    def __init__(
+        self,
+        membership: Membership[R],
+        codec: Codec[R],
+        image: Callable[[], TopicsImage],
+        on_expired: Callable[[Sequence[R]], None],
+    ) -> None:
+        self._membership = membership
+        self._codec = codec
+        self._image = image
+        self._on_expired = on_expired
+
+    def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
+        """Apply a record of this type of group; False for other types."""
+        if key[:2] not in self._codec.key_prefixes:
+            return False
+        record = self._codec.decode(key, value)
+        if record is not None:
+            self._membership.replay(record)
+        return True
+
+    def replayed(self, now_ms: int) -> None:
+        """Restart the timeouts of every member."""
+        self._membership.sessions_restarted(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next member's time is up."""
+        return self._membership.next_deadline_ms()
+
+    def tick(self, now_ms: int) -> Sequence[R]:
+        """Remove members whose time is up."""
+        records = self._membership.tick(self._image(), now_ms)
+        self._on_expired(records)
+        return records
+
+    def encode(self, record: R) -> KeyValue:
+        """The bytes of a record."""
+        return self._codec.encode(record)
+
+    def durable(self, records: Sequence[R], first_offset: int) -> None:
+        """Nothing: groups do not depend on where their records are."""
+
+    def lowest_needed(self, end_offset: int) -> int | None:
+        """None: the offset is unknown without a rewrite."""
+        return None
+
+    def size(self) -> int:
+        """The approximate number of records that :meth:`live_records` yields."""
+        sizes = self._membership.sizes()
+        return sum(RECORDS_PER_GROUP + RECORDS_PER_MEMBER * members for _, members in sizes)
+
+    def live_records(self) -> Iterator[Sequence[R]]:
+        """All records of each group."""
+        for group_id in self._membership.group_ids():
+            yield tuple(self._membership.records(group_id))
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if a group's state is inconsistent."""
+        self._membership.check_invariants()
