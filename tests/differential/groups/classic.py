@@ -148,7 +148,7 @@ class ClassicSteps(GroupPlayer):
             if not await self._go_on():
                 break
         return [
-            f"{client.name} generation {client.generation} {client.assignment.decode()!r}"
+            f"{client.name} generation {client.generation} {self.names.data(client.assignment)}"
             for client in self.clients
             if client.member_id
         ] + sorted(f"{one.client.name}.{one.verb} waits" for one in self.waiting)

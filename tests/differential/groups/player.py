@@ -18,6 +18,7 @@ from sharegroup.model.errors import SharegroupError
 from sharegroup.wire import apis
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from sharegroup.wire.messages.describe_groups import DescribeGroupsRequest
+from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
 from tests.differential.groups.rendering import Names, rendered
 from tests.differential.groups.script import MEMBERS, GroupScript
@@ -27,6 +28,8 @@ TIMEOUT_MS = 60_000
 QUIET_S = 0.12
 """A request that is not answered for so long waits for something."""
 APPLY_S = 0.1
+TRIES = 300
+OF_GROUP, OF_TRANSACTION = 0, 1
 COORDINATOR_LOADING = {14, 15, 16}
 PARTITIONS = 3
 MEMBER_ID_REQUIRED = 79
@@ -132,9 +135,21 @@ class GroupPlayer:
         self.names.texts[self.unknown] = "unknown"
         self.names.texts[self.group] = "group"
         self.names.topic_ids[self.topic_id] = "group"
-        keys = [self.group]
-        await self.ask(apis.FIND_COORDINATOR, FindCoordinatorRequest(self.group, 0, keys))
-        await asyncio.sleep(APPLY_S)  # a new topic of Kafka's is not everywhere at once
+        for kind in (OF_GROUP, OF_TRANSACTION):
+            find = FindCoordinatorRequest(self.group, kind, [self.group])
+            await self.ask(apis.FIND_COORDINATOR, find)
+        await self._until_topic_is_known()
+
+    async def _until_topic_is_known(self) -> None:
+        """A new topic of Kafka's is not everywhere at once."""
+        wanted = [FetchPartition(at, partition_max_bytes=1) for at in range(PARTITIONS)]
+        request = FetchRequest(topics=[FetchTopic(self.group, partitions=wanted)])
+        for _ in range(TRIES):
+            answer = await self.ask(apis.FETCH, request)
+            if not any(part.error_code for part in answer.responses[0].partitions):
+                break
+            await asyncio.sleep(APPLY_S)
+        await asyncio.sleep(APPLY_S)
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -155,13 +170,14 @@ class GroupPlayer:
 
     async def ask(self, api: apis.Api, request: Any) -> Any:
         """The answer; asked again while a coordinator is being loaded."""
-        while True:
+        for _ in range(TRIES):
             connection = await self._connection()
             response = await connection.send(api, request, timeout_ms=TIMEOUT_MS)
             self._idle.append(connection)
             if getattr(response, "error_code", 0) not in COORDINATOR_LOADING:
                 return response
             await asyncio.sleep(APPLY_S)
+        raise AssertionError(f"{api.name}: the coordinator does not come up")
 
     async def see(self, api: apis.Api, request: Any, path: str = "") -> list[str]:
         """The answer as text."""

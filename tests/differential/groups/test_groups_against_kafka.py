@@ -21,12 +21,16 @@ from tests.servers.sharegroup_server import SharegroupServer
 SCRIPTS = int(os.environ.get("SHAREGROUP_SCRIPTS", "30"))
 FIRST = int(os.environ.get("SHAREGROUP_FIRST_SCRIPT", "1"))
 AT_ONCE = 8
-OPTIONS = ("group.initial.rebalance.delay.ms=0",)
-KAFKAS_OPTIONS = (
-    # Ours assigns with the heartbeat that makes it necessary.
-    "group.consumer.assignor.offload.enable=false",
+OPTIONS = (
+    "group.initial.rebalance.delay.ms=0",
     "group.consumer.min.assignment.interval.ms=0",
     "group.consumer.assignment.interval.ms=0",
+)
+# Ours assigns with the heartbeat that makes it necessary.
+KAFKAS_OPTIONS = (
+    *OPTIONS[1:],
+    "group.consumer.migration.policy=disabled",
+    "group.consumer.assignor.offload.enable=false",
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300 + 20 * SCRIPTS)]

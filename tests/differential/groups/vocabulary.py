@@ -83,7 +83,7 @@ CONSUMER: dict[str, tuple[int, Choices]] = {
     "cg_join": (
         10,
         (
-            ("topic", "topic", "topic", "topic", "nowhere", "none"),
+            ("topic", "topic", "topic", "topic", "nowhere"),
             ("any", "any", "any", "uniform", "range", "nobody's"),
             ("right",) * 8
             + ("no member id", "no topics", "no timeout", "no partitions", "owning")
@@ -118,7 +118,7 @@ TRANSACTIONS: dict[str, tuple[int, Choices]] = {
     "txn_produce": (
         16,
         (
-            (*PRODUCER_CASES, "right", "right", "plain", "plain", "outside", "wrong sequence"),
+            (*PRODUCER_CASES, "right", "right", "plain", "plain", "wrong sequence"),
             ("0", "0", "1"),
         ),
     ),
