@@ -125,9 +125,8 @@ class ClassicSteps(GroupPlayer):
         client, answer = one.client, one.answer.result()
         if one.verb == "join":
             self._take_join(client, answer)
-        elif answer.error_code == 0:
-            if one.told["generation"] == client.generation:
-                client.synced, client.assignment = True, bytes(answer.assignment)
+        elif answer.error_code == 0 and one.told["generation"] == client.generation:
+            client.synced, client.assignment = True, bytes(answer.assignment)
 
     def _take_join(self, client: Client, answer: Any) -> None:
         if answer.error_code == MEMBER_ID_REQUIRED:

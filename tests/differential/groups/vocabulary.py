@@ -93,8 +93,10 @@ CONSUMER: dict[str, tuple[int, Choices]] = {
     "cg_beat": (
         8,
         (
-            ("right", "right", "owned", "owned", "full", "old epoch", "future epoch", "odd epoch")
-            + ("stranger", "other instance"),
+            (
+                *("right", "right", "owned", "owned", "full", "old epoch", "future epoch"),
+                *("odd epoch", "stranger", "other instance"),
+            ),
         ),
     ),
     "cg_leave": (5, (("for good", "for good", "for good", "for a moment", "stranger"),)),

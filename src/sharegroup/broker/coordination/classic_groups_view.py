@@ -66,9 +66,10 @@ class ClassicGroupsView:
     def check_offset_delete(self, group_id: str) -> None:
         """Only consumers tell their topics. See ``CommittingGroups``."""
         group = self._of(group_id).group(group_id)
-        if group is not None and group.state is not State.EMPTY:
-            if group.protocol_type != CONSUMER_PROTOCOL:
-                raise NonEmptyGroup
+        if group is None or group.state is State.EMPTY:
+            return
+        if group.protocol_type != CONSUMER_PROTOCOL:
+            raise NonEmptyGroup
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic. See ``CommittingGroups``."""
