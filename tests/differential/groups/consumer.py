@@ -113,7 +113,7 @@ class ConsumerSteps(GroupPlayer):
         taken = sorted(p for name in self._epochs for p in self._owned.get(name, []))
         sizes = sorted(len(self._owned.get(name, [])) for name in self._epochs)
         return [f"{name} epoch {self._epochs[name]}" for name in sorted(self._epochs)] + [
-            f"{taken} as {sizes}".replace(", ", " ")
+            f"{len(taken)} of {len(set(taken))} as {sizes}".replace(", ", " ")
         ]
 
     async def cg_describe(self, _: Client, case: str) -> list[str]:

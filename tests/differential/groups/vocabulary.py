@@ -84,7 +84,7 @@ CONSUMER: dict[str, tuple[int, Choices]] = {
         10,
         (
             ("topic", "topic", "topic", "topic", "nowhere"),
-            ("any", "any", "any", "uniform", "range", "nobody's"),
+            ("any", "any", "any", "uniform", "nobody's"),
             ("right",) * 8
             + ("no member id", "no topics", "no timeout", "no partitions", "owning")
             + ("no group name", "empty instance", "regex"),

@@ -13,7 +13,12 @@ from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, so
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.offsets import Commit
-from sharegroup.model.errors import InvalidGroupId, InvalidProducerIdMapping, KafkaError
+from sharegroup.model.errors import (
+    InvalidGroupId,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    KafkaError,
+)
 from sharegroup.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -51,8 +56,10 @@ async def txn_offset_commit(
     wanted = sort_out(parts, request.topics, context, by_id=by_id)
 
     async def commit(commits: Sequence[Commit]) -> None:
-        if request.producer_id < 0 or request.producer_epoch < 0:
-            raise InvalidProducerIdMapping  # as in Kafka, where no transaction has such a producer
+        if request.producer_id < 0:  # errors as in Kafka, where no transaction has such a producer
+            raise InvalidProducerIdMapping
+        if request.producer_epoch < 0:
+            raise InvalidProducerEpoch
         await parts.offsets.commit_in_transaction(committer, transaction, commits)
 
     return _answer(request, await commit_or_refuse(wanted, commit))
