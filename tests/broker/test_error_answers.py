@@ -48,9 +48,8 @@ def test_offsets_of_no_producer() -> None:
             place: InvalidProducerIdMapping.code,
             nowhere: UnknownTopicId.code,
         }
-        assert await client.commit_in_transaction({place: 1}, (7, -1)) == {
-            place: InvalidProducerEpoch.code
-        }
+        codes = await client.commit_in_transaction({place: 1}, (7, -1))
+        assert codes == {place: InvalidProducerEpoch.code}
 
     simulate(scenario)
 

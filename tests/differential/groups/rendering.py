@@ -90,10 +90,12 @@ def _elements(values: Sequence[Any], names: Names, path: str) -> Iterator[str]:
     if not any(isinstance(value, Message) for value in values):
         yield f"{path}=[{' '.join(sorted(_scalar(value, names, '') for value in values))}]"
         return
-    keyed = sorted(((_key(value, names), value) for value in values), key=lambda pair: pair[0])
-    for key, value in keyed:
-        inner = list(_fields(value, names, f"{path}[{key}]."))
-        yield from inner or [f"{path}[{key}]"]
+    told = []
+    for value in values:
+        element = f"{path}[{_key(value, names)}]"
+        told.append((element, list(_fields(value, names, f"{element}.")) or [element]))
+    for _, lines in sorted(told):
+        yield from lines
 
 
 def _key(value: Message, names: Names) -> str:

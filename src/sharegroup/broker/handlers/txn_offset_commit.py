@@ -59,6 +59,8 @@ async def txn_offset_commit(
         if request.producer_id < 0:  # errors as in Kafka, where no transaction has such a producer
             raise InvalidProducerIdMapping
         if request.producer_epoch < 0:
+            partition = parts.offsets.partition_of(request.group_id)
+            await parts.offsets.check_transaction(transaction, partition)
             raise InvalidProducerEpoch
         await parts.offsets.commit_in_transaction(committer, transaction, commits)
 
