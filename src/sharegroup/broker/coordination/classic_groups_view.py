@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from sharegroup.broker.coordination.group_registry import Committer
-from sharegroup.groups.classic.group import State
+from sharegroup.groups.classic.group import CONSUMER_PROTOCOL, State
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.requests import Description
+from sharegroup.model.errors import NonEmptyGroup
 
 
 class ClassicGroupsView:
@@ -61,6 +62,14 @@ class ClassicGroupsView:
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Nothing: whoever may read a classic group reads its offsets, as in Kafka."""
+
+    def check_offset_delete(self, group_id: str) -> None:
+        """Only consumers tell their topics. See ``CommittingGroups``."""
+        group = self._of(group_id).group(group_id)
+        if group is None or group.state is State.EMPTY:
+            return
+        if group.protocol_type != CONSUMER_PROTOCOL:
+            raise NonEmptyGroup
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic. See ``CommittingGroups``."""

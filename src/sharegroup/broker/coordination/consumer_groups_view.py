@@ -60,6 +60,9 @@ class ConsumerGroupsView:
         """Allow OffsetFetch. See ``CommittingGroups``."""
         self._of(group_id).check_fetch(group_id, member_id, member_epoch)
 
+    def check_offset_delete(self, group_id: str) -> None:
+        """All subscriptions are known. See ``CommittingGroups``."""
+
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic, by name or by regular expression."""
         return self._of(group_id).subscribes(group_id, topic)

@@ -76,6 +76,14 @@ class CommittingGroups(GroupsOfType, Protocol):
         """
         ...
 
+    def check_offset_delete(self, group_id: str) -> None:
+        """Allow OffsetDelete to a group that exists.
+
+        Raises:
+            NonEmptyGroup: it has members whose subscriptions are not known to the broker.
+        """
+        ...
+
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic: its offsets may not be deleted and do not
         expire. True if that cannot be known."""

@@ -262,6 +262,7 @@ class OffsetCoordinator:
 
         Raises:
             GroupIdNotFound: there is no such group, or it has no committed offsets by its type.
+            NonEmptyGroup: as ``CommittingGroups.check_offset_delete``.
             KafkaError: the log failed.
         """
         wanted = list(partitions)
@@ -270,6 +271,7 @@ class OffsetCoordinator:
             groups = self._groups_of(group_id)
             kept: frozenset[str] = frozenset()
             if groups is not None:
+                groups.check_offset_delete(group_id)
                 topics = {where.topic for where in wanted}
                 kept = frozenset(topic for topic in topics if groups.subscribes(group_id, topic))
             elif not machine.offsets.has_group(group_id):

@@ -26,7 +26,8 @@ from sharegroup.model.offsets import OFFSET_MAX
 
 class Wanted(NamedTuple):
     """A request's partitions. ``codes`` has the error code of each, topic by topic, as the request
-    has them; 0 for those in ``commits``."""
+    has them; 0 for those in ``commits``. Those whose metadata is too large are refused by the group
+    first, if it refuses (Kafka class ``OffsetMetadataManager``)."""
 
     codes: list[list[int]]
     commits: list[Commit]
@@ -87,12 +88,15 @@ async def commit_or_refuse(
     wanted: Wanted, commit: Callable[[Sequence[Commit]], Awaitable[None]]
 ) -> list[list[int]]:
     """Commit what may be committed; returns the error code of each partition."""
-    if not wanted.commits:
+    asks_group = (0, OffsetMetadataTooLarge.code)
+    if not any(code in asks_group for codes in wanted.codes for code in codes):
         return wanted.codes
     try:
         await commit(wanted.commits)
     except KafkaError as error:
-        return [[code or error.code for code in codes] for codes in wanted.codes]
+        return [
+            [error.code if code in asks_group else code for code in codes] for codes in wanted.codes
+        ]
     return wanted.codes
 
 

@@ -98,7 +98,7 @@ def _member(parts: BrokerParts, member: core.Member, target: CoreAssignment) -> 
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topics,
-        subscribed_topic_regex=member.subscribed_regex,
+        subscribed_topic_regex=member.subscribed_regex or "",  # never null, as in Kafka
         assignment=_assignment(parts, plain(member.assigned)),
         target_assignment=_assignment(parts, target),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,

@@ -137,12 +137,13 @@ async def _read(
     *,
     committed: bool,
 ) -> None:
+    if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
+        part.aborted_transactions = None
+        raise OffsetOutOfRange  # without offsets, as in Kafka
     part.high_watermark = log.high_watermark
     part.last_stable_offset = log.last_stable_offset
     part.log_start_offset = log.log_start_offset
     part.aborted_transactions = [] if committed else None
-    if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
-        raise OffsetOutOfRange
     end = part.last_stable_offset if committed else part.high_watermark
     if partition.fetch_offset >= end or (space.bytes_max <= 0 and not space.first):
         return

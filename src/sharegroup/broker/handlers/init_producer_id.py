@@ -11,6 +11,7 @@ from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     InvalidProducerEpoch,
     InvalidRequest,
+    KafkaError,
     ProducerFenced,
 )
 from sharegroup.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, Producer
@@ -46,6 +47,11 @@ async def init_producer_id(
     ):
         raise ClusterAuthorizationFailed
     return InitProducerIdResponse(producer_id=parts.store.next_producer_id(), producer_epoch=0)
+
+
+def failure(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    """Neither an id nor an epoch."""
+    return InitProducerIdResponse(error_code=error.code, producer_epoch=NO_EPOCH)
 
 
 def _expected(request: InitProducerIdRequest) -> Producer | None:

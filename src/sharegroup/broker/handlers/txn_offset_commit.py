@@ -13,7 +13,12 @@ from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, so
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.offsets import Commit
-from sharegroup.model.errors import InvalidGroupId, InvalidRequest, KafkaError
+from sharegroup.model.errors import (
+    InvalidGroupId,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    KafkaError,
+)
 from sharegroup.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -35,8 +40,6 @@ async def txn_offset_commit(
     context.access.require_group(Operation.READ, request.group_id)
     if not request.group_id:
         raise InvalidGroupId
-    if request.producer_id < 0 or request.producer_epoch < 0:
-        raise InvalidRequest("A transaction has a producer id and an epoch.")
     committer = Committer(
         request.group_id,
         request.member_id,
@@ -53,6 +56,12 @@ async def txn_offset_commit(
     wanted = sort_out(parts, request.topics, context, by_id=by_id)
 
     async def commit(commits: Sequence[Commit]) -> None:
+        if request.producer_id < 0:  # errors as in Kafka, where no transaction has such a producer
+            raise InvalidProducerIdMapping
+        if request.producer_epoch < 0:
+            partition = parts.offsets.partition_of(request.group_id)
+            await parts.offsets.check_transaction(transaction, partition)
+            raise InvalidProducerEpoch
         await parts.offsets.commit_in_transaction(committer, transaction, commits)
 
     return _answer(request, await commit_or_refuse(wanted, commit))

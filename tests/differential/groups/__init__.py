@@ -1,0 +1,1 @@
+"""Random scripts of consumer groups, committed offsets and transactions."""
