@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
+from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import Runtime
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
@@ -29,7 +30,7 @@ class ConsumerGroupCoordinator:
         new_id: a random id.
         image: returns the topics as they are now.
         check_type: raises GroupIdNotFound if a group of another type has the id.
-        vacate: deletes an empty classic group of that id, but not its offsets.
+        vacate_other: deletes an empty classic group of that id, but not its offsets.
     """
 
     def __init__(
@@ -39,14 +40,14 @@ class ConsumerGroupCoordinator:
         new_id: Callable[[], UUID],
         image: Callable[[], TopicsImage],
         check_type: Callable[[str], None],
-        vacate: Callable[[str], Awaitable[None]],
+        vacate_other: Callable[[str], Awaitable[None]],
     ) -> None:
         self._runtimes = runtimes
         self._clock = clock
         self._new_id = new_id
         self._image = image
         self._check_type = check_type
-        self._vacate = vacate
+        self._vacate_other = vacate_other
         self.rebalances = 0
         """Group epochs written since the start."""
         self.groups = ConsumerGroupsView(
@@ -81,7 +82,7 @@ class ConsumerGroupCoordinator:
         with _unavailable():
             if request.member_epoch == JOIN_EPOCH:
                 await self._runtimes.of(request.group_id).load_or_refuse()
-                await self._vacate(request.group_id)
+                await self._vacate_other(request.group_id)
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
                 await runtime.ensure()
@@ -103,6 +104,10 @@ class ConsumerGroupCoordinator:
                     ConsumerGroupsMachine,
                     lambda machine: (None, machine.groups.delete(group_id)),
                 )
+
+    async def vacate(self, group_id: str) -> None:
+        """As :func:`delete_if_empty`."""
+        await delete_if_empty(self.groups, self.delete, group_id)
 
     def count(self, records: Sequence[ConsumerRecord]) -> None:
         """Count the group epochs among written records."""

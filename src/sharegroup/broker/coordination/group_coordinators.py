@@ -104,7 +104,9 @@ def group_coordinators(
     }
     registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
     offsets = OffsetCoordinator(runtimes, registry, clock)
-    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
+    classic.start(
+        runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer.vacate
+    )
     return GroupCoordinators(share, classic, consumer, offsets, registry, runtimes)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol
+from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol, NonEmptyGroup
 
 
 class GroupType(StrEnum):
@@ -39,6 +40,20 @@ class GroupsOfType(Protocol):
     def list_groups(self) -> Iterable[tuple[str, str]]:
         """(id, state) of all groups."""
         ...
+
+
+async def delete_if_empty(
+    groups: GroupsOfType, delete: Callable[[str], Awaitable[None]], group_id: str
+) -> None:
+    """Delete a group if it is there and empty: its id is wanted for another type of group. Its
+    offsets stay. ``delete`` raises NonEmptyGroup or GroupIdNotFound for a group that is not.
+
+    Raises:
+        KafkaError: as ``delete``, for other reasons.
+    """
+    if groups.exists(group_id):
+        with suppress(GroupIdNotFound, NonEmptyGroup):
+            await delete(group_id)
 
 
 class Committer(NamedTuple):

@@ -1,0 +1,117 @@
+"""Consumer groups and classic groups: one becomes the other, and both have committed offsets.
+Virtual time.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from sharegroup.broker.coordination.group_registry import Committer
+from sharegroup.model import errors
+from sharegroup.wire.messages.join_group import JoinGroupResponse
+from tests.broker.classic_wire import CLASSIC, listed, together
+from tests.broker.classic_wire import member as classic_member
+from tests.broker.consumer_wire import GROUP, beat, commit, describe, fetch, join
+from tests.broker.group_wire import World, assigned, simulate
+
+
+def test_commits_are_for_members_of_this_epoch() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 1)
+        epoch = (await join(world, "a")).member_epoch
+        groups = world.broker.parts.consumer_groups.groups
+
+        def committer(member: str, epoch: int, *, transactional: bool = False) -> Committer:
+            return Committer(GROUP, member, None, epoch, transactional)
+
+        groups.check_commit(committer("a", epoch))
+        groups.check_commit(committer("", -1, transactional=True))
+        groups.check_fetch(GROUP, None, -1)
+        groups.check_fetch(GROUP, "a", epoch)
+        for wrong in (epoch - 1, epoch + 1):
+            with pytest.raises(errors.StaleMemberEpoch):
+                groups.check_commit(committer("a", wrong))
+            with pytest.raises(errors.StaleMemberEpoch):
+                groups.check_fetch(GROUP, "a", wrong)
+        for stranger in (committer("b", epoch), committer("", -1)):
+            with pytest.raises(errors.UnknownMemberId):
+                groups.check_commit(stranger)
+        assert groups.subscribes(GROUP, "foo")
+        assert not groups.subscribes(GROUP, "bar")
+        await beat(world, "a", -1)
+        groups.check_commit(committer("", -1))
+
+    simulate(scenario)
+
+
+def test_a_group_changes_its_protocol_when_all_have_left() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 1)
+        old = await classic_member(world)
+        await together(old)
+        early = await join(world, "a", group=CLASSIC)
+        assert early.error_code == errors.GroupIdNotFound.code
+        assert early.error_message == f"Group {CLASSIC} is not a consumer group."
+        assert await old.leave() == 0
+        assert assigned(await join(world, "a", group=CLASSIC)) == {foo: [0]}
+        late = await old.join_once()
+        assert late.error_code == errors.InconsistentGroupProtocol.code
+
+    simulate(scenario)
+
+
+def test_an_empty_group_becomes_classic_and_keeps_its_offsets() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 1)
+        epoch = (await join(world, "a", instance_id="i", group=CLASSIC)).member_epoch
+        assert await commit(world, "a", epoch, 7, CLASSIC) == 0
+        new = await classic_member(world)
+        await beat(world, "a", -2, instance_id="i", group=CLASSIC)
+        early = await new.join_once()
+        assert early.error_code == errors.InconsistentGroupProtocol.code
+        await beat(world, "a", -1, instance_id="i", group=CLASSIC)
+        both = (new, await classic_member(world))
+        await together(*both)
+        assert await fetch(world, CLASSIC) == 7
+        assert await listed(world) == {CLASSIC: ("consumer", "Stable", "classic")}
+        late = await beat(world, "a", epoch, group=CLASSIC)
+        assert late.error_code == errors.GroupIdNotFound.code
+        await world.crash()
+        assert await listed(world) == {CLASSIC: ("consumer", "Stable", "classic")}
+        assert await fetch(world, CLASSIC) == 7
+
+    simulate(scenario)
+
+
+def test_a_classic_member_of_old_must_join_anew_in_an_empty_group() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 1)
+        await join(world, "a", group=CLASSIC)
+        await beat(world, "a", -1, group=CLASSIC)
+        old = await classic_member(world)
+        old.member_id, old.joined = "of-old", JoinGroupResponse(protocol_name="range")
+        for code in ((await old.sync_once()).error_code, await old.heartbeat(), await old.leave()):
+            assert code == errors.UnknownMemberId.code
+        assert (await old.join_once()).error_code == errors.UnknownMemberId.code
+        old.member_id = ""
+        await together(old)
+
+    simulate(scenario)
+
+
+def test_a_group_that_has_only_committed_offsets_gets_members() -> None:
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 1)
+        await commit(world, "", -1, 7)
+        assert assigned(await join(world, "a")) == {foo: [0]}
+        assert await fetch(world) == 7
+        epoch = (await describe(world)).group_epoch
+        assert await commit(world, "a", epoch, 9) == 0
+        assert await commit(world, "a", epoch - 1, 10) == errors.StaleMemberEpoch.code
+        assert await commit(world, "", -1, 11) == errors.UnknownMemberId.code
+        assert await fetch(world) == 9
+        await beat(world, "a", -1)
+        assert await world.delete_groups(GROUP) == {GROUP: 0}
+        assert await fetch(world) == -1
+
+    simulate(scenario)
