@@ -4,6 +4,8 @@ Virtual time.
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from sharegroup.broker.coordination.group_registry import Committer
@@ -115,3 +117,28 @@ def test_a_group_that_has_only_committed_offsets_gets_members() -> None:
         assert await fetch(world) == -1
 
     simulate(scenario)
+
+
+def test_an_empty_group_without_offsets_is_deleted_in_time() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 1)
+        await asyncio.sleep(5)
+        for group in ("unused", "with-offsets"):
+            epoch = (await join(world, "a", group=group)).member_epoch
+            if group != "unused":
+                assert await commit(world, "a", epoch, 7, group) == 0
+            await beat(world, "a", -1, group=group)
+        await asyncio.sleep(20)
+        await join(world, "a", instance_id="i", group="away")
+        await beat(world, "a", -2, instance_id="i", group="away")
+        await asyncio.sleep(30)
+        assert set(await listed(world)) == {"unused", "with-offsets", "away"}
+        await asyncio.sleep(9)
+        assert set(await listed(world)) == {"with-offsets", "away"}
+        await world.crash()
+        assert set(await listed(world)) == {"with-offsets", "away"}
+        await asyncio.sleep(70)
+        assert await listed(world) == {"with-offsets": ("consumer", "Empty", "consumer")}
+        assert await fetch(world, "with-offsets") == 7
+
+    simulate(scenario, "offsets.retention.check.interval.ms=60000")

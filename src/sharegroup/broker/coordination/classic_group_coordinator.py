@@ -13,11 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.classic_groups_machine import (
-    ClassicGroupsMachine,
-    Unused,
-)
+from sharegroup.broker.coordination.classic_groups_machine import ClassicGroupsMachine
 from sharegroup.broker.coordination.classic_groups_view import ClassicGroupsView
+from sharegroup.broker.coordination.cleaning import Unused
 from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import (

@@ -355,7 +355,20 @@ class ConsumerGroups:
             Tombstone(key_type=GroupMetadata.key_type, group_id=group_id),
         )
 
+    def delete_unused(self, has_offsets: Callable[[str], bool]) -> tuple[ConsumerRecord, ...]:
+        """Delete the empty groups without committed offsets (Kafka:
+        ``GroupCoordinatorShard.cleanupGroupMetadata``)."""
+        unused = [
+            group_id
+            for group_id, group in self._groups.items()
+            if not group.members and not has_offsets(group_id)
+        ]
+        return tuple(record for group_id in unused for record in self.delete(group_id))
+
     # Reading ---------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def describe(self, group_id: str) -> GroupDescription:
         """A snapshot of one group.
