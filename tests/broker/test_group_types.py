@@ -8,40 +8,95 @@ import asyncio
 
 import pytest
 
-from sharegroup.broker.coordination.group_registry import Committer
+from sharegroup.groups.offsets import Committer
 from sharegroup.model import errors
 from sharegroup.wire.messages.join_group import JoinGroupResponse
 from tests.broker.classic_wire import CLASSIC, listed, together
 from tests.broker.classic_wire import member as classic_member
-from tests.broker.consumer_wire import GROUP, beat, commit, describe, fetch, join
+from tests.broker.consumer_wire import EAGER, GROUP, beat, commit, describe, fetch, join
 from tests.broker.group_wire import World, assigned, simulate
+from tests.broker.offset_wire import OffsetClient, Place
 
 
 def test_commits_are_for_members_of_this_epoch() -> None:
     async def scenario(world: World) -> None:
-        await world.create_topic("foo", 1)
+        foo = await world.create_topic("foo", 1)
         epoch = (await join(world, "a")).member_epoch
         groups = world.broker.parts.consumer_groups.groups
+        held = [(foo, 0)]
 
         def committer(member: str, epoch: int, *, transactional: bool = False) -> Committer:
-            return Committer(GROUP, member, None, epoch, transactional)
+            return Committer(GROUP, member, None, epoch, transactional, version=9)
 
-        groups.check_commit(committer("a", epoch))
-        groups.check_commit(committer("", -1, transactional=True))
+        groups.check_commit(committer("a", epoch), held)
+        groups.check_commit(committer("", -1, transactional=True), held)
         groups.check_fetch(GROUP, None, -1)
         groups.check_fetch(GROUP, "a", epoch)
         for wrong in (epoch - 1, epoch + 1):
             with pytest.raises(errors.StaleMemberEpoch):
-                groups.check_commit(committer("a", wrong))
+                groups.check_commit(committer("a", wrong), held)
             with pytest.raises(errors.StaleMemberEpoch):
                 groups.check_fetch(GROUP, "a", wrong)
         for stranger in (committer("b", epoch), committer("", -1)):
             with pytest.raises(errors.UnknownMemberId):
-                groups.check_commit(stranger)
+                groups.check_commit(stranger, held)
         assert groups.subscribes(GROUP, "foo")
         assert not groups.subscribes(GROUP, "bar")
         await beat(world, "a", -1)
-        groups.check_commit(committer("", -1))
+        groups.check_commit(committer("", -1), held)
+
+    simulate(scenario)
+
+
+def test_a_commit_on_its_way_counts_while_its_member_has_the_partition() -> None:
+    """KIP-1251."""
+
+    async def scenario(world: World) -> None:
+        foo = await world.create_topic("foo", 2)
+        old = (await join(world, "a")).member_epoch
+        new = (await join(world, "b")).member_epoch
+        (mine,) = (assigned(await beat(world, "a", old, owned={foo: [0, 1]})) or {})[foo]
+        readers = OffsetClient(world)
+        mine_, other = ("foo", mine), ("foo", 1 - mine)
+
+        async def commits(member: str, epoch: int, *places: Place) -> set[int]:
+            codes = await readers.commit(dict.fromkeys(places, epoch), member=member, epoch=epoch)
+            return set(codes.values())
+
+        assert await commits("a", old, mine_, other) == {0}, "it has not given it back yet"
+        told = await beat(world, "a", old, owned={foo: [mine]})
+        assert (old, told.member_epoch) == (new - 1, new)
+        stale = {errors.StaleMemberEpoch.code}
+        assert await commits("a", old, other) == stale, "it has it no more"
+        assert await commits("a", old, mine_, other) == stale, "all or nothing"
+        assert await commits("a", new + 1, mine_) == stale
+        assert assigned(await beat(world, "b", new)) == {foo: [1 - mine]}
+        assert await commits("b", new, other) == {0}
+        assert await commits("b", old, other) == stale, "before it had it"
+        assert await commits("a", old, mine_) == {0}
+        in_transaction = {6: errors.StaleMemberEpoch.code, 5: errors.IllegalGeneration.code}
+        for version, code in in_transaction.items():
+            client = OffsetClient(world, txn_offset_commit=version)
+            sent = {other: 5, mine_: 5}
+            codes = await client.commit_in_transaction(sent, member="a", epoch=old)
+            assert codes == {other: code, mine_: code}
+            codes = await client.commit_in_transaction({mine_: 5}, member="a", epoch=old)
+            assert codes == {mine_: 0}
+        await world.crash()
+        assert await commits("a", old, other) == stale
+        assert await commits("a", old, mine_) == {0}
+
+    simulate(scenario, EAGER)
+
+
+def test_members_with_epochs_commit_with_a_version_that_knows_them() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 1)
+        epoch = (await join(world, "a")).member_epoch
+        for version, code in ((8, errors.UnsupportedVersion.code), (9, 0)):
+            client = OffsetClient(world, offset_commit=version)
+            codes = await client.commit({("foo", 0): 3}, member="a", epoch=epoch)
+            assert codes == {("foo", 0): code}
 
     simulate(scenario)
 

@@ -5,12 +5,13 @@ Implements ``group_registry.CommittingGroups``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from uuid import UUID
 
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.groups.classic.group import State
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.requests import Description
+from sharegroup.groups.offsets import Committer
 
 
 class ClassicGroupsView:
@@ -48,7 +49,7 @@ class ClassicGroupsView:
         group = self._of(group_id).group(group_id)
         return "" if group is None else group.protocol_type or ""
 
-    def check_commit(self, committer: Committer) -> None:
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""
         group = self._of(committer.group_id).group(committer.group_id)
         if group is not None:

@@ -5,12 +5,13 @@ Implements ``group_registry.CommittingGroups``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from uuid import UUID
 
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.groups.consumer.member import GroupDescription
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.offsets import Committer
 
 
 class ConsumerGroupsView:
@@ -47,14 +48,9 @@ class ConsumerGroupsView:
         """All records of a group; none for an unknown group."""
         return self._of(group_id).records(group_id)
 
-    def check_commit(self, committer: Committer) -> None:
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""
-        self._of(committer.group_id).check_commit(
-            committer.group_id,
-            committer.member_id,
-            committer.epoch,
-            transactional=committer.transactional,
-        )
+        self._of(committer.group_id).check_commit(committer, partitions)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch. See ``CommittingGroups``."""

@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
+from sharegroup.groups.offsets import Committer
 from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol, NonEmptyGroup
 
 
@@ -56,30 +58,15 @@ async def delete_if_empty(
             await delete(group_id)
 
 
-class Committer(NamedTuple):
-    """Who commits offsets, as its request says."""
-
-    group_id: str
-    member_id: str
-    """Empty for a client outside the group protocol."""
-
-    instance_id: str | None
-    epoch: int
-    """Generation of a classic group or member epoch; negative outside the group protocol."""
-
-    transactional: bool
-    """TxnOffsetCommit, which may lack a member and an epoch."""
-
-
 class CommittingGroups(GroupsOfType, Protocol):
     """Groups of one type whose members commit offsets (Kafka interface ``Group``)."""
 
-    def check_commit(self, committer: Committer) -> None:
-        """Allow a commit to a group that exists.
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Allow a commit to a group that exists, of offsets of these partitions by topic id.
 
         Raises:
             UnknownMemberId, IllegalGeneration, StaleMemberEpoch, FencedInstanceId,
-            RebalanceInProgress: as their names say.
+            RebalanceInProgress, UnsupportedVersion: as their names say.
         """
         ...
 

@@ -13,10 +13,12 @@ Times are milliseconds of one monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
+from uuid import UUID
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.commits import check_commit, check_current
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
 from sharegroup.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
@@ -34,6 +36,7 @@ from sharegroup.groups.consumer.records import (
 )
 from sharegroup.groups.consumer.transition import Sees, Transition
 from sharegroup.groups.heartbeat import JOIN_EPOCH
+from sharegroup.groups.offsets import Committer
 from sharegroup.groups.pacing import Pacing, sooner
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey, Sessions
@@ -44,7 +47,6 @@ from sharegroup.model.errors import (
     GroupMaxSizeReached,
     InvalidRegularExpression,
     NonEmptyGroup,
-    StaleMemberEpoch,
     UnknownMemberId,
     UnreleasedInstanceId,
 )
@@ -297,31 +299,23 @@ class ConsumerGroups:
 
     # Offsets ---------------------------------------------------------------------------------
 
-    def check_commit(
-        self, group_id: str, member_id: str, epoch: int, *, transactional: bool
-    ) -> None:
-        """Allow a commit to a group that exists.
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Allow a commit to a group that exists, of offsets of these partitions by topic id.
 
         Raises:
-            UnknownMemberId: there is no such member.
-            StaleMemberEpoch: the epoch is not the member's.
+            KafkaError: as ``commits.check_commit``.
         """
-        group = self._existing(group_id)
-        if epoch < 0 and not group.members:
-            return
-        if transactional and epoch == -1 and not member_id:
-            return
-        _check_current(group, member_id, epoch)
+        check_commit(self._existing(committer.group_id), committer, partitions)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch to a group that exists.
 
         Raises:
-            UnknownMemberId, StaleMemberEpoch: as :meth:`check_commit`.
+            UnknownMemberId, StaleMemberEpoch: as ``commits.check_current``.
         """
         if member_id is None and member_epoch < 0:
             return
-        _check_current(self._existing(group_id), member_id or "", member_epoch)
+        check_current(self._existing(group_id), member_id or "", member_epoch)
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic."""
@@ -465,14 +459,3 @@ def _static(
             f"by member {static.member_id}."
         )
     return static
-
-
-def _check_current(group: ConsumerGroup, member_id: str, epoch: int) -> None:
-    member = group.members.get(member_id)
-    if member is None:
-        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
-    if epoch != member.epoch:
-        than = "newer" if epoch > member.epoch else "older"
-        raise StaleMemberEpoch(
-            f"Received member epoch {epoch} is {than} than current member epoch {member.epoch}."
-        )
