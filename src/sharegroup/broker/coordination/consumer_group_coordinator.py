@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroup
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
 from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.runtime import Runtime
+from sharegroup.broker.coordination.runtime import Runtime, unavailable
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord, GroupMetadata
@@ -19,7 +18,6 @@ from sharegroup.groups.consumer.transition import Sees
 from sharegroup.groups.heartbeat import JOIN_EPOCH
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import CoordinatorNotAvailable, KafkaStorageError
 from sharegroup.model.ids import topic_id_text
 
 
@@ -79,7 +77,7 @@ class ConsumerGroupCoordinator:
             self.count(result.records)
             return result, result.records
 
-        with _unavailable():
+        with unavailable():
             if request.member_epoch == JOIN_EPOCH:
                 await self._runtimes.of(request.group_id).load_or_refuse()
                 await self._vacate_other(request.group_id)
@@ -98,7 +96,7 @@ class ConsumerGroupCoordinator:
             GroupIdNotFound, NonEmptyGroup: as ``ConsumerGroups.delete``.
             KafkaError: the log cannot be written.
         """
-        with _unavailable():
+        with unavailable():
             async with self._runtimes.holding(group_id) as runtime:
                 await runtime.commit(
                     ConsumerGroupsMachine,
@@ -116,12 +114,3 @@ class ConsumerGroupCoordinator:
 
 def _groups(runtime: Runtime) -> ConsumerGroups:
     return runtime.machine(ConsumerGroupsMachine).groups
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """Turn storage errors into CoordinatorNotAvailable, which clients retry."""
-    try:
-        yield
-    except KafkaStorageError as error:
-        raise CoordinatorNotAvailable(str(error)) from error
