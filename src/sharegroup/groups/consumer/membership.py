@@ -13,7 +13,7 @@ Times are milliseconds of one monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -40,6 +40,7 @@ from sharegroup.groups.offsets import Committer
 from sharegroup.groups.pacing import Pacing, sooner
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey, Sessions
+from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
     FencedInstanceId,
@@ -56,7 +57,7 @@ REGEX_REFRESH_MS_MIN: Final = 1_000
 """The least time between two resolutions of all regular expressions of a group (Kafka: 10 s)."""
 
 
-class ConsumerGroups:
+class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
     """All consumer groups of this coordinator.
 
     Args:
@@ -75,11 +76,11 @@ class ConsumerGroups:
         group_size_max: int = 2**31 - 1,
         regex_refresh_ms: int = 600_000,
     ) -> None:
+        super().__init__(ConsumerGroup, GroupMetadata.key_type)
         self._settings_of = settings_of
         self._assignors = tuple(assignors)
         self._group_size_max = group_size_max
         self._regex_refresh_ms = regex_refresh_ms
-        self._groups: dict[str, ConsumerGroup] = {}
         self._sessions = Sessions()
         self._revocations = Sessions()
         """Until when members must have given partitions back."""
@@ -361,9 +362,6 @@ class ConsumerGroups:
 
     # Reading ---------------------------------------------------------------------------------
 
-    def __len__(self) -> int:
-        return len(self._groups)
-
     def describe(self, group_id: str) -> GroupDescription:
         """A snapshot of one group.
 
@@ -372,38 +370,11 @@ class ConsumerGroups:
         """
         return self._existing(group_id).describe(self._assignors[0])
 
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
-        return group_id in self._groups
-
-    def group_ids(self) -> list[str]:
-        """The groups that exist."""
-        return list(self._groups)
-
     def list_groups(self) -> list[tuple[str, str]]:
         """(id, state) of all groups."""
         return [(group_id, group.state) for group_id, group in self._groups.items()]
 
-    def records(self, group_id: str) -> Iterator[ConsumerRecord]:
-        """Records that rebuild a group; none for a group that does not exist."""
-        group = self._groups.get(group_id)
-        return group.records() if group is not None else iter(())
-
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """Each group's id and number of members."""
-        return ((group_id, len(group.members)) for group_id, group in self._groups.items())
-
     # Replay ----------------------------------------------------------------------------------
-
-    def replay(self, record: ConsumerRecord) -> None:
-        """Apply a record from the log. :meth:`sessions_restarted` must follow the last one."""
-        group_id = record.group_id
-        if not isinstance(record, Tombstone):
-            self._groups.setdefault(group_id, ConsumerGroup(group_id)).apply(record)
-        elif record.key_type == GroupMetadata.key_type:
-            self._groups.pop(group_id, None)
-        elif group_id in self._groups:
-            self._groups[group_id].apply(record)
 
     def sessions_restarted(self, now_ms: int) -> None:
         """After a replay: give every member a full session timeout for its next heartbeat, and a
@@ -427,12 +398,6 @@ class ConsumerGroups:
                     raise AssertionError(f"member {key} is {member.state.name}: wrong timeout")
         if len(self._sessions) != sum(len(group.members) for group in self._groups.values()):
             raise AssertionError("there is a session without a member")
-
-    def _existing(self, group_id: str) -> ConsumerGroup:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
-        return group
 
 
 def _must_revoke(member: Member) -> bool:
