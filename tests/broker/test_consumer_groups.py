@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.groups.config import GroupSettings
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat
 from sharegroup.groups.consumer.membership import ConsumerGroups
@@ -18,60 +16,9 @@ from sharegroup.model import errors
 from sharegroup.model.limits import GROUP_REGEXES_MAX
 from sharegroup.wire import apis
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest
-from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from sharegroup.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    TopicPartitions,
-)
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
-from sharegroup.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from sharegroup.wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from tests.broker.classic_wire import CLASSIC, together
-from tests.broker.classic_wire import member as classic_member
+from tests.broker.consumer_wire import EAGER, GROUP, beat, describe, held, join
 from tests.broker.group_wire import Assigned, World, assigned, simulate
-
-GROUP = "readers"
-EAGER = "group.consumer.assignment.interval.ms=0"
-
-
-async def beat(world: World, member: str, epoch: int, **more: Any) -> Any:
-    """A heartbeat; ``owned`` as an assignment says it."""
-    owned = more.pop("owned", None)
-    request = ConsumerGroupHeartbeatRequest(
-        more.pop("group", GROUP),
-        member,
-        epoch,
-        topic_partitions=None
-        if owned is None
-        else [TopicPartitions(topic_id, held) for topic_id, held in owned.items()],
-        **more,
-    )
-    return await world.send(apis.CONSUMER_GROUP_HEARTBEAT, request)
-
-
-async def join(
-    world: World, member: str, topics: Sequence[str] | None = ("foo",), **more: Any
-) -> Any:
-    more.setdefault("rebalance_timeout_ms", 60_000)
-    return await beat(world, member, 0, subscribed_topic_names=topics, owned={}, **more)
-
-
-async def describe(world: World, group: str = GROUP) -> Any:
-    request = ConsumerGroupDescribeRequest([group])
-    (described,) = (await world.send(apis.CONSUMER_GROUP_DESCRIBE, request)).groups
-    return described
-
-
-def held(assignment: Any) -> Assigned:
-    return {topic.topic_id: list(topic.partitions) for topic in assignment.topic_partitions}
 
 
 async def settle(world: World, believed: dict[str, tuple[int, Assigned]]) -> None:
@@ -328,35 +275,6 @@ def test_groups_outlive_crash_and_rewrite() -> None:
     simulate(scenario, EAGER, "group.share.records.per.rewrite=20")
 
 
-def test_commits_are_for_members_of_this_epoch() -> None:
-    async def scenario(world: World) -> None:
-        await world.create_topic("foo", 1)
-        epoch = (await join(world, "a")).member_epoch
-        groups = world.broker.parts.consumer_groups.groups
-
-        def committer(member: str, epoch: int, *, transactional: bool = False) -> Committer:
-            return Committer(GROUP, member, None, epoch, transactional)
-
-        groups.check_commit(committer("a", epoch))
-        groups.check_commit(committer("", -1, transactional=True))
-        groups.check_fetch(GROUP, None, -1)
-        groups.check_fetch(GROUP, "a", epoch)
-        for wrong in (epoch - 1, epoch + 1):
-            with pytest.raises(errors.StaleMemberEpoch):
-                groups.check_commit(committer("a", wrong))
-            with pytest.raises(errors.StaleMemberEpoch):
-                groups.check_fetch(GROUP, "a", wrong)
-        for stranger in (committer("b", epoch), committer("", -1)):
-            with pytest.raises(errors.UnknownMemberId):
-                groups.check_commit(stranger)
-        assert groups.subscribes(GROUP, "foo")
-        assert not groups.subscribes(GROUP, "bar")
-        await beat(world, "a", -1)
-        groups.check_commit(committer("", -1))
-
-    simulate(scenario)
-
-
 def test_the_feature_is_announced() -> None:
     async def scenario(world: World) -> None:
         answer = await world.send(apis.API_VERSIONS, ApiVersionsRequest("x", "1"))
@@ -384,61 +302,6 @@ def test_a_deleted_topic_is_taken_from_its_members() -> None:
         assert again != bar
 
     simulate(scenario, EAGER)
-
-
-def test_a_group_changes_its_protocol_when_all_have_left() -> None:
-    async def scenario(world: World) -> None:
-        foo = await world.create_topic("foo", 1)
-        old = await classic_member(world)
-        await together(old)
-        early = await join(world, "a", group=CLASSIC)
-        assert early.error_code == errors.GroupIdNotFound.code
-        assert early.error_message == f"Group {CLASSIC} is not a consumer group."
-        assert await old.leave() == 0
-        assert assigned(await join(world, "a", group=CLASSIC)) == {foo: [0]}
-        late = await old.join_once()
-        assert late.error_code == errors.InconsistentGroupProtocol.code
-
-    simulate(scenario)
-
-
-def test_a_group_that_has_only_committed_offsets_gets_members() -> None:
-    async def scenario(world: World) -> None:
-        foo = await world.create_topic("foo", 1)
-        await commit(world, "", -1, 7)
-        assert assigned(await join(world, "a")) == {foo: [0]}
-        assert await fetch(world) == 7
-        epoch = (await describe(world)).group_epoch
-        assert await commit(world, "a", epoch, 9) == 0
-        assert await commit(world, "a", epoch - 1, 10) == errors.StaleMemberEpoch.code
-        assert await commit(world, "", -1, 11) == errors.UnknownMemberId.code
-        assert await fetch(world) == 9
-        await beat(world, "a", -1)
-        assert await world.delete_groups(GROUP) == {GROUP: 0}
-        assert await fetch(world) == -1
-
-    simulate(scenario)
-
-
-async def commit(world: World, member_id: str, epoch: int, offset: int) -> int:
-    """The error code of a commit to partition 0 of foo."""
-    places = [OffsetCommitRequestPartition(0, offset)]
-    topic = world.broker.parts.topics.find("foo")
-    assert topic is not None
-    topics = [OffsetCommitRequestTopic(name="foo", topic_id=topic.topic_id, partitions=places)]
-    request = OffsetCommitRequest(GROUP, epoch, member_id, topics=topics)
-    answer = await world.send(apis.OFFSET_COMMIT, request)
-    return int(answer.topics[0].partitions[0].error_code)
-
-
-async def fetch(world: World) -> int:
-    """The committed offset of partition 0 of foo."""
-    topic = world.broker.parts.topics.find("foo")
-    assert topic is not None
-    asked = OffsetFetchRequestTopics(name="foo", topic_id=topic.topic_id, partition_indexes=[0])
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=[asked])])
-    answer = await world.send(apis.OFFSET_FETCH, request)
-    return int(answer.groups[0].topics[0].partitions[0].committed_offset)
 
 
 def test_acls_decide_what_a_regular_expression_finds() -> None:

@@ -22,7 +22,13 @@ from sharegroup.wire.messages.consumer_group_heartbeat import (
 )
 from sharegroup.wire.messages.delete_groups import DeleteGroupsRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
+from sharegroup.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
+from sharegroup.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from sharegroup.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.admin import Admin
@@ -37,6 +43,7 @@ OPTIONS = (
     "group.consumer.assignment.interval.ms=0",
     "group.consumer.assignor.offload.enable=false",
     "group.consumer.max.size=3",
+    "group.initial.rebalance.delay.ms=0",
 )
 
 
@@ -87,6 +94,20 @@ class Story:
     async def join(self, what: str, member: str, **more: Any) -> Any:
         full = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["foo"], "owned": []}
         return await self.beat(what, member, 0, **{**full, **more})
+
+    async def commit(self, what: str, member: str, epoch: int, *partitions: int) -> None:
+        places = [OffsetCommitRequestPartition(partition, 7) for partition in partitions]
+        topics = [OffsetCommitRequestTopic("foo", self.topic_id, places)]
+        request = OffsetCommitRequest(GROUP, epoch, member, topics=topics)
+        (topic,) = (await self.send(apis.OFFSET_COMMIT, request)).topics
+        for partition in topic.partitions:
+            self.note(what, partition.error_code)
+
+    async def list_groups(self) -> None:
+        listed = (await self.send(apis.LIST_GROUPS, ListGroupsRequest())).groups
+        self.answers.append(
+            sorted((g.group_id, g.protocol_type, g.group_state, g.group_type) for g in listed)
+        )
 
     async def describe(self, group: str = GROUP) -> None:
         request = ConsumerGroupDescribeRequest([group])
@@ -176,12 +197,44 @@ async def dynamic_members(story: Story) -> None:
     refused = await story.send(apis.SHARE_GROUP_HEARTBEAT, share)
     story.note("a consumer group's id", refused.error_code, refused.error_message)
     await story.describe("queue")
-    listed = (await story.send(apis.LIST_GROUPS, ListGroupsRequest())).groups
-    story.answers.append(
-        sorted((g.group_id, g.protocol_type, g.group_state, g.group_type) for g in listed)
-    )
+    await story.list_groups()
+    await commits(story, first.member_epoch, second.member_epoch, kept)
     await story.beat("b leaves", "b", -1)
     await story.beat("b leaves again", "b", -1)
+
+
+async def commits(story: Story, old: int, new: int, kept: int) -> None:
+    """Two members have one partition each: a has had its own for longer (KIP-1251)."""
+    await story.commit("current", "a", new, kept)
+    await story.commit("older, still held", "a", old, kept)
+    await story.commit("older, given back", "a", old, 1 - kept)
+    await story.commit("older, one of them given back", "a", old, kept, 1 - kept)
+    await story.commit("before it was b's", "b", old, 1 - kept)
+    await story.commit("newer", "a", new + 1, kept)
+    await story.commit("stranger", "x", new, kept)
+    await story.commit("no member", "", -1, kept)
+
+
+async def becomes_classic(story: Story) -> None:
+    """The group's members have left. A classic one comes."""
+    first = await story.join("last of its kind", "a")
+
+    async def join(what: str, member_id: str = "") -> Any:
+        protocols = [JoinGroupRequestProtocol("range", b"m")]
+        request = JoinGroupRequest(
+            GROUP, 10_000, 10_000, member_id, None, "consumer", protocols, None
+        )
+        answer = await story.send(apis.JOIN_GROUP, request)
+        story.note(what, answer.error_code, bool(answer.member_id), answer.generation_id)
+        return answer
+
+    await story.commit("commits", "a", first.member_epoch, 0)
+    await story.beat("a leaves", "a", -1)
+    await story.list_groups()
+    came = await join("classic, new")
+    await join("classic", came.member_id)
+    await story.list_groups()
+    await story.beat("goes on", "a", first.member_epoch)
 
 
 async def static_members(story: Story) -> None:
@@ -201,8 +254,10 @@ async def static_members(story: Story) -> None:
     await story.beat("c leaves", "c", -1)
     await story.beat("a leaves", "a", -1)
     await story.describe()
-    await story.join("v0 without an id", "", version=0)
+    named = await story.join("v0 without an id", "", version=0)
     await story.delete()
+    leaves = ConsumerGroupHeartbeatRequest(GROUP, named.member_id, -1)
+    await story.send(apis.CONSUMER_GROUP_HEARTBEAT, leaves)
 
 
 async def tell(server: RunningServer) -> list[object]:
@@ -232,7 +287,7 @@ async def tell(server: RunningServer) -> list[object]:
             break
         await asyncio.sleep(0.1)
     story.answers.clear()
-    for chapter in (refusals, dynamic_members, static_members):
+    for chapter in (refusals, dynamic_members, static_members, becomes_classic):
         await chapter(story)
     for connection in connections.values():
         connection.close()

@@ -57,6 +57,24 @@ class OffsetRecord(NamedTuple):
     producer_epoch: int = NONE
 
 
+class Committer(NamedTuple):
+    """Who commits offsets, as its request says."""
+
+    group_id: str
+    member_id: str
+    """Empty for a client outside the group protocol."""
+
+    instance_id: str | None
+    epoch: int
+    """Generation of a classic group or member epoch; negative outside the group protocol."""
+
+    transactional: bool
+    """TxnOffsetCommit, which may lack a member and an epoch."""
+
+    version: int
+    """Of the request."""
+
+
 class Commit(NamedTuple):
     """What a member commits for one partition."""
 

@@ -29,7 +29,7 @@ to initialise or assign, this is remembered for its revision and the topics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -56,9 +56,10 @@ from sharegroup.groups.records import (
     TopicPartitions,
 )
 from sharegroup.groups.sessions import MemberKey, Sessions
+from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.groups.transition import Identity, Transition
-from sharegroup.model.errors import GroupIdNotFound, GroupMaxSizeReached, UnknownMemberId
+from sharegroup.model.errors import GroupMaxSizeReached, UnknownMemberId
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 
 GROUP_SIZE_MAX: Final = 200
@@ -72,7 +73,7 @@ class GroupListing(NamedTuple):
     state: GroupState
 
 
-class ShareGroups:
+class ShareGroups(GroupTable[ShareGroup, CoordinatorRecord]):
     """All share groups of this coordinator.
 
     ``settings_of`` gives the effective settings of a group at the time of the call. Times are
@@ -82,9 +83,9 @@ class ShareGroups:
     def __init__(
         self, settings_of: Callable[[str], GroupSettings], *, group_size_max: int = GROUP_SIZE_MAX
     ) -> None:
+        super().__init__(ShareGroup, GroupMetadata.key_type)
         self._settings_of = settings_of
         self._group_size_max = group_size_max
-        self._groups: dict[str, ShareGroup] = {}
         self._sessions = Sessions()
         self._pacing = Pacing()
 
@@ -299,10 +300,6 @@ class ShareGroups:
         """
         return self._existing(group_id).describe()
 
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
-        return group_id in self._groups
-
     def is_pending(self, group_id: str) -> bool:
         """Whether a new target assignment of the group waits to be computed."""
         group = self._existing(group_id)
@@ -314,32 +311,7 @@ class ShareGroups:
             GroupListing(name, group.state) for name, group in sorted(self._groups.items())
         )
 
-    def records(self, group_id: str) -> Iterator[CoordinatorRecord]:
-        """Records that rebuild a group, for a rewritten log; none for a group that does not
-        exist.
-        """
-        group = self._groups.get(group_id)
-        return group.records() if group is not None else iter(())
-
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """Each group's id and number of members."""
-        return ((group_id, len(group.members)) for group_id, group in self._groups.items())
-
-    def group_ids(self) -> list[str]:
-        """The groups that exist."""
-        return list(self._groups)
-
     # Replay ----------------------------------------------------------------------------------
-
-    def replay(self, record: CoordinatorRecord) -> None:
-        """Apply a record from the log. :meth:`sessions_restarted` must follow the last one."""
-        group_id = record.group_id
-        if not isinstance(record, Tombstone):
-            self._groups.setdefault(group_id, ShareGroup(group_id)).apply(record)
-        elif record.key_type == GroupMetadata.key_type:
-            self._groups.pop(group_id, None)
-        elif group_id in self._groups:
-            self._groups[group_id].apply(record)
 
     def sessions_restarted(self, now_ms: int) -> None:
         """After a replay: give every member a full session timeout for its next heartbeat."""
@@ -357,12 +329,6 @@ class ShareGroups:
                     raise AssertionError(f"member {member_id} of {group.group_id} has no session")
         if len(self._sessions) != sum(len(group.members) for group in self._groups.values()):
             raise AssertionError("there is a session without a member")
-
-    def _existing(self, group_id: str) -> ShareGroup:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
-        return group
 
     def _admit(self, request: ShareHeartbeat) -> ShareGroup:
         """Check a request; returns its group. For a join to a group that does not exist yet, this

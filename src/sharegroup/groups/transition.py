@@ -11,6 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from sharegroup.groups.assignor import assign
+from sharegroup.groups.change import Change
 from sharegroup.groups.group import Member, ShareGroup
 from sharegroup.groups.records import (
     Assignment,
@@ -49,22 +50,8 @@ class Identity(NamedTuple):
         )
 
 
-class Transition:
-    """The change of a group from one state to the next, and the records of that change."""
-
-    def __init__(self, group: ShareGroup) -> None:
-        self.group = group
-        self._records: list[CoordinatorRecord] = []
-
-    @property
-    def records(self) -> tuple[CoordinatorRecord, ...]:
-        """What the caller must make durable, in this order."""
-        return tuple(self._records)
-
-    def emit(self, record: CoordinatorRecord) -> None:
-        """Apply a record and keep it."""
-        self.group.apply(record)
-        self._records.append(record)
+class Transition(Change[ShareGroup, CoordinatorRecord]):
+    """The steps that the module describes."""
 
     def subscribe(self, identity: Identity) -> bool:
         """Add or update a member; returns whether the group's subscriptions changed."""

@@ -143,6 +143,13 @@ def test_unsupported_replication_factors_give_a_warning() -> None:
             ),
         ),
         (
+            "group.coordinator.rebalance.protocols=consumer",
+            (
+                "Invalid value consumer for configuration group.coordinator.rebalance.protocols: "
+                "classic cannot be switched off"
+            ),
+        ),
+        (
             "listeners=SSL://:9093",
             "listeners: SSL://:9093 would speak SSL, which is not there yet; write PLAINTEXT://:9093",
         ),

@@ -185,6 +185,15 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
             self.log += self.groups.tick(self.image, due)
         self.now_ms = end_ms
 
+    @rule(has_offsets=st.booleans())
+    def clean_up(self, has_offsets: bool) -> None:
+        """A group with members or offsets stays."""
+        stays = self.groups.exists("g") and (has_offsets or bool(self.groups.describe("g").members))
+        self.log += self.groups.delete_unused(lambda _: has_offsets)
+        assert self.groups.exists("g") == stays
+        if not stays:
+            self.epochs = (0, 0)
+
     @rule(name=st.sampled_from(NAMES))
     def create_topic(self, name: str) -> None:
         """Or add partitions to it."""
@@ -206,6 +215,7 @@ class ConsumerGroupsMachine(RuleBasedStateMachine):
         for record in self.log:
             again.replay(record)
         again.sessions_restarted(self.now_ms)
+        assert again.group_ids() == self.groups.group_ids()
         rewritten = self.new_groups()
         for group_id in self.groups.group_ids():
             assert again.describe(group_id) == self.groups.describe(group_id)

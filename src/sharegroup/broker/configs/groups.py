@@ -41,7 +41,9 @@ def _only_known(value: ConfigValue) -> str | None:
 
 def _only_served(value: ConfigValue) -> str | None:
     names = set(value) if isinstance(value, tuple) else set()
-    return None if names <= {"classic", "consumer"} else "the protocols are classic and consumer"
+    if not names <= {"classic", "consumer"}:
+        return "the protocols are classic and consumer"
+    return None if "classic" in names else "classic cannot be switched off"
 
 
 CONSUMER_CONFIGS: Final = (
@@ -59,8 +61,8 @@ CONSUMER_CONFIGS: Final = (
         type=ConfigType.LIST,
         default=("classic", "consumer"),
         check=_only_served,
-        doc="The protocols by which consumers may join a group. Share groups are switched by "
-        "share.version.",
+        doc="The protocols by which consumers may join a group. As in Kafka, the broker does not "
+        "start without classic. Share groups are switched by share.version.",
         departs="there are no streams groups (Kafka: classic,consumer,streams)",
     ),
     ConfigDef(

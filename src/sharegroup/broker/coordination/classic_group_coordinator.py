@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.classic_groups_machine import (
-    ClassicGroupsMachine,
-    Unused,
-)
+from sharegroup.broker.coordination.classic_groups_machine import ClassicGroupsMachine
 from sharegroup.broker.coordination.classic_groups_view import ClassicGroupsView
+from sharegroup.broker.coordination.cleaning import Unused
+from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import (
     Runtime,
@@ -45,7 +43,6 @@ from sharegroup.model.errors import (
     CoordinatorNotAvailable,
     KafkaError,
     KafkaStorageError,
-    NonEmptyGroup,
     NotCoordinator,
     UnknownMemberId,
 )
@@ -88,6 +85,7 @@ class ClassicGroupCoordinator:
         self._spawn = spawn
         self._runtimes: GroupRuntimes
         self._check_type: Callable[[str], None]
+        self._vacate_other: Callable[[str], Awaitable[None]]
         self._closed = False
         self.rebalances = 0
         """Generations whose assignments were handed out since the start."""
@@ -103,14 +101,21 @@ class ClassicGroupCoordinator:
         groups = ClassicGroups(self._settings)
         return ClassicGroupsMachine(groups, self._clock, self._deliver, self._count, self._unused)
 
-    def start(self, runtimes: GroupRuntimes, check_type: Callable[[str], None]) -> None:
+    def start(
+        self,
+        runtimes: GroupRuntimes,
+        check_type: Callable[[str], None],
+        vacate_other: Callable[[str], Awaitable[None]],
+    ) -> None:
         """Use these runtimes, which hold the machines.
 
         Args:
             check_type: raises KafkaError if a group of another type has the id.
+            vacate_other: deletes an empty consumer group of that id, but not its offsets.
         """
         self._runtimes = runtimes
         self._check_type = check_type
+        self._vacate_other = vacate_other
 
     def close(self) -> None:
         """Answer all requests that wait, and let none wait any more: the broker stops."""
@@ -125,13 +130,16 @@ class ClassicGroupCoordinator:
     # Requests --------------------------------------------------------------------------------
 
     async def join(self, request: Join) -> Joined | Refused:
-        """JoinGroup; waits for the other members.
+        """JoinGroup; waits for the other members. A consumer group goes on as a classic group with
+        its offsets once all its members have left.
 
         Raises:
             InconsistentGroupProtocol: a group of another type has this id.
             KafkaError: the log cannot be read or written.
         """
         with unavailable():
+            await self._runtimes.of(request.group_id).load_or_refuse()
+            await self._vacate_other(request.group_id)
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
                 await runtime.ensure()
@@ -202,14 +210,8 @@ class ClassicGroupCoordinator:
             await self._commit(runtime, lambda machine: (None, machine.groups.delete(group_id)))
 
     async def vacate(self, group_id: str) -> None:
-        """Delete a group if it is empty: its id is wanted for another type of group.
-
-        Raises:
-            KafkaError: the log cannot be read or written.
-        """
-        if self.groups.exists(group_id):
-            with suppress(NonEmptyGroup):
-                await self.delete(group_id)
+        """As :func:`delete_if_empty`."""
+        await delete_if_empty(self.groups, self.delete, group_id)
 
     # Waiting ---------------------------------------------------------------------------------
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from sharegroup.broker.coordination.cleaning import Rounds, Unused
 from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.records import ClassicRecord
@@ -14,15 +15,6 @@ from sharegroup.wire.internal.classic_groups import KEY_PREFIX, decode_record, e
 
 Deliver: TypeAlias = Callable[[Sequence[Answer]], None]
 """Sends answers to the clients that wait for them."""
-
-
-class Unused(NamedTuple):
-    """When an empty group is deleted. Both are asked at each use."""
-
-    interval_ms: Callable[[], int]
-    """``offsets.retention.check.interval.ms``."""
-    has_offsets: Callable[[str], bool]
-    """Whether offsets of the group are committed; they expire by themselves."""
 
 
 class ClassicGroupsMachine:
@@ -43,7 +35,7 @@ class ClassicGroupsMachine:
         self._deliver = deliver
         self._completed = completed
         self._unused = unused
-        self._next_check_ms: int | None = None
+        self._rounds = Rounds(unused.interval_ms)
 
     def now(self) -> Now:
         """The time, as the core wants it."""
@@ -64,20 +56,20 @@ class ClassicGroupsMachine:
 
     def replayed(self, now_ms: int) -> None:
         """Restart the session timeout of every member."""
-        self._next_check_ms = now_ms + self._unused.interval_ms()
+        self._rounds.done(now_ms)
         self.done(self.groups.replayed(Now(now_ms, self._clock.wall_ms())))
 
     def next_deadline_ms(self) -> int | None:
         """When the next session or phase of a rebalance ends, or unused groups are looked for."""
         due_ms = self.groups.next_deadline_ms()
-        check_ms = self._next_check_ms if len(self.groups) else None
+        check_ms = self._rounds.next_ms if len(self.groups) else None
         return min((at for at in (due_ms, check_ms) if at is not None), default=None)
 
     def tick(self, now_ms: int) -> Sequence[ClassicRecord]:
         """Remove silent members, go on with rebalances, delete unused groups."""
         records = list(self.done(self.groups.tick(Now(now_ms, self._clock.wall_ms()))))
-        if self._next_check_ms is not None and now_ms >= self._next_check_ms:
-            self._next_check_ms = now_ms + self._unused.interval_ms()
+        if self._rounds.are_due(now_ms):
+            self._rounds.done(now_ms)
             records += self.done(self.groups.delete_unused(self._unused.has_offsets))
         return records
 

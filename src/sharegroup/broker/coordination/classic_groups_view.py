@@ -5,40 +5,19 @@ Implements ``group_registry.CommittingGroups``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable
+from uuid import UUID
 
-from sharegroup.broker.coordination.group_registry import Committer
+from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.classic.group import CONSUMER_PROTOCOL, State
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.requests import Description
+from sharegroup.groups.offsets import Committer
 from sharegroup.model.errors import NonEmptyGroup
 
 
-class ClassicGroupsView:
-    """The queries of ``ClassicGroups``, over all partitions. The answers may not be durable yet.
-
-    Args:
-        of: returns the machine that holds a group id.
-        machines: returns all machines.
-    """
-
-    def __init__(
-        self, of: Callable[[str], ClassicGroups], machines: Callable[[], Sequence[ClassicGroups]]
-    ) -> None:
-        self._of = of
-        self._machines = machines
-
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
-        return self._of(group_id).exists(group_id)
-
-    def group_ids(self) -> list[str]:
-        """The groups that exist."""
-        return [group_id for groups in self._machines() for group_id in groups.group_ids()]
-
-    def list_groups(self) -> Iterator[tuple[str, str]]:
-        """(id, state) of all groups."""
-        return (line for groups in self._machines() for line in groups.list_groups())
+class ClassicGroupsView(GroupsView[ClassicGroups]):
+    """The queries of ``ClassicGroups``, over all partitions."""
 
     def describe(self, group_id: str) -> Description:
         """A snapshot of a group. Raises GroupIdNotFound."""
@@ -49,7 +28,7 @@ class ClassicGroupsView:
         group = self._of(group_id).group(group_id)
         return "" if group is None else group.protocol_type or ""
 
-    def check_commit(self, committer: Committer) -> None:
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""
         group = self._of(committer.group_id).group(committer.group_id)
         if group is not None:
@@ -85,8 +64,3 @@ class ClassicGroupsView:
         if group is None or group.state is not State.EMPTY or group.protocol_type is None:
             return None
         return group.since_ms
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError if a group's state is inconsistent."""
-        for groups in self._machines():
-            groups.check_invariants()

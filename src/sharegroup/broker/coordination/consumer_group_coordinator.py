@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
+from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.runtime import Runtime
+from sharegroup.broker.coordination.runtime import Runtime, unavailable
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord, GroupMetadata
@@ -18,7 +18,6 @@ from sharegroup.groups.consumer.transition import Sees
 from sharegroup.groups.heartbeat import JOIN_EPOCH
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import CoordinatorNotAvailable, KafkaStorageError
 from sharegroup.model.ids import topic_id_text
 
 
@@ -29,7 +28,7 @@ class ConsumerGroupCoordinator:
         new_id: a random id.
         image: returns the topics as they are now.
         check_type: raises GroupIdNotFound if a group of another type has the id.
-        vacate: deletes an empty classic group of that id, but not its offsets.
+        vacate_other: deletes an empty classic group of that id, but not its offsets.
     """
 
     def __init__(
@@ -39,14 +38,14 @@ class ConsumerGroupCoordinator:
         new_id: Callable[[], UUID],
         image: Callable[[], TopicsImage],
         check_type: Callable[[str], None],
-        vacate: Callable[[str], Awaitable[None]],
+        vacate_other: Callable[[str], Awaitable[None]],
     ) -> None:
         self._runtimes = runtimes
         self._clock = clock
         self._new_id = new_id
         self._image = image
         self._check_type = check_type
-        self._vacate = vacate
+        self._vacate_other = vacate_other
         self.rebalances = 0
         """Group epochs written since the start."""
         self.groups = ConsumerGroupsView(
@@ -78,10 +77,10 @@ class ConsumerGroupCoordinator:
             self.count(result.records)
             return result, result.records
 
-        with _unavailable():
+        with unavailable():
             if request.member_epoch == JOIN_EPOCH:
                 await self._runtimes.of(request.group_id).load_or_refuse()
-                await self._vacate(request.group_id)
+                await self._vacate_other(request.group_id)
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
                 await runtime.ensure()
@@ -97,12 +96,16 @@ class ConsumerGroupCoordinator:
             GroupIdNotFound, NonEmptyGroup: as ``ConsumerGroups.delete``.
             KafkaError: the log cannot be written.
         """
-        with _unavailable():
+        with unavailable():
             async with self._runtimes.holding(group_id) as runtime:
                 await runtime.commit(
                     ConsumerGroupsMachine,
                     lambda machine: (None, machine.groups.delete(group_id)),
                 )
+
+    async def vacate(self, group_id: str) -> None:
+        """As :func:`delete_if_empty`."""
+        await delete_if_empty(self.groups, self.delete, group_id)
 
     def count(self, records: Sequence[ConsumerRecord]) -> None:
         """Count the group epochs among written records."""
@@ -111,12 +114,3 @@ class ConsumerGroupCoordinator:
 
 def _groups(runtime: Runtime) -> ConsumerGroups:
     return runtime.machine(ConsumerGroupsMachine).groups
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """Turn storage errors into CoordinatorNotAvailable, which clients retry."""
-    try:
-        yield
-    except KafkaStorageError as error:
-        raise CoordinatorNotAvailable(str(error)) from error

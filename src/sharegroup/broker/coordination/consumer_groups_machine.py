@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sharegroup.broker.coordination.cleaning import Rounds, Unused
 from sharegroup.broker.coordination.membership_machine import Codec, MembershipMachine
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
@@ -19,8 +20,31 @@ class ConsumerGroupsMachine(MembershipMachine[ConsumerRecord]):
         groups: ConsumerGroups,
         image: Callable[[], TopicsImage],
         on_expired: Callable[[Sequence[ConsumerRecord]], None],
+        unused: Unused,
     ) -> None:
         super().__init__(
             groups, Codec(KEY_PREFIXES, decode_record, encode_record), image, on_expired
         )
         self.groups = groups
+        self._unused = unused
+        self._rounds = Rounds(unused.interval_ms)
+
+    def replayed(self, now_ms: int) -> None:
+        """Restart the timeouts of every member; look for unused groups an interval later."""
+        super().replayed(now_ms)
+        self._rounds.done(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next member's time is up, or unused groups are looked for."""
+        due_ms, round_ms = super().next_deadline_ms(), self._rounds.next_ms
+        if not len(self.groups) or round_ms is None:
+            return due_ms
+        return round_ms if due_ms is None else min(due_ms, round_ms)
+
+    def tick(self, now_ms: int) -> Sequence[ConsumerRecord]:
+        """Remove members whose time is up, delete unused groups."""
+        records = super().tick(now_ms)
+        if not self._rounds.are_due(now_ms):
+            return records
+        self._rounds.done(now_ms)
+        return (*records, *self.groups.delete_unused(self._unused.has_offsets))

@@ -5,56 +5,30 @@ Implements ``group_registry.CommittingGroups``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from uuid import UUID
 
-from sharegroup.broker.coordination.group_registry import Committer
+from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.consumer.member import GroupDescription
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.offsets import Committer
 
 
-class ConsumerGroupsView:
-    """The queries of ``ConsumerGroups``, over all partitions. The answers may not be durable yet.
-
-    Args:
-        of: returns the machine that holds a group id.
-        machines: returns all machines.
-    """
-
-    def __init__(
-        self, of: Callable[[str], ConsumerGroups], machines: Callable[[], Sequence[ConsumerGroups]]
-    ) -> None:
-        self._of = of
-        self._machines = machines
+class ConsumerGroupsView(GroupsView[ConsumerGroups]):
+    """The queries of ``ConsumerGroups``, over all partitions."""
 
     def describe(self, group_id: str) -> GroupDescription:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
 
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
-        return self._of(group_id).exists(group_id)
-
-    def group_ids(self) -> list[str]:
-        """The groups that exist."""
-        return [group_id for groups in self._machines() for group_id in groups.group_ids()]
-
-    def list_groups(self) -> Iterator[tuple[str, str]]:
-        """(id, state) of all groups."""
-        return (line for groups in self._machines() for line in groups.list_groups())
-
     def records(self, group_id: str) -> Iterator[ConsumerRecord]:
         """All records of a group; none for an unknown group."""
         return self._of(group_id).records(group_id)
 
-    def check_commit(self, committer: Committer) -> None:
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
         """Allow a commit of offsets. See ``CommittingGroups``."""
-        self._of(committer.group_id).check_commit(
-            committer.group_id,
-            committer.member_id,
-            committer.epoch,
-            transactional=committer.transactional,
-        )
+        self._of(committer.group_id).check_commit(committer, partitions)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch. See ``CommittingGroups``."""
@@ -70,8 +44,3 @@ class ConsumerGroupsView:
     def empty_since_ms(self, group_id: str) -> int | None:
         """None: no record says it. As in Kafka, offsets expire by the time of their commit."""
         return None
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError if a group's state is inconsistent."""
-        for groups in self._machines():
-            groups.check_invariants()

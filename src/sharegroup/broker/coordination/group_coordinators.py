@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
-from sharegroup.broker.coordination.classic_groups_machine import Unused
+from sharegroup.broker.coordination.cleaning import Unused
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry, GroupType
@@ -79,7 +79,9 @@ def group_coordinators(
         [
             lambda: _new_share_groups(configs, topics, lambda records: share.count(records)),
             classic.new_machine,
-            lambda: _new_consumer_groups(configs, topics, lambda records: consumer.count(records)),
+            lambda: _new_consumer_groups(
+                configs, topics, lambda records: consumer.count(records), unused
+            ),
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
         clock,
@@ -104,7 +106,9 @@ def group_coordinators(
     }
     registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
     offsets = OffsetCoordinator(runtimes, registry, clock)
-    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC))
+    classic.start(
+        runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer.vacate
+    )
     return GroupCoordinators(share, classic, consumer, offsets, registry, runtimes)
 
 
@@ -117,7 +121,10 @@ def _new_share_groups(
 
 
 def _new_consumer_groups(
-    configs: LiveConfigs, topics: Topics, count: Callable[[Sequence[ConsumerRecord]], None]
+    configs: LiveConfigs,
+    topics: Topics,
+    count: Callable[[Sequence[ConsumerRecord]], None],
+    unused: Unused,
 ) -> ConsumerGroupsMachine:
     broker = configs.broker
     machine = ConsumerGroups(
@@ -126,7 +133,7 @@ def _new_consumer_groups(
         group_size_max=broker.integer("group.consumer.max.size"),
         regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
     )
-    return ConsumerGroupsMachine(machine, lambda: topics.image, count)
+    return ConsumerGroupsMachine(machine, lambda: topics.image, count, unused)
 
 
 def _expiry(configs: LiveConfigs, clock: Clock, registry: Callable[[], GroupRegistry]) -> Expiry:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
-from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol
+from sharegroup.groups.offsets import Committer
+from sharegroup.model.errors import GroupIdNotFound, InconsistentGroupProtocol, NonEmptyGroup
 
 
 class GroupType(StrEnum):
@@ -41,30 +44,29 @@ class GroupsOfType(Protocol):
         ...
 
 
-class Committer(NamedTuple):
-    """Who commits offsets, as its request says."""
+async def delete_if_empty(
+    groups: GroupsOfType, delete: Callable[[str], Awaitable[None]], group_id: str
+) -> None:
+    """Delete a group if it is there and empty: its id is wanted for another type of group. Its
+    offsets stay. ``delete`` raises NonEmptyGroup or GroupIdNotFound for a group that is not.
 
-    group_id: str
-    member_id: str
-    """Empty for a client outside the group protocol."""
-
-    instance_id: str | None
-    epoch: int
-    """Generation of a classic group or member epoch; negative outside the group protocol."""
-
-    transactional: bool
-    """TxnOffsetCommit, which may lack a member and an epoch."""
+    Raises:
+        KafkaError: as ``delete``, for other reasons.
+    """
+    if groups.exists(group_id):
+        with suppress(GroupIdNotFound, NonEmptyGroup):
+            await delete(group_id)
 
 
 class CommittingGroups(GroupsOfType, Protocol):
     """Groups of one type whose members commit offsets (Kafka interface ``Group``)."""
 
-    def check_commit(self, committer: Committer) -> None:
-        """Allow a commit to a group that exists.
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Allow a commit to a group that exists, of offsets of these partitions by topic id.
 
         Raises:
             UnknownMemberId, IllegalGeneration, StaleMemberEpoch, FencedInstanceId,
-            RebalanceInProgress: as their names say.
+            RebalanceInProgress, UnsupportedVersion: as their names say.
         """
         ...
 

@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from sharegroup.broker.coordination.group_registry import (
-    Committer,
-    CommittingGroups,
-    GroupRegistry,
-)
+from sharegroup.broker.coordination.group_registry import CommittingGroups, GroupRegistry
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.log import EndOfTransaction, Producer
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import Runtime, unavailable
-from sharegroup.groups.offsets import Commit, Committed, CommittedOffsets, OffsetRecord
+from sharegroup.groups.offsets import (
+    Commit,
+    Committed,
+    CommittedOffsets,
+    Committer,
+    OffsetRecord,
+)
 from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     GroupIdNotFound,
@@ -125,20 +127,16 @@ class OffsetCoordinator:
 
     # -- requests -----------------------------------------------------------------------------
 
-    async def commit(self, committer: Committer, version: int, commits: Sequence[Commit]) -> None:
+    async def commit(self, committer: Committer, commits: Sequence[Commit]) -> None:
         """Commit offsets outside a transaction; they are durable on return.
-
-        Args:
-            version: of the OffsetCommit request; errors depend on it.
 
         Raises:
             GroupIdNotFound, IllegalGeneration: there is no such group.
             KafkaError: as ``CommittingGroups.check_commit``; or the log failed.
         """
-        names_unknown = version >= COMMIT_NAMES_UNKNOWN_GROUPS_FROM
 
         def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
-            self._check_committer(committer, names_unknown=names_unknown)
+            self._check_committer(committer, commits)
             return None, machine.offsets.commit(committer.group_id, commits)
 
         await self._decide(committer.group_id, decide)
@@ -156,13 +154,12 @@ class OffsetCoordinator:
                 failed.
         """
         group_id, producer = committer.group_id, transaction.producer
-        names_unknown = transaction.version >= TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM
 
         def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
             try:
-                self._check_committer(committer, names_unknown=names_unknown)
+                self._check_committer(committer, commits)
             except StaleMemberEpoch as error:
-                if names_unknown:
+                if _names_unknown(committer):
                     raise
                 raise IllegalGeneration from error
             if check.ended:
@@ -341,17 +338,18 @@ class OffsetCoordinator:
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return found
 
-    def _check_committer(self, committer: Committer, *, names_unknown: bool) -> None:
+    def _check_committer(self, committer: Committer, commits: Sequence[Commit]) -> None:
         """Kafka's validateOffsetCommit and validateTransactionalOffsetCommit."""
         group_id = committer.group_id
         groups = self._groups_of(group_id)
         if groups is not None:
-            groups.check_commit(committer)
+            partitions = [(one.committed.topic_id, one.partition) for one in commits]
+            groups.check_commit(committer, partitions)
         elif committer.epoch < 0:
             return  # from outside the group protocol: the group is simple, or becomes so
         elif self._registry.type_of(group_id) is not None:
             raise UnknownMemberId
-        elif names_unknown:
+        elif _names_unknown(committer):
             raise GroupIdNotFound(f"Group {group_id} not found.")
         else:
             raise IllegalGeneration
@@ -414,6 +412,12 @@ def expire_group(
         groups.empty_since_ms(group_id),
         lambda topic: groups.subscribes(group_id, topic),
     )
+
+
+def _names_unknown(committer: Committer) -> bool:
+    if committer.transactional:
+        return committer.version >= TXN_COMMIT_NAMES_UNKNOWN_GROUPS_FROM
+    return committer.version >= COMMIT_NAMES_UNKNOWN_GROUPS_FROM
 
 
 def _offsets(runtime: Runtime) -> CommittedOffsets:

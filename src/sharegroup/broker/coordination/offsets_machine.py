@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from sharegroup.broker.coordination.cleaning import Rounds
 from sharegroup.broker.coordination.log import KeyValue, Producer
 from sharegroup.groups.offsets import NONE, CommittedOffsets, OffsetRecord
 from sharegroup.wire.internal.offsets import KEY_PREFIXES, decode_record, encode_record
@@ -31,7 +32,7 @@ class OffsetsMachine:
     def __init__(self, expiry: Expiry) -> None:
         self.offsets = CommittedOffsets()
         self._expiry = expiry
-        self._next_check_ms: int | None = None
+        self._rounds = Rounds(expiry.interval_ms)
         self._to_check: list[str] = []
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
@@ -62,22 +63,22 @@ class OffsetsMachine:
 
     def replayed(self, now_ms: int) -> None:
         """Look for expired offsets an interval later, as Kafka does."""
-        self._next_check_ms = now_ms + self._expiry.interval_ms()
+        self._rounds.done(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When to look for expired offsets; None while there are none."""
-        return self._next_check_ms if len(self.offsets) else None
+        return self._rounds.next_ms if len(self.offsets) else None
 
     def tick(self, now_ms: int) -> Sequence[OffsetRecord]:
         """Delete expired offsets, of some groups at a time."""
-        if self._next_check_ms is None or now_ms < self._next_check_ms:
+        if not self._rounds.are_due(now_ms):
             return ()
         if not self._to_check:
             self._to_check = list(self.offsets.group_ids())
         some = self._to_check[-GROUPS_PER_TICK:]
         del self._to_check[-GROUPS_PER_TICK:]
         if not self._to_check:
-            self._next_check_ms = now_ms + self._expiry.interval_ms()
+            self._rounds.done(now_ms)
         expire = self._expiry.expire
         return [record for group_id in some for record in expire(self.offsets, group_id)]
 

@@ -11,16 +11,14 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.runtime import Runtime, Written
+from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_groups_view import ShareGroupsView
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
@@ -29,7 +27,7 @@ from sharegroup.groups.records import CoordinatorRecord, GroupMetadata, TopicPar
 from sharegroup.groups.share import ShareGroups
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import CoordinatorNotAvailable, KafkaError, KafkaStorageError
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import SharePartitionKey
 
 logger = logging.getLogger("sharegroup.broker")
@@ -94,7 +92,7 @@ class ShareGroupCoordinator:
                 be written.
         """
         group_id = request.group_id
-        with _unavailable():
+        with unavailable():
             async with self._runtimes.holding(group_id) as runtime:
                 self._check_type(group_id)
                 missing = _groups(runtime).uninitialized(request, self._image())
@@ -272,14 +270,14 @@ class ShareGroupCoordinator:
         self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
     ) -> tuple[_Result, Written]:
         """Decide and submit; settle this write or a later one of the group before answering."""
-        with _unavailable():
+        with unavailable():
             return runtime.begin(ShareGroupsMachine, self._counted(decide))
 
     async def _commit(
         self, runtime: Runtime, decide: Callable[[ShareGroups], tuple[_Result, _Records]]
     ) -> _Result:
         """Decide, and return the result once its records are durable."""
-        with _unavailable():
+        with unavailable():
             return await runtime.commit(ShareGroupsMachine, self._counted(decide))
 
     def _counted(
@@ -303,17 +301,6 @@ def _groups(runtime: Runtime) -> ShareGroups:
 
 def _with_records(decision: _Decision) -> tuple[_Decision, _Records]:
     return decision, decision.records
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """Turn storage errors into CoordinatorNotAvailable: clients retry it, but give up at a storage
-    error.
-    """
-    try:
-        yield
-    except KafkaStorageError as error:
-        raise CoordinatorNotAvailable(str(error)) from error
 
 
 def _keys(group_id: str, topics: Iterable[TopicPartitions]) -> list[SharePartitionKey]:

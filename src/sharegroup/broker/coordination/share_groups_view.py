@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from uuid import UUID
 
+from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.group import GroupDescription
 from sharegroup.groups.records import CoordinatorRecord, TopicPartitions
 from sharegroup.groups.share import GroupListing, ShareGroups
 
 
-class ShareGroupsView:
-    """The queries of ``ShareGroups``, over all partitions. The answers may not be durable yet.
-
-    Args:
-        of: returns the machine that holds a group id.
-        machines: returns all machines.
-    """
-
-    def __init__(
-        self, of: Callable[[str], ShareGroups], machines: Callable[[], Sequence[ShareGroups]]
-    ) -> None:
-        self._of = of
-        self._machines = machines
+class ShareGroupsView(GroupsView[ShareGroups]):
+    """The queries of ``ShareGroups``, over all partitions."""
 
     def describe(self, group_id: str) -> GroupDescription:
         """A snapshot of one group. Raises GroupIdNotFound."""
         return self._of(group_id).describe(group_id)
-
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
-        return self._of(group_id).exists(group_id)
 
     def is_pending(self, group_id: str) -> bool:
         """Whether the group's next target assignment is still to be computed."""
@@ -46,10 +32,6 @@ class ShareGroupsView:
         """All records of a group; none for an unknown group."""
         return self._of(group_id).records(group_id)
 
-    def group_ids(self) -> list[str]:
-        """The groups that exist."""
-        return [group_id for groups in self._machines() for group_id in groups.group_ids()]
-
     def list_groups(self) -> tuple[GroupListing, ...]:
         """All groups by id."""
         return tuple(sorted(line for groups in self._machines() for line in groups.list_groups()))
@@ -61,8 +43,3 @@ class ShareGroupsView:
     def topic_ids(self) -> set[UUID]:
         """Topics in which any group has delivery state, or is initialising or deleting it."""
         return {topic_id for groups in self._machines() for topic_id in groups.topic_ids()}
-
-    def check_invariants(self) -> None:
-        """Raise AssertionError if a group's state is inconsistent."""
-        for groups in self._machines():
-            groups.check_invariants()

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, sort_out
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.offsets import Commit
+from sharegroup.groups.offsets import Commit, Committer
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -34,6 +33,7 @@ async def offset_commit(
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         transactional=False,
+        version=context.version,
     )
     wanted = sort_out(
         parts,
@@ -44,7 +44,7 @@ async def offset_commit(
     )
 
     async def commit(commits: Sequence[Commit]) -> None:
-        await parts.offsets.commit(committer, context.version, commits)
+        await parts.offsets.commit(committer, commits)
 
     return _answer(request, await commit_or_refuse(wanted, commit))
 

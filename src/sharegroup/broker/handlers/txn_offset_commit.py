@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
-from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.broker.coordination.log import Producer
 from sharegroup.broker.coordination.offset_coordinator import Transaction
 from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, sort_out
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.groups.offsets import Commit
+from sharegroup.groups.offsets import Commit, Committer
 from sharegroup.model.errors import (
     InvalidGroupId,
     InvalidProducerEpoch,
@@ -46,6 +45,7 @@ async def txn_offset_commit(
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         transactional=True,
+        version=context.version,
     )
     transaction = Transaction(
         request.transactional_id,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from sharegroup.broker.metrics.metric import Sample, counter, gauge, histogram
+from sharegroup.broker.coordination.group_registry import GroupsOfType
+from sharegroup.broker.metrics.metric import Metric, Sample, counter, gauge, histogram
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.groups.classic.group import State
+from sharegroup.groups.consumer.member import GroupState
 
 _GROUPS: Final = "kafka.server:type=group-coordinator-metrics "
 _STATE: Final = "kafka.server:type=share-coordinator-metrics "
@@ -38,6 +40,18 @@ CLASSIC_REBALANCES: Final = counter(
     "sharegroup_classic_group_rebalances",
     "Generations of classic groups whose assignments were handed out.",
     kafka=_GROUPS + "group-completed-rebalance-count, group-completed-rebalance-rate",
+)
+CONSUMER_GROUPS: Final = gauge(
+    "sharegroup_consumer_groups",
+    "Consumer groups (KIP-848) by state: Empty, Assigning, Reconciling, Stable.",
+    labels=("state",),
+    kafka=_GROUPS + "consumer-group-count{state}, group-count{protocol=consumer}",
+)
+CONSUMER_REBALANCES: Final = counter(
+    "sharegroup_consumer_group_rebalances",
+    "Epochs of consumer groups given out: a member came, went or subscribed anew, or a topic "
+    "changed.",
+    kafka=_GROUPS + "consumer-group-rebalance-count, consumer-group-rebalance-rate",
 )
 WRITE_SECONDS: Final = histogram(
     "sharegroup_share_state_write_seconds",
@@ -70,6 +84,8 @@ METRICS: Final = (
     REBALANCES,
     CLASSIC_GROUPS,
     CLASSIC_REBALANCES,
+    CONSUMER_GROUPS,
+    CONSUMER_REBALANCES,
     WRITE_SECONDS,
     LOAD_SECONDS,
     SHARDS,
@@ -88,11 +104,17 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     for group in groups:
         yield MEMBERS.of(group.members, group.group_id)
     yield REBALANCES.of(parts.groups.rebalances)
-    classic = Counter(state for _, state in parts.classic_groups.groups.list_groups())
-    for state in State:
-        yield CLASSIC_GROUPS.of(classic[state], state)
+    yield from _by_state(CLASSIC_GROUPS, State, parts.classic_groups.groups)
     yield CLASSIC_REBALANCES.of(parts.classic_groups.rebalances)
+    yield from _by_state(CONSUMER_GROUPS, GroupState, parts.consumer_groups.groups)
+    yield CONSUMER_REBALANCES.of(parts.consumer_groups.rebalances)
     yield from _shards(parts)
+
+
+def _by_state(metric: Metric, states: Iterable[str], groups: GroupsOfType) -> Iterator[Sample]:
+    counts = Counter(state for _, state in groups.list_groups())
+    for state in states:
+        yield metric.of(counts[state], state)
 
 
 def _shards(parts: BrokerParts) -> Iterator[Sample]:

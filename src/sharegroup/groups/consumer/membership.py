@@ -13,10 +13,12 @@ Times are milliseconds of one monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
+from uuid import UUID
 
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.commits import check_commit, check_current
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
 from sharegroup.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
@@ -34,9 +36,11 @@ from sharegroup.groups.consumer.records import (
 )
 from sharegroup.groups.consumer.transition import Sees, Transition
 from sharegroup.groups.heartbeat import JOIN_EPOCH
+from sharegroup.groups.offsets import Committer
 from sharegroup.groups.pacing import Pacing, sooner
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey, Sessions
+from sharegroup.groups.table import GroupTable
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
     FencedInstanceId,
@@ -44,7 +48,6 @@ from sharegroup.model.errors import (
     GroupMaxSizeReached,
     InvalidRegularExpression,
     NonEmptyGroup,
-    StaleMemberEpoch,
     UnknownMemberId,
     UnreleasedInstanceId,
 )
@@ -54,7 +57,7 @@ REGEX_REFRESH_MS_MIN: Final = 1_000
 """The least time between two resolutions of all regular expressions of a group (Kafka: 10 s)."""
 
 
-class ConsumerGroups:
+class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
     """All consumer groups of this coordinator.
 
     Args:
@@ -73,11 +76,11 @@ class ConsumerGroups:
         group_size_max: int = 2**31 - 1,
         regex_refresh_ms: int = 600_000,
     ) -> None:
+        super().__init__(ConsumerGroup, GroupMetadata.key_type)
         self._settings_of = settings_of
         self._assignors = tuple(assignors)
         self._group_size_max = group_size_max
         self._regex_refresh_ms = regex_refresh_ms
-        self._groups: dict[str, ConsumerGroup] = {}
         self._sessions = Sessions()
         self._revocations = Sessions()
         """Until when members must have given partitions back."""
@@ -297,31 +300,23 @@ class ConsumerGroups:
 
     # Offsets ---------------------------------------------------------------------------------
 
-    def check_commit(
-        self, group_id: str, member_id: str, epoch: int, *, transactional: bool
-    ) -> None:
-        """Allow a commit to a group that exists.
+    def check_commit(self, committer: Committer, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """Allow a commit to a group that exists, of offsets of these partitions by topic id.
 
         Raises:
-            UnknownMemberId: there is no such member.
-            StaleMemberEpoch: the epoch is not the member's.
+            KafkaError: as ``commits.check_commit``.
         """
-        group = self._existing(group_id)
-        if epoch < 0 and not group.members:
-            return
-        if transactional and epoch == -1 and not member_id:
-            return
-        _check_current(group, member_id, epoch)
+        check_commit(self._existing(committer.group_id), committer, partitions)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch to a group that exists.
 
         Raises:
-            UnknownMemberId, StaleMemberEpoch: as :meth:`check_commit`.
+            UnknownMemberId, StaleMemberEpoch: as ``commits.check_current``.
         """
         if member_id is None and member_epoch < 0:
             return
-        _check_current(self._existing(group_id), member_id or "", member_epoch)
+        check_current(self._existing(group_id), member_id or "", member_epoch)
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic."""
@@ -355,6 +350,16 @@ class ConsumerGroups:
             Tombstone(key_type=GroupMetadata.key_type, group_id=group_id),
         )
 
+    def delete_unused(self, has_offsets: Callable[[str], bool]) -> tuple[ConsumerRecord, ...]:
+        """Delete the empty groups without committed offsets (Kafka:
+        ``GroupCoordinatorShard.cleanupGroupMetadata``)."""
+        unused = [
+            group_id
+            for group_id, group in self._groups.items()
+            if not group.members and not has_offsets(group_id)
+        ]
+        return tuple(record for group_id in unused for record in self.delete(group_id))
+
     # Reading ---------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> GroupDescription:
@@ -365,38 +370,11 @@ class ConsumerGroups:
         """
         return self._existing(group_id).describe(self._assignors[0])
 
-    def exists(self, group_id: str) -> bool:
-        """Whether there is such a group."""
-        return group_id in self._groups
-
-    def group_ids(self) -> list[str]:
-        """The groups that exist."""
-        return list(self._groups)
-
     def list_groups(self) -> list[tuple[str, str]]:
         """(id, state) of all groups."""
         return [(group_id, group.state) for group_id, group in self._groups.items()]
 
-    def records(self, group_id: str) -> Iterator[ConsumerRecord]:
-        """Records that rebuild a group; none for a group that does not exist."""
-        group = self._groups.get(group_id)
-        return group.records() if group is not None else iter(())
-
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """Each group's id and number of members."""
-        return ((group_id, len(group.members)) for group_id, group in self._groups.items())
-
     # Replay ----------------------------------------------------------------------------------
-
-    def replay(self, record: ConsumerRecord) -> None:
-        """Apply a record from the log. :meth:`sessions_restarted` must follow the last one."""
-        group_id = record.group_id
-        if not isinstance(record, Tombstone):
-            self._groups.setdefault(group_id, ConsumerGroup(group_id)).apply(record)
-        elif record.key_type == GroupMetadata.key_type:
-            self._groups.pop(group_id, None)
-        elif group_id in self._groups:
-            self._groups[group_id].apply(record)
 
     def sessions_restarted(self, now_ms: int) -> None:
         """After a replay: give every member a full session timeout for its next heartbeat, and a
@@ -420,12 +398,6 @@ class ConsumerGroups:
                     raise AssertionError(f"member {key} is {member.state.name}: wrong timeout")
         if len(self._sessions) != sum(len(group.members) for group in self._groups.values()):
             raise AssertionError("there is a session without a member")
-
-    def _existing(self, group_id: str) -> ConsumerGroup:
-        group = self._groups.get(group_id)
-        if group is None:
-            raise GroupIdNotFound(f"Group {group_id} not found.")
-        return group
 
 
 def _must_revoke(member: Member) -> bool:
@@ -452,14 +424,3 @@ def _static(
             f"by member {static.member_id}."
         )
     return static
-
-
-def _check_current(group: ConsumerGroup, member_id: str, epoch: int) -> None:
-    member = group.members.get(member_id)
-    if member is None:
-        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
-    if epoch != member.epoch:
-        than = "newer" if epoch > member.epoch else "older"
-        raise StaleMemberEpoch(
-            f"Received member epoch {epoch} is {than} than current member epoch {member.epoch}."
-        )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from sharegroup.groups.change import Change
 from sharegroup.groups.consumer.assignors import ASSIGNORS
 from sharegroup.groups.consumer.group import (
     AWAY_EPOCH,
@@ -36,22 +37,8 @@ Sees: TypeAlias = Callable[[str], bool]
 """Whether whoever sends a heartbeat may know of a topic. None instead of it: of all topics."""
 
 
-class Transition:
-    """The change of a group from one state to the next, and the records of that change."""
-
-    def __init__(self, group: ConsumerGroup) -> None:
-        self.group = group
-        self._records: list[ConsumerRecord] = []
-
-    @property
-    def records(self) -> tuple[ConsumerRecord, ...]:
-        """What the caller must make durable, in this order."""
-        return tuple(self._records)
-
-    def emit(self, record: ConsumerRecord) -> None:
-        """Apply a record and keep it."""
-        self.group.apply(record)
-        self._records.append(record)
+class Transition(Change[ConsumerGroup, ConsumerRecord]):
+    """The steps that the module describes."""
 
     def come_back(self, away: Member, member_id: str) -> None:
         """A static member comes back under a new member id. It keeps its partitions."""

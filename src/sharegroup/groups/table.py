@@ -1,0 +1,83 @@
+"""The groups of one type by id, with what does not depend on the type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from sharegroup.groups.records import Tombstone
+from sharegroup.model.errors import GroupIdNotFound
+
+
+class GroupRecord(Protocol):
+    """A record of a group."""
+
+    @property
+    def group_id(self) -> str: ...
+
+
+class FoldedGroup(Protocol):
+    """A group that is the fold of its records."""
+
+    @property
+    def members(self) -> Mapping[str, Any]: ...
+
+    def records(self) -> Iterator[Any]: ...
+
+    def apply(self, record: Any) -> None: ...
+
+
+G = TypeVar("G", bound=FoldedGroup)
+R = TypeVar("R", bound=GroupRecord)
+
+
+class GroupTable(Generic[G, R]):
+    """Groups of type ``G``, whose records are of type ``R``.
+
+    Args:
+        new_group: an empty group of that id.
+        group_key_type: the key type of the record whose tombstone deletes the group.
+    """
+
+    def __init__(self, new_group: Callable[[str], G], group_key_type: int) -> None:
+        self._new_group = new_group
+        self._group_key_type = group_key_type
+        self._groups: dict[str, G] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def exists(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return group_id in self._groups
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist."""
+        return list(self._groups)
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Each group's id and number of members."""
+        return ((group_id, len(group.members)) for group_id, group in self._groups.items())
+
+    def records(self, group_id: str) -> Iterator[R]:
+        """Records that rebuild a group, for a rewritten log; none for a group that does not
+        exist.
+        """
+        group = self._groups.get(group_id)
+        return group.records() if group is not None else iter(())
+
+    def replay(self, record: R) -> None:
+        """Apply a record from the log. ``sessions_restarted`` must follow the last one."""
+        group_id = record.group_id
+        if not isinstance(record, Tombstone):
+            self._groups.setdefault(group_id, self._new_group(group_id)).apply(record)
+        elif record.key_type == self._group_key_type:
+            self._groups.pop(group_id, None)
+        elif group_id in self._groups:
+            self._groups[group_id].apply(record)
+
+    def _existing(self, group_id: str) -> G:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        return group
