@@ -28,6 +28,7 @@ OPTIONS = (
     "group.consumer.min.heartbeat.interval.ms=100",
     "group.consumer.heartbeat.interval.ms=100",
     "group.consumer.assignment.interval.ms=0",
+    "group.initial.rebalance.delay.ms=0",
 )
 REGEX = "(^flig.*)"
 """As librdkafka sends it."""
@@ -114,6 +115,19 @@ def test_the_next_member_goes_on_where_the_last_has_committed(
         assert message.value() == b"one"
     with consumer(broker, group, topic) as second:
         assert receive(second).value() == b"two"
+
+
+@pytest.mark.process
+def test_a_group_goes_to_the_classic_protocol_and_back(
+    broker: RunningServer, topic: str, group: str
+) -> None:
+    values = [b"one", b"two", b"three"]
+    produce(broker.bootstrap, topic, values)
+    for protocol, value in zip(("consumer", "classic", "consumer"), values, strict=True):
+        with consumer(broker, group, topic, group_protocol=protocol) as member:
+            message = receive(member)
+            member.commit(message, asynchronous=False)
+            assert message.value() == value
 
 
 @pytest.mark.process
