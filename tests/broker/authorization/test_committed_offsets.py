@@ -10,6 +10,7 @@ from sharegroup.broker.coordination.group_registry import Committer
 from sharegroup.groups.offsets import Commit, Committed
 from sharegroup.model.errors import (
     GroupAuthorizationFailed,
+    InvalidProducerIdMapping,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
@@ -42,7 +43,7 @@ WRITE_TXN = allow("WRITE", "TRANSACTIONAL_ID", "t")
         ([READ_TOPIC, WRITE_TXN], GROUP, GROUP),
         ([READ_GROUP, WRITE_TXN], TOPIC, TOPIC),
         ([READ_GROUP, READ_TOPIC], 0, TXN),
-        ([READ_GROUP, READ_TOPIC, WRITE_TXN], 0, 0),
+        ([READ_GROUP, READ_TOPIC, WRITE_TXN], 0, InvalidProducerIdMapping.code),
     ],
 )
 def test_committing(tmp_path: Path, acls: list[str], committed: int, in_transaction: int) -> None:
