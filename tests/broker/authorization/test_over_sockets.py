@@ -203,6 +203,10 @@ ELSEWHERE = {
     apis.LIST_TRANSACTIONS: "leaves out: see what is shown",
     apis.PRODUCE: "its own tests",
     apis.FETCH: "its own tests",
+    apis.OFFSET_COMMIT: "test_committed_offsets.py",
+    apis.OFFSET_FETCH: "test_committed_offsets.py",
+    apis.OFFSET_DELETE: "test_committed_offsets.py",
+    apis.TXN_OFFSET_COMMIT: "test_committed_offsets.py",
 }
 
 
