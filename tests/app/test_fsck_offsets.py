@@ -30,7 +30,7 @@ def test_transactions_are_sound_and_garbage_is_not(tmp_path: Path, value: bytes 
         offsets.check_transaction = allow_all
         for ends in (True, False, None):
             await offsets.commit_in_transaction(
-                Committer("readers", "", None, -1, transactional=True),
+                Committer("readers", "", None, -1, transactional=True, version=5),
                 Transaction("t", Producer(7, 0), 5),
                 commits,
             )

@@ -173,7 +173,7 @@ async def in_transaction(broker: Broker, group: str, ends: bool | None) -> None:
     ids, offsets = broker.parts.transactions, broker.parts.offsets
     producer = await ids.initialize(group, 60_000, None)
     await offsets.commit_in_transaction(
-        Committer(group, "", None, -1, transactional=True),
+        Committer(group, "", None, -1, transactional=True, version=5),
         Transaction(group, TransactionalProducer(*producer), 5),
         [Commit("flights", 1, OURS)],
     )
@@ -192,10 +192,10 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with running(folder) as (broker, _):
             topic = await broker.parts.topics.create("flights", 2, {})
             plain = Committed(3, 1, "plain", 900, topic_id=topic.topic_id)
-            committer = Committer("plain", "", None, -1, transactional=False)
+            committer = Committer("plain", "", None, -1, transactional=False, version=9)
             await broker.parts.offsets.commit(committer, 10, [Commit("flights", 0, plain)])
             expiring = Committed(4, -1, "", 900, 2**62)
-            committer = Committer("expiring", "", None, -1, transactional=False)
+            committer = Committer("expiring", "", None, -1, transactional=False, version=9)
             await broker.parts.offsets.commit(committer, 4, [Commit("flights", 0, expiring)])
             await in_transaction(broker, "committed", ends=True)
             await in_transaction(broker, "aborted", ends=False)

@@ -80,7 +80,7 @@ def test_fetching(
     all_of_them: list[int],
 ) -> None:
     async def scenario(clients: Clients) -> None:
-        committer = Committer("readers", "", None, -1, transactional=False)
+        committer = Committer("readers", "", None, -1, transactional=False, version=9)
         commits = [Commit("jobs", 0, Committed(7))]
         await clients.broker.parts.offsets.commit(committer, 10, commits)
         some = [fetch.OffsetFetchRequestTopics("", clients.topic_id, [0])]
@@ -104,7 +104,7 @@ def test_fetching(
 )
 def test_deleting(tmp_path: Path, acls: list[str], codes: tuple[int, ...]) -> None:
     async def scenario(clients: Clients) -> None:
-        committer = Committer("readers", "", None, -1, transactional=False)
+        committer = Committer("readers", "", None, -1, transactional=False, version=9)
         commits = [Commit("jobs", 0, Committed(7))]
         await clients.broker.parts.offsets.commit(committer, 10, commits)
         parts = [delete.OffsetDeleteRequestPartition(0)]
