@@ -82,7 +82,7 @@ def test_fetching(
     async def scenario(clients: Clients) -> None:
         committer = Committer("readers", "", None, -1, transactional=False, version=9)
         commits = [Commit("jobs", 0, Committed(7))]
-        await clients.broker.parts.offsets.commit(committer, 10, commits)
+        await clients.broker.parts.offsets.commit(committer, commits)
         some = [fetch.OffsetFetchRequestTopics("", clients.topic_id, [0])]
         groups = [fetch.OffsetFetchRequestGroup("readers", topics=asked) for asked in (some, None)]
         request = fetch.OffsetFetchRequest(groups=groups)
@@ -106,7 +106,7 @@ def test_deleting(tmp_path: Path, acls: list[str], codes: tuple[int, ...]) -> No
     async def scenario(clients: Clients) -> None:
         committer = Committer("readers", "", None, -1, transactional=False, version=9)
         commits = [Commit("jobs", 0, Committed(7))]
-        await clients.broker.parts.offsets.commit(committer, 10, commits)
+        await clients.broker.parts.offsets.commit(committer, commits)
         parts = [delete.OffsetDeleteRequestPartition(0)]
         topics = [delete.OffsetDeleteRequestTopic("jobs", parts)]
         response = await clients.ask(
