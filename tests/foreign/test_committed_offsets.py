@@ -195,7 +195,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
             committer = Committer("plain", "", None, -1, transactional=False, version=9)
             await broker.parts.offsets.commit(committer, [Commit("flights", 0, plain)])
             expiring = Committed(4, -1, "", 900, 2**62)
-            committer = Committer("expiring", "", None, -1, transactional=False, version=9)
+            committer = Committer("expiring", "", None, -1, transactional=False, version=4)
             await broker.parts.offsets.commit(committer, [Commit("flights", 0, expiring)])
             await in_transaction(broker, "committed", ends=True)
             await in_transaction(broker, "aborted", ends=False)
