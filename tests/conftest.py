@@ -9,7 +9,6 @@ unless they name a group of their own (`xdist_group`).
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -84,13 +83,6 @@ def pytest_collection_modifyitems(
         limit = limits[stage_of(item)]
         if limit and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(limit))
-
-
-def pytest_collection_finish() -> None:
-    """Keep what the collection has made out of Python's garbage collections: it stays to the
-    end."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the fixtures, one of which may start Spark
