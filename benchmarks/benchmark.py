@@ -57,14 +57,18 @@ class Bench:
     def admin(self) -> Admin:
         return Admin(self.bootstrap)
 
+    def new_name(self) -> str:
+        """A name that no topic and no group has yet."""
+        return f"bench-{next(self._names)}"
+
     def new_topic(self, partitions: int = 4) -> str:
-        topic = f"bench-{next(self._names)}"
+        topic = self.new_name()
         self.admin.create_topic(topic, partitions)
         return topic
 
     def new_group(self) -> str:
         """The name of a new share group that starts at the first record."""
-        group = f"bench-{next(self._names)}"
+        group = self.new_name()
         self.admin.start_group_at_earliest(group)
         return group
 
@@ -92,10 +96,16 @@ class Benchmark:
 
     `run` returns a value for each row's key. With `fresh_server` it gets a new server that is not
     started yet. Otherwise it gets one that runs through all rounds; the first round is a warm-up
-    that does not count.
+    that does not count. `rounds_max` is for work that takes minutes, and repeats what it measures
+    by itself.
     """
 
     name: str
     rows: tuple[Row, ...]
     run: Callable[[Bench], dict[str, float]]
     fresh_server: bool = False
+    rounds_max: int | None = None
+
+    def rounds(self, wanted: int) -> int:
+        """How many rounds are measured."""
+        return wanted if self.rounds_max is None else min(wanted, self.rounds_max)

@@ -26,6 +26,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from benchmarks.benchmark import Bench, Benchmark, Row
+from sharegroup import Consumer as GroupConsumer
 from sharegroup import sync
 from sharegroup.client import AckType, Admin, Record, ShareConsumer
 from sharegroup.client.network.cluster import Cluster
@@ -227,6 +228,41 @@ def plain_fetched(topic_id: UUID, data: Any, offsets: dict[int, int]) -> Fetched
     )
 
 
+async def consumer(bootstrap: str, topic: str, group: str, meter: Meter) -> None:
+    """Our Consumer, as a member of a group."""
+    async with group_consumer(bootstrap, topic, group) as one:
+        done = False
+        while not done:
+            records = await one.poll()
+            for record in records:
+                assert record.value is not None
+            done = bool(records) and meter.batch(len(records))
+
+
+async def consumer_iterate(bootstrap: str, topic: str, group: str, meter: Meter) -> None:
+    async with group_consumer(bootstrap, topic, group) as one:
+        seen = 0
+        async for record in one:
+            assert record.value is not None
+            seen += 1
+            if seen % POLL_RECORDS == 0 and meter.batch(POLL_RECORDS):
+                break
+
+
+async def consumer_arrow(bootstrap: str, topic: str, group: str, meter: Meter) -> None:
+    async with group_consumer(bootstrap, topic, group) as one:
+        async for batch in one.arrow_batches(max_records=ARROW_RECORDS):
+            assert batch["value"].null_count == 0
+            if meter.batch(batch.num_rows):
+                break
+
+
+def group_consumer(bootstrap: str, topic: str, group: str) -> GroupConsumer:
+    return GroupConsumer(
+        topic, group_id=group, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+    )
+
+
 async def aiokafka(bootstrap: str, topic: str, _group: str, meter: Meter) -> None:
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
     await consumer.start()
@@ -271,7 +307,14 @@ SHARE: dict[str, Drain] = {
     "arrow": arrow,
     "arrow-answers": arrow_answers,
 }
-PLAIN_DRAINS: dict[str, Drain] = {"own": own, "aiokafka": aiokafka, "confluent": confluent}
+PLAIN_DRAINS: dict[str, Drain] = {
+    "own": own,
+    "consumer": consumer,
+    "consumer-for": consumer_iterate,
+    "consumer-arrow": consumer_arrow,
+    "aiokafka": aiokafka,
+    "confluent": confluent,
+}
 
 
 def run(bench: Bench) -> dict[str, float]:
@@ -296,6 +339,9 @@ TITLES = {
     "arrow": "share drain, our client, Arrow batches",
     "arrow-answers": "share drain, our client, Arrow batches, an answer per record",
     "own": "plain drain, our decoder over Fetch",
+    "consumer": "plain drain, our Consumer in a group, poll",
+    "consumer-for": "plain drain, our Consumer in a group, async for",
+    "consumer-arrow": "plain drain, our Consumer in a group, Arrow batches",
     "aiokafka": "plain drain, aiokafka",
     "confluent": "plain drain, confluent-kafka",
 }

@@ -46,14 +46,14 @@ class Runner:
 
     def steps(self, benchmarks: Sequence[Benchmark], rounds: int) -> int:
         """How often `run` will call its `progress`."""
-        total = sum(rounds + (not benchmark.fresh_server) for benchmark in benchmarks)
+        total = sum(each.rounds(rounds) + (not each.fresh_server) for each in benchmarks)
         return total * len(self.systems)
 
     def run(self, benchmark: Benchmark, rounds: int, progress: Progress) -> None:
         """Run all rounds of one benchmark on all systems; skip a system after its first failure."""
         failed: set[str] = set()
         warm_up = not benchmark.fresh_server
-        for number in range(rounds + warm_up):
+        for number in range(benchmark.rounds(rounds) + warm_up):
             for system in self.systems:
                 progress(f"{benchmark.name}: {system}")
                 if system in failed:

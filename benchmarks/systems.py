@@ -17,16 +17,17 @@ EARLIER_PEERS = ("Apache Kafka 4.3.1",)
 
 SHORT_LOCKS = "group.share.min.record.lock.duration.ms=1000"  # a group may then ask for them
 MANY_LOCKS = "group.share.max.partition.max.record.locks=10000"  # the most that Kafka takes
+AT_ONCE = "group.initial.rebalance.delay.ms=0"  # as tests/apache_kafka sets it for Kafka
 
 
 def ours_durable(folder: Path) -> RunningServer:
     """Our broker with the default flush policy: it answers after the fsync."""
-    return SharegroupServer(folder, SHORT_LOCKS)
+    return SharegroupServer(folder, SHORT_LOCKS, AT_ONCE)
 
 
 def ours_system_flush(folder: Path) -> RunningServer:
     """Our broker with flushing left to the system, as Apache Kafka does by default."""
-    return SharegroupServer(folder, SHORT_LOCKS, "flush.policy=system")
+    return SharegroupServer(folder, SHORT_LOCKS, AT_ONCE, "flush.policy=system")
 
 
 def apache_kafka(folder: Path) -> RunningServer:
