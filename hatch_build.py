@@ -1,4 +1,4 @@
-"""Compiles the walk over records (``src/sharegroup/records/walk.c``) when the package is built.
+"""Compiles the walk over records (``src/sharegroup/records/*.c``) when the package is built.
 
 With the machine's C compiler, else with the one of the package ``ziglang``. Nothing depends on it:
 where neither is there or the compiling fails, the build says so in a sentence, and the package does
@@ -20,7 +20,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
-SOURCE = "src/sharegroup/records/walk.c"
+FOLDER = "src/sharegroup/records"
+SOURCES = ("walk.c", "key_hashes.c")
 LIBRARY = "sharegroup/records/libwalk.so"
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")
@@ -47,7 +48,7 @@ class CompiledWalk(BuildHookInterface):  # type: ignore[type-arg]
             place = Path(tempfile.mkdtemp(prefix="sharegroup-walk-"), "libwalk.so")
         else:
             place.unlink(missing_ok=True)  # what the last installation left is not this one's
-        reason = compiled(Path(self.root, SOURCE), place)
+        reason = compiled([Path(self.root, FOLDER, name) for name in SOURCES], place)
         if reason:
             self.app.display_warning(f"sharegroup: the walk over records stays Python's: {reason}")
             return
@@ -64,7 +65,7 @@ class CompiledWalk(BuildHookInterface):  # type: ignore[type-arg]
                 shutil.rmtree(Path(path).parent, ignore_errors=True)
 
 
-def compiled(source: Path, library: Path) -> str | None:
+def compiled(sources: list[Path], library: Path) -> str | None:
     """Compile; why it did not go, or None."""
     if pure():
         return "SHAREGROUP_PURE=1"
@@ -72,7 +73,7 @@ def compiled(source: Path, library: Path) -> str | None:
     if compiler is None:
         return "there is no C compiler here, and no ziglang"
     made = library.with_suffix(".new")  # whoever loads meanwhile finds a whole one, or none
-    command = [*compiler, *FLAGS, "-o", str(made), str(source)]
+    command = [*compiler, *FLAGS, "-o", str(made), *map(str, sources)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX, check=False

@@ -10,7 +10,7 @@ from sharegroup.model.errors import CorruptMessage, InvalidRecord
 from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, RECORD_BYTES_MIN
 from sharegroup.records import walk as walking
 from sharegroup.records.verdict import Verdict, Walked
-from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader
+from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_varint
 from sharegroup.wire.compression import decompress
 
 Buffer = bytes | bytearray | memoryview
@@ -40,12 +40,17 @@ def walk_records(
     *,
     dense: bool = True,
     bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
+    record_bytes_max: int | None = None,
 ) -> Walked:
     """As :func:`check_records`; returns what the walk found. Compressed records may unpack to
-    ``bytes_max``; ``position`` is then their unpacked size."""
+    ``bytes_max``, each one to ``record_bytes_max``; ``position`` is then their unpacked size."""
     check_counts(header, dense=dense)
     if header.attributes & COMPRESSION_MASK:
-        return walk_plain(header, plain_records(header, batch, bytes_max), dense=dense)
+        plain = plain_records(header, batch, bytes_max)
+        walked = walk_plain(header, plain, dense=dense)
+        if record_bytes_max is not None and len(plain) > record_bytes_max:
+            _check_sizes(plain, record_bytes_max)
+        return walked
     return walk_plain(header, batch, HEADER_BYTES, dense=dense)
 
 
@@ -84,6 +89,18 @@ def walk_plain(header: BatchHeader, data: Buffer, start: int = 0, *, dense: bool
     if walked.verdict is not Verdict.GOOD:
         _refuse(header, walked)
     return walked
+
+
+def _check_sizes(plain: Buffer, most: int) -> None:
+    """Refuse a record of more than ``most`` bytes. The records have been walked."""
+    at = 0
+    while at < len(plain):
+        size, at = read_varint(plain, at)
+        if size > most:
+            raise InvalidRecord(
+                f"a record of {size} bytes, unpacked; max.decompressed.message.bytes is {most}"
+            )
+        at += size
 
 
 def check_room(header: BatchHeader, size: int) -> None:

@@ -63,6 +63,12 @@ def load(path: Path = LIBRARY) -> ctypes.CDLL | None:
     library.sharegroup_keys_move.argtypes = [_POINTER, _INT64, _POINTER, _INT64]
     library.sharegroup_keys_note.argtypes = [_POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 5]
     library.sharegroup_keys_note.restype = _INT64
+    library.sharegroup_key_hashes.argtypes = [_POINTER, *[_INT64] * 5, *[_POINTER] * 3]
+    library.sharegroup_key_choose.argtypes = [
+        *[_INT64] * 2, *[_POINTER] * 3, _INT64, *[_POINTER] * 2
+    ]  # fmt: skip
+    library.sharegroup_key_choose.restype = _INT64
+    library.sharegroup_key_copy.argtypes = [_POINTER, *[_INT64] * 2, *[_POINTER] * 3]
     library.sharegroup_keys_filter.argtypes = [
         _POINTER, _INT64, *[_POINTER] * 2, *[_INT64] * 6, ctypes.c_int32, *[_INT64] * 2,
         *[_POINTER] * 2,

@@ -8,7 +8,7 @@ from typing import Final
 
 from sharegroup.records.verdict import TIMELESS, Verdict, Walked
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of the walk; ``walk.c`` has the same."""
 
 INT: Final = 5

@@ -1,0 +1,71 @@
+"""Sets of whole numbers as sorted intervals, both ends inclusive: hash ranges and offset ranges.
+
+An interval set is a tuple of ``(first, last)`` that ascend, do not overlap and do not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Interval = tuple[int, int]
+Intervals = tuple[Interval, ...]
+
+
+def normal(intervals: Iterable[Interval]) -> Intervals:
+    """Any intervals as an interval set.
+
+    Raises:
+        ValueError: an interval ends before it begins.
+    """
+    found: list[Interval] = []
+    for first, last in sorted(intervals):
+        if last < first:
+            raise ValueError(f"an interval from {first} to {last}")
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def union(one: Intervals, other: Intervals) -> Intervals:
+    """What is in either set."""
+    return normal((*one, *other))
+
+
+def common(one: Intervals, other: Intervals) -> Intervals:
+    """What is in both sets."""
+    found: list[Interval] = []
+    i = j = 0
+    while i < len(one) and j < len(other):
+        first, last = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        if first <= last:
+            found.append((first, last))
+        if one[i][1] < other[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(found)
+
+
+def minus(one: Intervals, other: Intervals) -> Intervals:
+    """What is in ``one`` and not in ``other``."""
+    found: list[Interval] = []
+    j = 0
+    for first, last in one:
+        while j < len(other) and other[j][1] < first:
+            j += 1
+        at, k = first, j
+        while k < len(other) and other[k][0] <= last:
+            if at < other[k][0]:
+                found.append((at, other[k][0] - 1))
+            at = other[k][1] + 1
+            k += 1
+        if at <= last:
+            found.append((at, last))
+    return tuple(found)
+
+
+def size(intervals: Intervals) -> int:
+    """How many numbers there are."""
+    return sum(last - first + 1 for first, last in intervals)

@@ -1,0 +1,117 @@
+/* Key hashes of the records of one batch, and the records whose hash falls into ranges (KIP-X).
+ *
+ * The rules of walk.c hold here: plain C, no allocation, no state, and hostile bytes are read
+ * within their bounds. records/key_hashes.py does the same in Python. Change both, and VERSION.
+ */
+#include <string.h>
+
+#include "reader.h"
+
+int32_t sharegroup_walk(
+    const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
+    int32_t dense, int64_t base_timestamp, int64_t *facts,
+    int64_t *starts, int64_t *key_starts, int64_t *key_lengths);
+
+/* The last step of SplitMix64: each bit of the result depends on each bit of x. */
+static int64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return (int64_t)((x ^ x >> 31) >> 1);
+}
+
+/* MurmurHash2 of the key under two seeds in one pass, mixed to 63 bits. */
+static int64_t hash_of_key(const uint8_t *key, int64_t length)
+{
+    const uint32_t m = 0x5BD1E995;
+    uint32_t high = 0x9747B28Cu ^ (uint32_t)length, low = 0x3C6EF372u ^ (uint32_t)length;
+    for (; length >= 4; key += 4, length -= 4) {
+        uint32_t k = key[0] | (uint32_t)key[1] << 8 | (uint32_t)key[2] << 16
+            | (uint32_t)key[3] << 24;
+        k *= m;
+        k = (k ^ k >> 24) * m;
+        high = high * m ^ k;
+        low = low * m ^ k;
+    }
+    if (length) {
+        uint32_t rest = 0;
+        while (length-- > 0)
+            rest = rest << 8 | key[length];
+        high = (high ^ rest) * m;
+        low = (low ^ rest) * m;
+    }
+    high = (high ^ high >> 13) * m;
+    low = (low ^ low >> 13) * m;
+    return mixed((uint64_t)(high ^ high >> 15) << 32 | (low ^ low >> 15));
+}
+
+static int64_t hash_of_offset(int64_t offset)
+{
+    return mixed((uint64_t)offset + 0x9E3779B97F4A7C15u);
+}
+
+static int64_t delta_at(const uint8_t *record, const uint8_t *end)
+{
+    Reader reader = {record, end, GOOD};
+    number(&reader, 5);
+    reader.at++;
+    number(&reader, 10);
+    return number(&reader, 5);
+}
+
+/* The hash of each of `count` records in data[start .. end). `hashes` and `starts` take `count`
+ * numbers each, `room` twice as many. Returns the verdict of the walk. */
+EXPORT int32_t sharegroup_key_hashes(
+    const uint8_t *data, int64_t start, int64_t end, int64_t count, int64_t last_delta,
+    int64_t base_offset, int64_t *hashes, int64_t *starts, int64_t *room)
+{
+    int64_t facts[5], *const key_lengths = room + count;
+    const int32_t verdict = sharegroup_walk(
+        data, start, end, count, last_delta, 0, 0, facts, starts, room, key_lengths);
+    if (verdict)
+        return verdict;
+    for (int64_t i = 0; i < count; i++)
+        hashes[i] = key_lengths[i] >= 0
+            ? hash_of_key(data + room[i], key_lengths[i])
+            : hash_of_offset(base_offset + delta_at(data + starts[i], data + end));
+    return GOOD;
+}
+
+/* Whether each record's hash is in one of the ranges, of which `ranges` has first and last hash, each
+ * after the other: 1 or 0 into `chosen`. The last record ends at `end`. Returns how many are;
+ * *size takes their bytes. */
+EXPORT int64_t sharegroup_key_choose(
+    int64_t end, int64_t count, const int64_t *hashes, const int64_t *starts,
+    const int64_t *ranges, int64_t range_count, uint8_t *chosen, int64_t *size)
+{
+    int64_t kept = 0, bytes = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t inside = 0;
+        for (int64_t r = 0; r < range_count; r++)
+            inside |= (hashes[i] >= ranges[2 * r]) & (hashes[i] <= ranges[2 * r + 1]);
+        chosen[i] = (uint8_t)inside;
+        kept += inside;
+        bytes += ((i + 1 < count ? starts[i + 1] : end) - starts[i]) & -inside;
+    }
+    *size = bytes;
+    return kept;
+}
+
+/* Copy the chosen records to `out`. */
+EXPORT void sharegroup_key_copy(
+    const uint8_t *data, int64_t end, int64_t count, const int64_t *starts, const uint8_t *chosen,
+    uint8_t *out)
+{
+    for (int64_t i = 0; i < count;) {
+        if (!chosen[i]) {
+            i++;
+            continue;
+        }
+        const int64_t first = i;
+        while (i < count && chosen[i])
+            i++;
+        const int64_t bytes = (i < count ? starts[i] : end) - starts[first];
+        memcpy(out, data + starts[first], (size_t)bytes);
+        out += bytes;
+    }
+}

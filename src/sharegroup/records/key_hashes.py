@@ -1,0 +1,190 @@
+"""The key hashes of a batch, and a batch cut to key ranges (KIP-X, "Key Based Filtering").
+
+The hash of a key is a number of 63 bits and a constant of the protocol: MurmurHash2 of the key
+under Kafka's seed and under a second one, put together and mixed by the last step of SplitMix64.
+The partition of a key is its first MurmurHash2 modulo the partition count, so the first alone would
+not spread the keys of one partition. A record without a key has the hash of its offset.
+
+The hashes are computed by ``key_hashes.c`` where it is compiled, else in Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.records import walk as walking
+from sharegroup.records.check import walk_plain
+from sharegroup.records.compiled import address
+from sharegroup.records.pure import LONG, number
+from sharegroup.wire.batch import COMPRESSION_MASK, BatchHeader, with_records
+
+Buffer = bytes | bytearray | memoryview
+
+HASH_MAX: Final = 2**63 - 1
+"""The hash space is 0 to this, inclusive."""
+
+KAFKA_SEED: Final = 0x9747B28C
+_SEEDS: Final = (KAFKA_SEED, 0x3C6EF372)
+_M: Final = 0x5BD1E995
+_OFFSET_SALT: Final = 0x9E3779B97F4A7C15
+_INT: Final = 2**32 - 1
+_LONG: Final = 2**64 - 1
+
+
+def hash_of_key(key: bytes) -> int:
+    """The hash of a key; 0 to ``HASH_MAX``."""
+    high, low = (murmur2(key, seed) for seed in _SEEDS)
+    return _mixed(high << 32 | low)
+
+
+def hash_of_offset(offset: int) -> int:
+    """The hash of a record without a key."""
+    return _mixed(offset + _OFFSET_SALT)
+
+
+class KeyHashes(NamedTuple):
+    """Of the records of one batch, in their order."""
+
+    hashes: array[int]
+    starts: array[int]
+    """Where each begins in the plain records that were hashed."""
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        return len(self.hashes) * 16
+
+
+class Cut(NamedTuple):
+    """A batch with only some of its records."""
+
+    data: bytes
+    """A whole batch; without records it is a header, as the log cleaner leaves it."""
+    records: int
+
+
+def key_hashes(
+    header: BatchHeader, records: Buffer, *, compiled: bool = walking.IS_COMPILED
+) -> KeyHashes:
+    """The hashes of a batch's plain ``records``, which are all there is in the buffer.
+
+    Raises:
+        InvalidRecord, CorruptMessage: the records cannot be read.
+    """
+    if walking.LIBRARY is None or not compiled:
+        return _pure_key_hashes(header, records)
+    count = header.record_count
+    numbers = [array("q", bytes(8 * size)) for size in (count, count, 2 * count)]
+    verdict = walking.LIBRARY.sharegroup_key_hashes(
+        address(records), 0, len(records), count, header.last_offset_delta, header.base_offset,
+        *map(_pointer, numbers),
+    )  # fmt: skip
+    if verdict:
+        walk_plain(header, records, dense=False)
+        raise CorruptMessage("the records of a batch have changed while they were read")
+    return KeyHashes(numbers[0], numbers[1])
+
+
+def cut(
+    header: BatchHeader,
+    records: Buffer,
+    index: KeyHashes,
+    ranges: Sequence[tuple[int, int]],
+    *,
+    compiled: bool = walking.IS_COMPILED,
+) -> Cut:
+    """The batch with only those records whose hash lies in one of ``ranges`` (first and last hash,
+    both inclusive). Offsets, timestamps and the batch's last offset stay; it is not compressed.
+
+    Args:
+        records: the plain records that ``index`` was made from.
+    """
+    select = _compiled_select if compiled else _pure_select
+    count, kept = select(records, index, ranges)
+    left = header._replace(record_count=count, attributes=header.attributes & ~COMPRESSION_MASK)
+    return Cut(with_records(left, kept), count)
+
+
+def _compiled_select(
+    records: Buffer, index: KeyHashes, ranges: Sequence[tuple[int, int]]
+) -> tuple[int, Buffer]:
+    library: Any = walking.LIBRARY
+    count, end = len(index.hashes), len(records)
+    flat = array("q", [limit for each in ranges for limit in each])
+    chosen, size = bytearray(count + 1), ctypes.c_int64()
+    kept = library.sharegroup_key_choose(
+        end, count, _pointer(index.hashes), _pointer(index.starts), _pointer(flat), len(ranges),
+        address(chosen), ctypes.byref(size),
+    )  # fmt: skip
+    out = bytearray(size.value)
+    if out:
+        library.sharegroup_key_copy(
+            address(records), end, count, _pointer(index.starts), address(chosen), address(out)
+        )
+    return kept, out
+
+
+def _pure_select(
+    records: Buffer, index: KeyHashes, ranges: Sequence[tuple[int, int]]
+) -> tuple[int, Buffer]:
+    ends = [*index.starts[1:], len(records)]
+    kept = [
+        records[start:end]
+        for one, start, end in zip(index.hashes, index.starts, ends, strict=True)
+        if any(first <= one <= last for first, last in ranges)
+    ]
+    return len(kept), b"".join(kept)
+
+
+def _pure_key_hashes(header: BatchHeader, records: Buffer) -> KeyHashes:
+    plain = bytes(records)
+    walk_plain(header, plain, dense=False)
+    found = KeyHashes(array("q"), array("q"))
+    at = 0
+    for _ in range(header.record_count):
+        found.starts.append(at)
+        size, at = number(plain, at, len(plain))
+        end = at + size
+        _, at = number(plain, at + 1, end, LONG)
+        delta, at = number(plain, at, end)
+        length, at = number(plain, at, end)
+        key_hash = (
+            hash_of_offset(header.base_offset + delta)
+            if length < 0
+            else hash_of_key(plain[at : at + length])
+        )
+        found.hashes.append(key_hash)
+        at = end
+    return found
+
+
+def _pointer(numbers: array[int]) -> Any:
+    """Where the numbers stand, as ctypes takes it."""
+    return ctypes.c_void_p(numbers.buffer_info()[0])
+
+
+def murmur2(data: bytes, seed: int = KAFKA_SEED) -> int:
+    """Austin Appleby's MurmurHash2, as an unsigned 32-bit number."""
+    size = len(data)
+    whole = size & ~3
+    h = seed ^ size
+    for (k,) in struct.iter_unpack("<I", data[:whole]):
+        k = k * _M & _INT
+        k = (k ^ (k >> 24)) * _M & _INT
+        h = h * _M & _INT ^ k
+    if whole < size:
+        h = (h ^ int.from_bytes(data[whole:], "little")) * _M & _INT
+    h = (h ^ (h >> 13)) * _M & _INT
+    return h ^ (h >> 15)
+
+
+def _mixed(x: int) -> int:
+    x &= _LONG
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _LONG
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _LONG
+    return (x ^ (x >> 31)) >> 1

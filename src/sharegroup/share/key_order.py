@@ -1,0 +1,262 @@
+"""Which records may be delivered when each key's records are to be in order
+(``share.ordering=key``).
+
+A key is known by its hash. Its unfinished records are in two queues: those that are *held*, all by
+one member and in log order, and those that *wait* behind them. A record may be delivered to a
+member if all earlier ones of its key are finished or held by that member. Keys with a record that
+may be delivered are in heaps by that record's offset, one for each holder and one for the keys that
+nobody holds: finding the next record does not walk over what waits.
+
+The window (:mod:`sharegroup.share.window`) has the states; this has the order, and is not durable:
+after a reload the records are loaded again, in the order of the log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+
+_Heap = list[tuple[int, int]]
+"""Offset of a key's next record, and the key; entries may be out of date."""
+
+
+_COMPACT = 64
+"""A key forgets its finished records when they are so many, and more than the others."""
+
+
+class _Key:
+    """The records of one key by offset, ascending: finished ones, held ones, waiting ones."""
+
+    __slots__ = ("blocked", "hash", "head", "member_id", "offsets", "wait")
+
+    def __init__(self, key_hash: int, offset: int) -> None:
+        self.hash = key_hash
+        self.offsets = [offset]
+        self.head = 0
+        """The first that is not finished."""
+        self.wait = 0
+        """The first that waits."""
+        self.member_id: str | None = None
+        """Who holds records of it."""
+        self.blocked = False
+        """Its first record waits for an operator."""
+
+    def remove(self, offset: int) -> None:
+        """Take out a record that is not finished."""
+        if self.offsets[self.head] == offset:
+            self.head += 1
+            self.wait = max(self.wait, self.head)
+            if self.head >= _COMPACT and self.head * 2 > len(self.offsets):
+                del self.offsets[: self.head]
+                self.wait -= self.head
+                self.head = 0
+            return
+        at = bisect_left(self.offsets, offset, self.head)
+        del self.offsets[at]
+        self.wait -= at < self.wait
+
+    def place(self, offset: int) -> int:
+        """Where a record that is held stands; -1 if it is not held."""
+        at = bisect_left(self.offsets, offset, self.head, self.wait)
+        return at if at < self.wait and self.offsets[at] == offset else -1
+
+
+class KeyOrder:
+    """The order of the unfinished records in the window of one share partition.
+
+    Args:
+        start: the first offset that will be loaded.
+        key_max: how many records of one key a member may hold
+            (``share.ordering.key.max.in.flight``).
+    """
+
+    def __init__(self, start: int, key_max: int) -> None:
+        self.end = start
+        """One past the last offset that was loaded."""
+        self._key_max = key_max
+        self._keys: dict[int, _Key] = {}
+        self._key_of: dict[int, _Key] = {}
+        self._free: _Heap = []
+        self._own: dict[str, _Heap] = {}
+
+    def __len__(self) -> int:
+        """How many unfinished records are loaded."""
+        return len(self._key_of)
+
+    @property
+    def keys(self) -> int:
+        """How many keys they have."""
+        return len(self._keys)
+
+    @property
+    def key_max(self) -> int:
+        """How many records of one key a member may hold. What is held already stays."""
+        return self._key_max
+
+    @key_max.setter
+    def key_max(self, key_max: int) -> None:
+        if key_max == self._key_max:
+            return
+        self._key_max = key_max
+        self._free.clear()
+        self._own.clear()
+        for key in self._keys.values():
+            self._line_up(key)
+
+    def load(self, offsets: Sequence[int], hashes: Sequence[int], end: int) -> None:
+        """Add unfinished records that nobody holds, with the hashes of their keys.
+
+        Args:
+            offsets: ascending, from :attr:`end` on.
+            end: one past the last offset that was looked at.
+        """
+        keys, key_of, free = self._keys, self._key_of, self._free
+        for offset, key_hash in zip(offsets, hashes, strict=True):
+            key = keys.get(key_hash)
+            if key is None:
+                keys[key_hash] = key = _Key(key_hash, offset)
+                heappush(free, (offset, key_hash))
+            else:
+                key.offsets.append(offset)
+                if key.wait == len(key.offsets) - 1:
+                    self._line_up(key)
+            key_of[offset] = key
+        self.end = end
+
+    def next_offset(self, member_id: str) -> int | None:
+        """The lowest offset that may be delivered to this member; None: there is none."""
+        best: int | None = None
+        for heap, holder in ((self._free, None), (self._own.get(member_id, []), member_id)):
+            while heap and not self._may_go(*heap[0], holder):
+                heappop(heap)
+            if heap and (best is None or heap[0][0] < best):
+                best = heap[0][0]
+        return best
+
+    def take(self, member_id: str, last: int, records_max: int) -> list[int]:
+        """Give a member up to ``records_max`` records up to the offset ``last``; their offsets,
+        ascending."""
+        taken: list[int] = []
+        free, own = self._free, self._own.setdefault(member_id, [])
+        while len(taken) < records_max and (free or own):
+            is_own = bool(own) and (not free or own[0] < free[0])
+            heap = own if is_own else free
+            offset, key_hash = heap[0]
+            if offset > last:
+                break
+            heappop(heap)
+            if not self._may_go(offset, key_hash, member_id if is_own else None):
+                continue
+            key = self._keys[key_hash]
+            key.member_id = member_id
+            room = min(self._key_max - key.wait + key.head, records_max - len(taken))
+            end = bisect_right(key.offsets, last, key.wait, min(len(key.offsets), key.wait + room))
+            taken += key.offsets[key.wait : end]
+            key.wait = end
+            if end < len(key.offsets) and end - key.head < self._key_max:
+                heappush(own, (key.offsets[end], key_hash))
+        if not own:
+            del self._own[member_id]
+        taken.sort()
+        return taken
+
+    def is_next(self, offset: int) -> bool:
+        """Whether all earlier records of its key are finished."""
+        key = self._key_of[offset]
+        return key.offsets[key.head] == offset
+
+    def finish(self, offsets: Iterable[int]) -> None:
+        """Forget records that were accepted or archived. Offsets that are not loaded, or finished
+        already, change nothing."""
+        for offset in offsets:
+            key = self._key_of.pop(offset, None)
+            if key is None:
+                continue
+            key.blocked = key.blocked and key.offsets[key.head] != offset
+            key.remove(offset)
+            self._settle(key)
+
+    def give_back(self, offset: int) -> list[int]:
+        """Put a held record, and the later ones of its key that are held, back in line; the later
+        ones, ascending. Nothing if the record is not held."""
+        key = self._key_of.get(offset)
+        at = -1 if key is None else key.place(offset)
+        if key is None or at < 0:
+            return []
+        later = key.offsets[at + 1 : key.wait]
+        key.wait = at
+        self._settle(key)
+        return later
+
+    def block(self, offset: int) -> None:
+        """Keep the key of this record, which is its next one and not held, from everybody."""
+        self._key_of[offset].blocked = True
+
+    def unblock(self, offset: int) -> None:
+        """Let the key of this record go on."""
+        key = self._key_of[offset]
+        key.blocked = False
+        self._settle(key)
+
+    def move_start(self, start: int) -> None:
+        """Forget all records below ``start``."""
+        self.finish([offset for offset in self._key_of if offset < start])
+        self.end = max(self.end, start)
+
+    def _settle(self, key: _Key) -> None:
+        """After its queues changed: the key goes where its next record will be found."""
+        if key.wait == key.head:
+            key.member_id = None
+            if key.head == len(key.offsets):
+                del self._keys[key.hash]
+                return
+        self._line_up(key)
+
+    def _line_up(self, key: _Key) -> None:
+        wait = key.wait
+        if key.blocked or wait == len(key.offsets) or wait - key.head >= self._key_max:
+            return
+        if key.member_id is None:
+            heap = self._free
+        else:
+            heap = self._own.setdefault(key.member_id, [])
+        heappush(heap, (key.offsets[wait], key.hash))
+        if len(heap) > 64 + 4 * len(self._keys):
+            heap[:] = set(heap)
+            heapify(heap)
+
+    def _may_go(self, offset: int, key_hash: int, holder: str | None) -> bool:
+        """Whether an entry of a heap is up to date, and its record may be delivered."""
+        key = self._keys.get(key_hash)
+        return (
+            key is not None
+            and key.member_id == holder
+            and not key.blocked
+            and key.wait < len(key.offsets)
+            and key.offsets[key.wait] == offset
+            and key.wait - key.head < self._key_max
+        )
+
+    def check_invariants(self) -> None:
+        """Held records come before waiting ones, each record is in its key's queues once, and each
+        key with a record that may be delivered is in the heap where it is looked for.
+
+        Raises:
+            AssertionError: one of these does not hold.
+        """
+        seen: dict[int, _Key] = {}
+        for key_hash, key in self._keys.items():
+            assert 0 <= key.head <= key.wait <= len(key.offsets), "head and wait are wrong"
+            records = key.offsets[key.head :]
+            assert key.hash == key_hash
+            assert records, "a key without records"
+            assert records == sorted(set(records)), f"out of order: {records}"
+            assert (key.member_id is None) == (key.wait == key.head), f"holder of {records}"
+            seen |= dict.fromkeys(records, key)
+            waiting = records[key.wait - key.head :]
+            if waiting and not key.blocked and key.wait - key.head < self._key_max:
+                heap = self._free if key.member_id is None else self._own.get(key.member_id, [])
+                assert (waiting[0], key_hash) in heap, f"{waiting[0]} cannot be found"
+        assert seen == self._key_of
+        assert all(offset < self.end for offset in seen)
