@@ -96,3 +96,15 @@ def test_describe_says_where_each_value_comes_from() -> None:
     assert delivery.synonyms == (altered, default)
     reset = entries["share.auto.offset.reset"]
     assert (reset.value, reset.is_default) == ("latest", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("streams.session.timeout.ms", "there are no streams groups"),
+        ("errors.deadletterqueue.topic.name", "there are no dead letter queues"),
+    ],
+)
+def test_kafkas_settings_without_a_meaning_here_are_refused(name: str, why: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{name} cannot be set here: {why}"):
+        check_group_configs({name: "1"}, KAFKAS_DEFAULTS)

@@ -45,8 +45,8 @@ def test_strategies() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("newest", "Invalid auto offset reset strategy `newest`"),
-        ("by_duration", "Invalid auto offset reset strategy"),
+        ("newest", "Invalid value `newest` for configuration share.auto.offset.reset"),
+        ("by_duration", "The value must be either 'earliest', 'latest' or of the format"),
         ("by_duration:1h", "Unable to parse duration string"),
         ("by_duration:-PT1H", "Negative duration is not supported"),
     ],

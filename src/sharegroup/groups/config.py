@@ -5,7 +5,7 @@ refused when it is set. If the bounds shrink later, the value is clamped on use 
 GroupConfig).
 
 Consumer groups have settings of their own (KIP-848), ``consumer.…``. Kafka's ``streams.*`` and
-dead-letter settings of groups are unknown here: they would have no effect.
+dead-letter settings of groups are refused: they would have no effect.
 """
 
 from __future__ import annotations
@@ -264,6 +264,13 @@ KAFKAS_DEFAULTS: Final[GroupDefaults] = {
 """The defaults and bounds of a broker without settings."""
 
 
+_REFUSED: Final = {
+    "streams.": "there are no streams groups",
+    "errors.deadletterqueue.": "there are no dead letter queues",
+}
+"""Why Kafka's other settings of groups are refused, by the beginning of their names."""
+
+
 def check_group_configs(overrides: Mapping[str, str], broker: GroupDefaults) -> None:
     """Check ``overrides``: all settings of a group, as they would be after a change.
 
@@ -335,6 +342,9 @@ def today(overrides: Mapping[str, str]) -> dict[str, str]:
 def _definition(name: str) -> ConfigDef:
     definition = GROUP_CONFIGS.get(name)
     if definition is None:
+        for prefix, reason in _REFUSED.items():
+            if name.startswith(prefix):
+                raise InvalidConfig(f"{name} cannot be set here: {reason}")
         near = GROUP_CONFIGS.today(name) or nearest_name(name, GROUP_CONFIGS)
         raise InvalidConfig(
             f"Unknown group config name: {name}" + (f"; did you mean {near}?" if near else "")

@@ -50,7 +50,10 @@ def parse_offset_reset(text: str) -> OffsetReset:
     if lowered in (OffsetResetKind.EARLIEST, OffsetResetKind.LATEST):
         return OffsetReset(OffsetResetKind(lowered))
     if not lowered.startswith(_BY_DURATION):
-        raise ValueError(f"Invalid auto offset reset strategy `{text}`")
+        raise ValueError(
+            f"Invalid value `{text}` for configuration share.auto.offset.reset. The value must be "
+            "either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
     try:
         duration_ms = duration_milliseconds(text[len(_BY_DURATION) :])
     except ValueError as error:

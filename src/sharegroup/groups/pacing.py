@@ -4,6 +4,10 @@ The first member of a group is assigned at once. After that, all changes within 
 interval share one computation at its end (KIP-1263). Once a group has nothing left to do, this is
 remembered for its revision and the topics, so that a heartbeat without changes costs the same for
 any size of group.
+
+After a change, members of a consumer group are told to come back soon: they have partitions to give
+back, or wait for those of others. The longer the last change is ago, the longer they stay away, up
+to the group's setting. Kafka always answers with the setting (KIP-848 leaves it to the server).
 """
 
 from __future__ import annotations
@@ -15,6 +19,12 @@ from sharegroup.groups.topics import TopicsImage
 HEARTBEAT_INTERVAL_MS_MIN: Final = 50
 """The shortest interval that a member is told while it waits for its assignment."""
 
+CHANGING_INTERVAL_MS_MIN: Final = 250
+"""The shortest interval that a member is told after a change of its group."""
+
+MS_PER_MEMBER: Final = 5
+"""The members of a group that changes send one heartbeat in this time at most, all together."""
+
 
 class Pacing:
     """Of all groups of a coordinator; none of it is durable."""
@@ -22,6 +32,8 @@ class Pacing:
     def __init__(self) -> None:
         self._assigned_at_ms: dict[str, int] = {}
         self._settled: dict[str, tuple[int, TopicsImage]] = {}
+        self._changed: dict[str, tuple[tuple[int, int], int | None]] = {}
+        """The last epochs seen of a group, and when; None if it had them after a replay."""
 
     def wait_ms(self, group_id: str, interval_ms: int, now_ms: int) -> int:
         """How long the next computation of a target assignment must wait."""
@@ -41,10 +53,29 @@ class Pacing:
         """There is nothing left to do for this revision and these topics."""
         self._settled[group_id] = (revision, topics)
 
+    def at_rest(self, group_id: str, epochs: tuple[int, int]) -> None:
+        """A group was replayed that has these epochs. That is no change."""
+        self._changed[group_id] = epochs, None
+
+    def interval_ms(
+        self, group_id: str, epochs: tuple[int, int], members: int, setting_ms: int, now_ms: int
+    ) -> int:
+        """The heartbeat interval for a member of a group that has these epochs (its own and its
+        assignment's) now. ``setting_ms`` is the longest."""
+        seen, since_ms = self._changed.get(group_id, (None, None))
+        if seen != epochs:
+            since_ms = now_ms
+            self._changed[group_id] = epochs, now_ms
+        if since_ms is None:
+            return setting_ms
+        shortest_ms = max(CHANGING_INTERVAL_MS_MIN, members * MS_PER_MEMBER)
+        return min(setting_ms, max(shortest_ms, now_ms - since_ms))
+
     def forget(self, group_id: str) -> None:
         """The group is empty or gone: its next member is a first one."""
         self._assigned_at_ms.pop(group_id, None)
         self._settled.pop(group_id, None)
+        self._changed.pop(group_id, None)
 
 
 def sooner(interval_ms: int, wait_ms: int) -> int:

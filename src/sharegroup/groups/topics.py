@@ -39,13 +39,14 @@ def metadata_hash(names: Iterable[str], topics: TopicsImage) -> int:
     """A signed 64-bit digest of the topics that a group subscribes to: it changes when one of them
     does.
 
-    Covers name, id and partition count, not racks: a partition of ours has one replica. The hash
-    function is not Kafka's. A Kafka broker that takes over the records computes another digest and
-    so bumps the group epoch once.
+    0 where there are no topics, as in Kafka. Covers name, id and partition count, not racks: a
+    partition of ours has one replica. The hash function is not Kafka's. A Kafka broker that takes
+    over the records computes another digest and so bumps the group epoch once.
     """
+    found = [(name, info) for name in sorted(set(names)) if (info := topics.get(name)) is not None]
+    if not found:
+        return 0
     digest = hashlib.blake2b(digest_size=8)
-    for name in sorted(set(names)):
-        info = topics.get(name)
-        if info is not None:
-            digest.update(f"{name}\0{info.topic_id.hex}\0{info.partition_count}\0".encode())
+    for name, info in found:
+        digest.update(f"{name}\0{info.topic_id.hex}\0{info.partition_count}\0".encode())
     return int.from_bytes(digest.digest(), "big", signed=True)

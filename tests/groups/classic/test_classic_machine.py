@@ -28,7 +28,7 @@ from sharegroup.groups.classic.requests import (
 from sharegroup.model.errors import FencedInstanceId, KafkaError, MemberIdRequired, NonEmptyGroup
 
 GROUP = "g"
-SETTINGS = Settings(size_max=4, initial_rebalance_delay_ms=500)
+SETTINGS = Settings(size_max=4, initial_rebalance_delay_ms=500, quiet_members_min=3)
 PROTOCOLS = st.sampled_from([("range",), ("range", "sticky"), ("sticky", "range")])
 INSTANCES = (None, None, "i", "k")
 SESSION_MS = 10_000

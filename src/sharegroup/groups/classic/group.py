@@ -73,6 +73,12 @@ class Group:
         """While the first members join: (the delay that runs, what may follow), milliseconds."""
         self.member_added = False
         """Whether a member has joined since the delay of the first rebalance began."""
+        self.joined_ms = 0
+        """When the last new member joined, on the caller's clock."""
+        self.prepared_ms = 0
+        """When the join phase began."""
+        self.join_deadline_ms = 0
+        """When the join phase must end, except of the first rebalance."""
         self.replaced: dict[int, Replaced] = {}
         """By token."""
         self.record: ClassicGroupRecord | None = None

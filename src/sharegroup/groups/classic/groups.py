@@ -116,6 +116,15 @@ class ClassicGroups:
         self._rebalances.restart_session(group, member, now)
         return group.state is State.PREPARING_REBALANCE
 
+    def committed(self, group_id: str, member_id: str, now: Now) -> None:
+        """A member has committed offsets, which shows that it is alive."""
+        group = self._groups.get(group_id)
+        member = group.members.get(member_id) if group is not None else None
+        if group is None or member is None:
+            return
+        if group.state in (State.STABLE, State.PREPARING_REBALANCE):
+            self._rebalances.restart_session(group, member, now)
+
     def leave(
         self, group_id: str, leaving: Sequence[Leaving], now: Now
     ) -> tuple[Sequence[Left], Effects]:
@@ -151,6 +160,29 @@ class ClassicGroups:
         for group in list(self._groups.values()):
             if group.state is State.EMPTY and not group.pending and not has_offsets(group.group_id):
                 self._delete(group)
+        return self._rebalances.effects()
+
+    # Other types of group --------------------------------------------------------------------
+
+    def release(self, group_id: str) -> Effects:
+        """Forget a group that becomes a consumer group. Who waits for an answer is told to join
+        again."""
+        group = self._groups[group_id]
+        for member in list(group.members.values()):
+            self._rebalances.refuse(group, member, Refused(RebalanceInProgress(), member.member_id))
+        self._delete(group)
+        return self._rebalances.effects()
+
+    def adopt(self, group: Group, now: Now, *, rebalance: bool) -> Effects:
+        """Take over a stable group that was a consumer group. ``rebalance`` makes its members join
+        again at once."""
+        group.since_ms = now.wall_ms
+        self._groups[group.group_id] = group
+        self._rebalances.write(group, group.to_record())
+        for member in group.members.values():
+            self._rebalances.restart_session(group, member, now)
+        if rebalance:
+            self._rebalances.prepare(group, now)
         return self._rebalances.effects()
 
     # Time and durability ---------------------------------------------------------------------
@@ -388,7 +420,7 @@ class ClassicGroups:
             self._rebalances.remove(group, member, UnknownMemberId())
         if group.state is State.PREPARING_REBALANCE:
             if group.all_joined:
-                self._rebalances.complete_join(group, now)
+                self._rebalances.complete_when_quiet(group, now)
         elif member is not None:
             self._rebalances.prepare(group, now)
 

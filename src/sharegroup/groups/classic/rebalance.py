@@ -2,7 +2,9 @@
 
 **Join.** A rebalance begins with :meth:`Rebalances.prepare`: all members must join again, within
 the longest of their rebalance timeouts. Those that have not are removed. A group that was empty
-waits a little for more members. Then the joins are answered.
+waits a little for more members. Then the joins are answered. A large group to which new members
+come waits until none has come for a short while: who comes too late costs all members another
+rebalance, which they learn of with their next heartbeats.
 
 **Sync.** The members send SyncGroup, the leader with all assignments. These are written as one
 record. When it is durable, every sync is answered, and the group is stable.
@@ -40,6 +42,16 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 RETRY_MS_MIN: Final = 1_000
 """How soon to look again whether silent static members are gone, at the earliest."""
+
+QUIET_MS_PER_MEMBER: Final = 5
+"""How long a rebalance waits after its last new member, for each member that has joined."""
+
+QUIET_MS_MAX: Final = 500
+"""The longest that a rebalance waits after its last new member."""
+
+QUIET_TOTAL_MS_MAX: Final = 3_000
+"""How long after its begin a rebalance may wait for more new members. Kafka's default for
+``group.initial.rebalance.delay.ms``, which is about the same thing."""
 
 JOIN: Final = "join"
 SYNC: Final = "sync"
@@ -133,6 +145,7 @@ class Rebalances:
         member.joining = token
         group.member_added = group.member_added or group.first_rebalance is not None
         group.add(member, protocol_type)
+        group.joined_ms = now.monotonic_ms
         self.start_session(group, member.member_id, NEW_MEMBER_JOIN_TIMEOUT_MS, now)
         self.prepare_or_complete(group, now)
 
@@ -162,8 +175,8 @@ class Rebalances:
         """Begin a rebalance, or go on with the one that is under way."""
         if group.state is not State.PREPARING_REBALANCE:
             self.prepare(group, now)
-        elif group.first_rebalance is None and group.all_joined:
-            self.complete_join(group, now)
+        elif group.first_rebalance is None:
+            self.complete_when_quiet(group, now)
 
     def prepare(self, group: Group, now: Now) -> None:
         """Begin a rebalance."""
@@ -185,10 +198,27 @@ class Rebalances:
             group.first_rebalance = (delay_ms, left_ms)
             group.member_added = False
             self._phase_ends(group, JOIN, delay_ms, now)
-        elif group.all_joined:
-            self.complete_join(group, now)
         else:
-            self._phase_ends(group, JOIN, group.rebalance_timeout_ms, now)
+            group.prepared_ms = now.monotonic_ms
+            group.join_deadline_ms = now.monotonic_ms + group.rebalance_timeout_ms
+            self.complete_when_quiet(group, now)
+
+    def complete_when_quiet(self, group: Group, now: Now) -> None:
+        """Complete the join phase if nobody is missing and no more new members are expected; or
+        else look again when that may be so, or when the time for joining is over."""
+        end_ms = group.join_deadline_ms
+        if group.all_joined:
+            end_ms = min(end_ms, self._quiet_ms(group), group.prepared_ms + QUIET_TOTAL_MS_MAX)
+            if end_ms <= now.monotonic_ms:
+                self.complete_join(group, now)
+                return
+        self._phase_ends(group, JOIN, end_ms - now.monotonic_ms, now)
+
+    def _quiet_ms(self, group: Group) -> int:
+        """Until when a group waits for more new members."""
+        if group.waiting < self.settings.quiet_members_min:
+            return group.joined_ms
+        return group.joined_ms + min(QUIET_MS_MAX, group.waiting * QUIET_MS_PER_MEMBER)
 
     def join_phase_over(self, group: Group, now: Now) -> None:
         """The time for joining is over. While new members keep coming, a first rebalance waits
@@ -203,6 +233,9 @@ class Rebalances:
                 group.first_rebalance = (next_ms, max(left_ms - delay_ms, 0))
                 self._phase_ends(group, JOIN, next_ms, now)
                 return
+        elif group.first_rebalance is None and now.monotonic_ms < group.join_deadline_ms:
+            self.complete_when_quiet(group, now)
+            return
         self.complete_join(group, now)
 
     def complete_join(self, group: Group, now: Now) -> None:
@@ -216,6 +249,7 @@ class Rebalances:
             # Only silent static members are left: their sessions will end.
             group.first_rebalance = None
             again_ms = max(group.rebalance_timeout_ms, RETRY_MS_MIN)
+            group.join_deadline_ms = now.monotonic_ms + again_ms
             self._phase_ends(group, JOIN, again_ms, now)
             return
         group.begin_generation(now.wall_ms)

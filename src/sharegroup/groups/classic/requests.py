@@ -146,7 +146,9 @@ class Description:
 
 
 class Settings(NamedTuple):
-    """``group.max.size`` and ``group.initial.rebalance.delay.ms``."""
+    """``group.max.size`` and ``group.initial.rebalance.delay.ms``. A rebalance of at least
+    ``quiet_members_min`` members waits until no more come: a smaller one is quick."""
 
     size_max: int
     initial_rebalance_delay_ms: int
+    quiet_members_min: int = 8

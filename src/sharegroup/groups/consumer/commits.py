@@ -15,7 +15,13 @@ from uuid import UUID
 from sharegroup.groups.consumer.group import ConsumerGroup
 from sharegroup.groups.consumer.member import Member
 from sharegroup.groups.offsets import Committer
-from sharegroup.model.errors import StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
+from sharegroup.model.errors import (
+    IllegalGeneration,
+    KafkaError,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnsupportedVersion,
+)
 
 COMMIT_HAS_MEMBER_EPOCH_FROM: Final = 9
 """The first version of OffsetCommit whose clients know of member epochs."""
@@ -30,7 +36,8 @@ def check_commit(
         UnknownMemberId: there is no such member.
         UnsupportedVersion: the version of OffsetCommit has no member epochs.
         StaleMemberEpoch: the epoch is ahead of the member's; or it is older, and the member did not
-            have all these partitions then, or has them no more.
+            have all these partitions then, or has them no more. IllegalGeneration to a member of
+            the classic protocol.
     """
     epoch = committer.epoch
     if epoch < 0 and not group.members:
@@ -42,7 +49,8 @@ def check_commit(
     ):
         return
     member = _member(group, committer.member_id)
-    if not committer.transactional and committer.version < COMMIT_HAS_MEMBER_EPOCH_FROM:
+    old = committer.version < COMMIT_HAS_MEMBER_EPOCH_FROM
+    if old and not committer.transactional and member.classic is None:
         raise UnsupportedVersion(
             f"OffsetCommit version {COMMIT_HAS_MEMBER_EPOCH_FROM} or above must be used by members "
             "using the consumer group protocol"
@@ -59,34 +67,42 @@ def check_current(group: ConsumerGroup, member_id: str, epoch: int) -> None:
 
     Raises:
         UnknownMemberId: there is no such member.
-        StaleMemberEpoch: the epoch is not the member's.
+        StaleMemberEpoch, or IllegalGeneration to a member of the classic protocol: the epoch is not
+            the member's.
     """
     member = _member(group, member_id)
     if epoch > member.epoch:
         raise _newer(epoch, member)
     if epoch < member.epoch:
-        raise StaleMemberEpoch(
-            f"Received member epoch {epoch} is older than current member epoch {member.epoch}."
+        raise _wrong_epoch(
+            member,
+            f"Received member epoch {epoch} is older than current member epoch {member.epoch}.",
         )
 
 
 def _check_held(member: Member, epoch: int, topic_id: UUID, partition: int) -> None:
     since = member.epoch_of(topic_id, partition)
     if since is None:
-        raise StaleMemberEpoch(
-            f"Partition {topic_id}-{partition} is not assigned or pending revocation for member."
+        raise _wrong_epoch(
+            member,
+            f"Partition {topic_id}-{partition} is not assigned or pending revocation for member.",
         )
     if epoch < since:
-        raise StaleMemberEpoch(
+        raise _wrong_epoch(
+            member,
             f"Received member epoch {epoch} is older than assignment epoch {since} for partition "
-            f"{topic_id}-{partition}."
+            f"{topic_id}-{partition}.",
         )
 
 
-def _newer(epoch: int, member: Member) -> StaleMemberEpoch:
-    return StaleMemberEpoch(
-        f"Received member epoch {epoch} is newer than current member epoch {member.epoch}."
+def _newer(epoch: int, member: Member) -> KafkaError:
+    return _wrong_epoch(
+        member, f"Received member epoch {epoch} is newer than current member epoch {member.epoch}."
     )
+
+
+def _wrong_epoch(member: Member, message: str) -> KafkaError:
+    return StaleMemberEpoch(message) if member.classic is None else IllegalGeneration(message)
 
 
 def _member(group: ConsumerGroup, member_id: str) -> Member:

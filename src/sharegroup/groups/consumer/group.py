@@ -16,7 +16,7 @@ group has no assignment pending; partition lists ascend and are not empty.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from uuid import UUID
 
@@ -112,6 +112,21 @@ class ConsumerGroup:
         """The assignor that most members ask for, the first by name of several."""
         wishes = Counter(m.server_assignor for m in self.members.values() if m.server_assignor)
         return min(wishes, key=lambda name: (-wishes[name], name), default=None)
+
+    def supports_classic(self, protocols: Collection[str]) -> bool:
+        """Whether one of these protocols is supported by all members of the classic protocol."""
+        classic = [m.classic for m in self.members.values() if m.classic is not None]
+        supported = Counter(name for one in classic for name in {n for n, _ in one.protocols})
+        return any(supported[name] == len(classic) for name in protocols)
+
+    def waits_for_others(self, member: Member) -> bool:
+        """Whether another member has yet to give back a partition of the member's target."""
+        target = self.targets.get(member.member_id, {})
+        return any(
+            self.owners.get((topic_id, partition), member.member_id) != member.member_id
+            for topic_id, partitions in target.items()
+            for partition in partitions
+        )
 
     def describe(self, assignor: str) -> GroupDescription:
         """The group as it is now; ``assignor`` is the one it uses if no member asks for one."""

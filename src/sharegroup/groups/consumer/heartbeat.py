@@ -12,7 +12,7 @@ from typing import Final
 from sharegroup.groups.consumer.group import AWAY_EPOCH
 from sharegroup.groups.consumer.member import Member, MemberState
 from sharegroup.groups.consumer.reconciliation import Owned
-from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.consumer.records import WrittenRecord
 from sharegroup.groups.heartbeat import JOIN_EPOCH, LEAVE_EPOCH
 from sharegroup.groups.records import Assignment
 from sharegroup.model.errors import FencedMemberEpoch, InvalidRequest, UnsupportedAssignor
@@ -68,7 +68,7 @@ class HeartbeatResult:
     member_epoch: int
     heartbeat_interval_ms: int = 0
     assignment: Assignment | None = None
-    records: tuple[ConsumerRecord, ...] = ()
+    records: tuple[WrittenRecord, ...] = ()
 
 
 def check_heartbeat(

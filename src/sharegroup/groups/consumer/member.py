@@ -70,6 +70,16 @@ class Member:
             topic_id, ()
         )
 
+    def held(self) -> Assignment:
+        """The partitions that it owns or has yet to give back."""
+        topics = sorted({*self.assigned, *self.revoking})
+        return {
+            topic_id: tuple(
+                sorted({*self.assigned.get(topic_id, ()), *self.revoking.get(topic_id, ())})
+            )
+            for topic_id in topics
+        }
+
     def epoch_of(self, topic_id: UUID, partition: int) -> int | None:
         """The epoch at which it got a partition; None if it does not own it."""
         for held in (self.assigned, self.revoking):

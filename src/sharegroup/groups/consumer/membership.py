@@ -13,11 +13,13 @@ Times are milliseconds of one monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
+from sharegroup.groups.classic.group import Group as ClassicGroup
+from sharegroup.groups.classic.group import State
 from sharegroup.groups.config import GroupSettings
+from sharegroup.groups.consumer.classic_members import ClassicMembers
 from sharegroup.groups.consumer.commits import check_commit, check_current
 from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
 from sharegroup.groups.consumer.heartbeat import (
@@ -25,27 +27,26 @@ from sharegroup.groups.consumer.heartbeat import (
     HeartbeatResult,
     check_member_epoch,
 )
-from sharegroup.groups.consumer.member import GroupDescription, Member, MemberState
+from sharegroup.groups.consumer.member import GroupDescription, Member
 from sharegroup.groups.consumer.patterns import compile_regex
 from sharegroup.groups.consumer.records import (
     ConsumerRecord,
     GroupMetadata,
     ResolvedRegex,
     TargetAssignmentMetadata,
+    WrittenRecord,
     plain,
 )
 from sharegroup.groups.consumer.transition import Sees, Transition
 from sharegroup.groups.heartbeat import JOIN_EPOCH
+from sharegroup.groups.migration import upgraded
 from sharegroup.groups.offsets import Committer
-from sharegroup.groups.pacing import Pacing, sooner
 from sharegroup.groups.records import Tombstone
-from sharegroup.groups.sessions import MemberKey, Sessions
-from sharegroup.groups.table import GroupTable
+from sharegroup.groups.sessions import MemberKey
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.errors import (
     FencedInstanceId,
     GroupIdNotFound,
-    GroupMaxSizeReached,
     InvalidRegularExpression,
     NonEmptyGroup,
     UnknownMemberId,
@@ -53,11 +54,8 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.limits import GROUP_REGEXES_MAX
 
-REGEX_REFRESH_MS_MIN: Final = 1_000
-"""The least time between two resolutions of all regular expressions of a group (Kafka: 10 s)."""
 
-
-class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
+class ConsumerGroups(ClassicMembers):
     """All consumer groups of this coordinator.
 
     Args:
@@ -66,27 +64,10 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
         group_size_max: how many members a group may have.
         regex_refresh_ms: how long the topics of a regular expression are trusted while no topic
             changes: rights may change.
+        classic: the classic groups in the same log; without them no group changes its protocol.
+        migration_policy: which way a group with members may change its protocol.
+        classic_size_max: how many members a group may have that becomes a classic group.
     """
-
-    def __init__(
-        self,
-        settings_of: Callable[[str], GroupSettings],
-        *,
-        assignors: Sequence[str] = ("uniform", "range"),
-        group_size_max: int = 2**31 - 1,
-        regex_refresh_ms: int = 600_000,
-    ) -> None:
-        super().__init__(ConsumerGroup, GroupMetadata.key_type)
-        self._settings_of = settings_of
-        self._assignors = tuple(assignors)
-        self._group_size_max = group_size_max
-        self._regex_refresh_ms = regex_refresh_ms
-        self._sessions = Sessions()
-        self._revocations = Sessions()
-        """Until when members must have given partitions back."""
-        self._pacing = Pacing()
-        self._resolved: dict[str, tuple[TopicsImage, int]] = {}
-        """(topics, time) of the last resolution of a group's regular expressions."""
 
     # Heartbeats ------------------------------------------------------------------------------
 
@@ -98,10 +79,11 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
         sees: Sees | None = None,
     ) -> HeartbeatResult:
         """Apply a heartbeat that ``check_heartbeat`` has accepted. The caller must make ``records``
-        durable before it answers.
+        durable before it answers. A classic group becomes a consumer group when a member joins.
 
         Raises, before anything has changed:
-            GroupIdNotFound: the group does not exist and the member does not join.
+            GroupIdNotFound: the group does not exist and the member does not join; or it is a
+                classic group that cannot become a consumer group.
             GroupMaxSizeReached: a new member would be one too many.
             UnknownMemberId: the member does not exist and does not join. It must join again.
             FencedMemberEpoch: the epoch is not the member's. It must join again.
@@ -109,35 +91,73 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
             FencedInstanceId: another member has that instance id now.
             InvalidRegularExpression: RE2 refuses it, or the group has too many.
         """
-        group, known = self._admit(request)
+        classic = self._classic_group(request)
+        upgrade = None if classic is None else self._upgrade(classic, topics)
+        group, known = self._admit(request, upgrade)
         if request.leaves:
             return self._leave(group, known, request, topics)
-        self._groups[group.group_id] = group
         settings = self._settings_of(group.group_id)
+        taken: tuple[WrittenRecord, ...] = ()
+        if classic is not None:
+            taken = self._take_over(classic, group, now_ms)
+        self._groups[group.group_id] = group
         transition = Transition(group)
-        if known is not None and known.epoch == AWAY_EPOCH:
-            self._end(MemberKey(group.group_id, known.member_id))
-            transition.come_back(known, request.member_id)
+        if known is not None and (
+            known.epoch == AWAY_EPOCH or known.member_id != request.member_id
+        ):
+            self._replace_static(transition, known.member_id, request.member_id)
         before = group.members.get(request.member_id)
         interval_ms = self._advance(transition, request, topics, now_ms, settings, sees)
         member = group.members[request.member_id]
-        key = MemberKey(group.group_id, request.member_id)
-        self._sessions.restart(key, now_ms + settings.consumer_session_timeout_ms)
+        self._timers.uses_consumer_protocol(group.group_id, member)
+        timeout_ms = settings.consumer_session_timeout_ms
+        self._timers.heard_of(group.group_id, member, now_ms, timeout_ms)
         news = request.is_full or before is None or before.assigned != member.assigned
         return HeartbeatResult(
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=interval_ms,
             assignment=plain(member.assigned) if news else None,
-            records=transition.records,
+            records=(*taken, *transition.records),
         )
 
-    def _admit(self, request: ConsumerHeartbeat) -> tuple[ConsumerGroup, Member | None]:
+    def _classic_group(self, request: ConsumerHeartbeat) -> ClassicGroup | None:
+        """The classic group that would become a consumer group."""
+        if self._classic is None or request.group_id in self._groups:
+            return None
+        classic = self._classic.group(request.group_id)
+        if classic is not None and request.member_epoch != JOIN_EPOCH:
+            raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
+        return classic
+
+    def _upgrade(self, classic: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
+        """What a classic group would become. An empty one leaves nothing but its id."""
+        if classic.state is State.EMPTY:
+            return ConsumerGroup(classic.group_id)
+        return upgraded(classic, topics, self._migration_policy, self._group_size_max)
+
+    def _take_over(
+        self, classic: ClassicGroup, group: ConsumerGroup, now_ms: int
+    ) -> tuple[WrittenRecord, ...]:
+        """The classic group is gone, and its members are members of the consumer group."""
+        assert self._classic is not None
+        for member in group.members.values():
+            self._timers.heard_of(group.group_id, member, now_ms, 0)
+        return (
+            *self._classic.release(classic.group_id),
+            *(group.records() if group.members else ()),
+        )
+
+    def _admit(
+        self, request: ConsumerHeartbeat, upgrade: ConsumerGroup | None
+    ) -> tuple[ConsumerGroup, Member | None]:
         """Check a request; returns its group and its member, or the static member that it
         replaces. A group that is about to be created is not stored yet.
         """
         joins = request.member_epoch == JOIN_EPOCH
-        if request.group_id in self._groups or request.leaves:
+        if upgrade is not None:
+            group = upgrade
+        elif request.group_id in self._groups or request.leaves:
             group = self._existing(request.group_id)
         elif joins:
             group = ConsumerGroup(request.group_id)
@@ -158,13 +178,6 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
         if request.subscribed_regex:
             self._check_regex(group, known, request.subscribed_regex)
         return group, known
-
-    def _check_size(self, group: ConsumerGroup) -> None:
-        if len(group.members) >= self._group_size_max:
-            raise GroupMaxSizeReached(
-                f"The consumer group has reached its maximum capacity of {self._group_size_max} "
-                "members."
-            )
 
     def _check_regex(self, group: ConsumerGroup, member: Member | None, regex: str) -> None:
         regexes = group.subscribed_regexes()
@@ -189,63 +202,20 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
     ) -> int:
         """Apply all changes of a heartbeat; returns the heartbeat interval to answer with."""
         group = transition.group
-        group_id, interval_ms = group.group_id, settings.consumer_heartbeat_interval_ms
         asks = request.server_assignor is not None
         assignor = self._assignor(group) if asks else ""
         subscribes = transition.describe(request)
-        resolved = self._resolve(transition, request, topics, now_ms, sees)
+        asked = request.subscribed_regex is not None
+        resolved = self._resolve(transition, topics, now_ms, sees, asked=asked)
         changed = subscribes or resolved or (asks and assignor != self._assignor(group))
-        if changed or not self._pacing.is_settled(group_id, group.revision, topics):
-            transition.bump_epoch(topics, changed=changed)
-        if group.assignment_epoch < group.epoch:
-            wait_ms = self._pacing.wait_ms(
-                group_id, settings.consumer_assignment_interval_ms, now_ms
-            )
-            if wait_ms:
-                interval_ms = sooner(interval_ms, wait_ms)
-            else:
-                transition.retarget(topics, self._assignor(group))
-                self._pacing.assigned(group_id, now_ms)
-        if group.assignment_epoch == group.epoch:
-            self._pacing.settle(group_id, group.revision, topics)
+        self._bump(transition, topics, changed=changed)
+        interval_ms = self._retarget(transition, topics, now_ms, settings)
         moved = transition.reconcile(
             request.member_id, topics, request.owned, changed=subscribes or resolved
         )
-        self._watch_revocation(group, group.members[request.member_id], now_ms, moved=moved)
+        member = group.members[request.member_id]
+        self._timers.watch_revocation(group.group_id, member, now_ms, restarts=moved)
         return interval_ms
-
-    def _assignor(self, group: ConsumerGroup) -> str:
-        preferred = group.preferred_assignor()
-        return preferred if preferred in self._assignors else self._assignors[0]
-
-    def _resolve(
-        self,
-        transition: Transition,
-        request: ConsumerHeartbeat,
-        topics: TopicsImage,
-        now_ms: int,
-        sees: Sees | None,
-    ) -> bool:
-        """Resolve regular expressions that are new or due; returns whether topics changed."""
-        group_id = transition.group.group_id
-        last = self._resolved.get(group_id)
-        due = last is None or now_ms - last[1] >= (
-            self._regex_refresh_ms if last[0] is topics else REGEX_REFRESH_MS_MIN
-        )
-        if due:
-            self._resolved[group_id] = (topics, now_ms)
-        elif request.subscribed_regex is None:
-            return False
-        return transition.resolve(topics, sees, again=due)
-
-    def _watch_revocation(
-        self, group: ConsumerGroup, member: Member, now_ms: int, *, moved: bool
-    ) -> None:
-        key = MemberKey(group.group_id, member.member_id)
-        if not _must_revoke(member):
-            self._revocations.end(key)
-        elif moved:
-            self._revocations.restart(key, now_ms + max(0, member.rebalance_timeout_ms))
 
     def _leave(
         self,
@@ -254,49 +224,18 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
         request: ConsumerHeartbeat,
         topics: TopicsImage,
     ) -> HeartbeatResult:
-        transition = Transition(group)
+        records: tuple[WrittenRecord, ...]
         if request.member_epoch != AWAY_EPOCH:
-            records = self._remove(group, request.member_id, topics)
+            records = self._remove(group, {request.member_id}, topics)
         else:
+            transition = Transition(group)
             if member is not None:
                 transition.leave_for_a_while(member)
-            self._revocations.end(MemberKey(group.group_id, request.member_id))
+            self._timers.is_away(MemberKey(group.group_id, request.member_id))
             records = transition.records
         return HeartbeatResult(
             member_id=request.member_id, member_epoch=request.member_epoch, records=records
         )
-
-    # Time ------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        """When :meth:`tick` has something to do, or None."""
-        both = (self._sessions.next_deadline_ms(), self._revocations.next_deadline_ms())
-        return min((deadline for deadline in both if deadline is not None), default=None)
-
-    def tick(self, topics: TopicsImage, now_ms: int) -> tuple[ConsumerRecord, ...]:
-        """Remove members whose session has ended, or that have not given partitions back within
-        their rebalance timeout. The caller must make the records durable.
-        """
-        records: list[ConsumerRecord] = []
-        for sessions in (self._sessions, self._revocations):
-            for group_id, member_id in sessions.expired(now_ms):
-                records.extend(self._remove(self._groups[group_id], member_id, topics))
-        return tuple(records)
-
-    def _remove(
-        self, group: ConsumerGroup, member_id: str, topics: TopicsImage
-    ) -> tuple[ConsumerRecord, ...]:
-        transition = Transition(group)
-        transition.remove(member_id, topics)
-        self._end(MemberKey(group.group_id, member_id))
-        if not group.members:
-            self._pacing.forget(group.group_id)
-            self._resolved.pop(group.group_id, None)
-        return transition.records
-
-    def _end(self, key: MemberKey) -> None:
-        self._sessions.end(key)
-        self._revocations.end(key)
 
     # Offsets ---------------------------------------------------------------------------------
 
@@ -339,8 +278,7 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
         """
         self.check_deletable(group_id)
         group = self._groups.pop(group_id)
-        self._pacing.forget(group_id)
-        self._resolved.pop(group_id, None)
+        self._forget(group)
         return (
             *(
                 Tombstone(key_type=ResolvedRegex.key_type, group_id=group_id, member_id=regex)
@@ -374,36 +312,6 @@ class ConsumerGroups(GroupTable[ConsumerGroup, ConsumerRecord]):
         """(id, state) of all groups."""
         return [(group_id, group.state) for group_id, group in self._groups.items()]
 
-    # Replay ----------------------------------------------------------------------------------
-
-    def sessions_restarted(self, now_ms: int) -> None:
-        """After a replay: give every member a full session timeout for its next heartbeat, and a
-        full rebalance timeout to give partitions back."""
-        for group in self._groups.values():
-            timeout_ms = self._settings_of(group.group_id).consumer_session_timeout_ms
-            for member in group.members.values():
-                key = MemberKey(group.group_id, member.member_id)
-                self._sessions.restart(key, now_ms + timeout_ms)
-                self._watch_revocation(group, member, now_ms, moved=True)
-
-    def check_invariants(self) -> None:
-        """Assert each group's invariants, and that exactly the members have sessions."""
-        for group in self._groups.values():
-            group.check_invariants()
-            for member in group.members.values():
-                key = MemberKey(group.group_id, member.member_id)
-                if key not in self._sessions:
-                    raise AssertionError(f"member {key} has no session")
-                if (key in self._revocations) != _must_revoke(member):
-                    raise AssertionError(f"member {key} is {member.state.name}: wrong timeout")
-        if len(self._sessions) != sum(len(group.members) for group in self._groups.values()):
-            raise AssertionError("there is a session without a member")
-
-
-def _must_revoke(member: Member) -> bool:
-    revokes = member.state is MemberState.UNREVOKED_PARTITIONS
-    return revokes and member.epoch != AWAY_EPOCH
-
 
 def _static(
     request: ConsumerHeartbeat, static: Member | None, known: Member | None, *, joins: bool
@@ -413,7 +321,7 @@ def _static(
         if not joins:
             raise UnknownMemberId(f"Instance id {request.instance_id} is unknown.")
         return known
-    if joins and static.epoch != AWAY_EPOCH:
+    if joins and static.classic is None and static.epoch != AWAY_EPOCH:
         raise UnreleasedInstanceId(
             f"Static member {request.member_id} with instance id {request.instance_id} cannot join "
             f"the group because the instance id is owned by {static.member_id} member."

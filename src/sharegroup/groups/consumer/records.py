@@ -14,6 +14,7 @@ from typing import ClassVar, TypeAlias
 from uuid import UUID
 
 from sharegroup.groups import records as shared
+from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.records import Assignment, Tombstone
 
 Held: TypeAlias = Mapping[UUID, Mapping[int, int]]
@@ -108,6 +109,9 @@ ConsumerRecord: TypeAlias = (
     | Tombstone
 )
 """A :class:`Tombstone` of key type 16 has the regular expression as its ``member_id``."""
+
+WrittenRecord: TypeAlias = ConsumerRecord | ClassicRecord
+"""What a change of a consumer group writes: a group may change its protocol."""
 
 
 def plain(held: Held) -> Assignment:

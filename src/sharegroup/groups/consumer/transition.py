@@ -5,11 +5,13 @@ Nothing is checked here: requests are checked completely before the first step (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
 from sharegroup.groups.change import Change
+from sharegroup.groups.classic.embedded import Subscription
+from sharegroup.groups.classic.requests import Join
 from sharegroup.groups.consumer.assignors import ASSIGNORS
 from sharegroup.groups.consumer.group import (
     AWAY_EPOCH,
@@ -30,6 +32,7 @@ from sharegroup.groups.consumer.records import (
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
+from sharegroup.groups.migration import classic_metadata
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.topics import TopicsImage, metadata_hash
 
@@ -73,9 +76,30 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
             server_assignor=request.server_assignor or before.server_assignor,
             classic=None,
         )
+        return self._described(known, before, after)
+
+    def describe_classic(self, request: Join, member_id: str, subscription: Subscription) -> bool:
+        """Add or update a member that joins by the classic protocol; returns whether the group's
+        subscriptions changed."""
+        known = self.group.members.get(member_id)
+        before = known or Member(member_id=member_id)
+        after = replace(
+            before,
+            instance_id=request.instance_id or before.instance_id,
+            rack_id=subscription.rack_id or before.rack_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            subscribed_topics=tuple(sorted(set(subscription.topics))),
+            subscribed_regex=None,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            classic=classic_metadata(request.session_timeout_ms, request.protocols),
+        )
+        return self._described(known, before, after)
+
+    def _described(self, known: Member | None, before: Member, after: Member) -> bool:
         if known is None or after != before:
             self.emit(member_metadata(self.group.group_id, after))
-        return known is None or (before.subscribed_topics, before.subscribed_regex) != (
+        return (before.subscribed_topics, before.subscribed_regex) != (
             after.subscribed_topics,
             after.subscribed_regex,
         )
@@ -86,7 +110,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         """
         group = self.group
         subscribed = group.subscribed_regexes()
-        self._forget_regexes()
+        self.forget_regexes()
         changed = False
         for regex in sorted(subscribed):
             if not again and regex in group.regexes:
@@ -152,13 +176,14 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         away = replace(member, epoch=AWAY_EPOCH, revoking={})
         self.emit(current_assignment(self.group.group_id, away))
 
-    def remove(self, member_id: str, topics: TopicsImage) -> None:
-        """Remove a member that leaves or is fenced. When the last one goes, no assignment stays
+    def remove(self, member_ids: Iterable[str], topics: TopicsImage) -> None:
+        """Remove members that leave or are fenced. When the last one goes, no assignment stays
         pending (KAFKA-20442).
         """
         group = self.group
-        self._bury(member_id)
-        self._forget_regexes()
+        for member_id in member_ids:
+            self._bury(member_id)
+        self.forget_regexes()
         self.bump_epoch(topics, changed=True)
         if not group.members:
             self.emit(
@@ -169,7 +194,8 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         for kind in (CurrentMemberAssignment, TargetAssignmentMember, MemberMetadata):
             self._delete(kind.key_type, member_id)
 
-    def _forget_regexes(self) -> None:
+    def forget_regexes(self) -> None:
+        """Forget the regular expressions that nobody subscribes to any more."""
         group = self.group
         for regex in sorted(group.regexes.keys() - group.subscribed_regexes().keys()):
             self._delete(ResolvedRegex.key_type, regex)

@@ -1,0 +1,302 @@
+"""Members of consumer groups that use the classic protocol: while a group changes its protocol, old
+and new members are in it together (KIP-848; Kafka class GroupMetadataManager,
+classicGroupJoinToConsumerGroup and its neighbours).
+
+The broker assigns the partitions. JoinGroup answers at once, with the member's epoch as its
+generation and without a leader. SyncGroup fetches the assignment. A member that must give
+partitions back, or can have more, is told REBALANCE_IN_PROGRESS and joins again; its subscription
+says what it owns.
+
+Two departures. Where nobody uses the consumer protocol, heartbeats compute an assignment that
+waits. In Kafka nothing does, so it waits until somebody joins. When a static member replaces the
+last member of the consumer protocol while partitions are on their way, the members join again. In
+Kafka they do not, and nobody reads those partitions until the next rebalance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sharegroup.groups.classic.embedded import (
+    Subscription,
+    decode_subscription,
+    encode_assignment,
+)
+from sharegroup.groups.classic.group import CONSUMER_PROTOCOL
+from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
+from sharegroup.groups.consumer.assigning import Assigning
+from sharegroup.groups.consumer.group import ConsumerGroup
+from sharegroup.groups.consumer.member import GroupState, Member, MemberState
+from sharegroup.groups.consumer.reconciliation import Owned
+from sharegroup.groups.consumer.records import ClassicMetadata, WrittenRecord, plain
+from sharegroup.groups.consumer.transition import Transition
+from sharegroup.groups.migration import MigrationPolicy, by_id, by_name
+from sharegroup.groups.topics import TopicsImage
+from sharegroup.model.errors import (
+    FencedInstanceId,
+    FencedMemberEpoch,
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    KafkaError,
+    MalformedMessage,
+    MemberIdRequired,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from sharegroup.model.limits import GROUP_PROTOCOLS_MAX
+
+
+class _Admitted(NamedTuple):
+    """A join that may go ahead."""
+
+    group: ConsumerGroup
+    known: Member | None
+    """The member, or the static member that it replaces."""
+    member_id: str
+    subscription: Subscription
+    owned: Owned
+
+
+class ClassicMembers(Assigning):
+    """What members of the classic protocol ask of consumer groups; see ``ConsumerGroups``."""
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether there is such a group, and it has members."""
+        group = self._groups.get(group_id)
+        return group is not None and bool(group.members)
+
+    # Joining ---------------------------------------------------------------------------------
+
+    def classic_join(
+        self, request: Join, topics: TopicsImage, now_ms: int
+    ) -> tuple[Joined | Refused, tuple[WrittenRecord, ...]]:
+        """JoinGroup to a consumer group that has members. The caller must make the records durable
+        before it answers.
+
+        Raises, before anything has changed:
+            InconsistentGroupProtocol: the policy forbids it, the protocols do not fit, or the
+                subscription is malformed.
+            GroupMaxSizeReached: a new member would be one too many.
+            UnknownMemberId, FencedInstanceId: as their names say.
+            FencedMemberEpoch: a later version left the member in a state that is not known here.
+        """
+        admitted = self._admit_classic(request, topics)
+        if isinstance(admitted, Refused):
+            return admitted, ()
+        group, known, member_id, subscription, owned = admitted
+        downgrades = known is not None and self._downgrades_replacing(group, known, request)
+        transition, epoch = Transition(group), group.epoch
+        if known is not None and known.member_id != member_id:
+            self._replace_static(transition, known.member_id, member_id)
+        changed = transition.describe_classic(request, member_id, subscription)
+        transition.forget_regexes()
+        self._bump(transition, topics, changed=changed)
+        stale = group.assignment_epoch < group.epoch
+        if not downgrades:
+            self._retarget(transition, topics, now_ms, self._settings_of(group.group_id))
+        if not (downgrades and stale):
+            transition.reconcile(member_id, topics, owned, changed=changed)
+        member = group.members[member_id]
+        records: tuple[WrittenRecord, ...] = transition.records
+        if downgrades:
+            rebalance = stale or group.state is not GroupState.STABLE
+            records += self._downgrade(group, (), epoch, topics, rebalance=rebalance)
+        else:
+            self._timers.heard_of(group.group_id, member, now_ms, 0)
+            self._timers.joined(group.group_id, member, now_ms)
+        answer = Joined(
+            member_id=member_id,
+            generation=member.epoch,
+            protocol_type=CONSUMER_PROTOCOL,
+            protocol_name=request.protocols[0].name,
+            leader="",
+        )
+        return answer, records
+
+    def _admit_classic(self, request: Join, topics: TopicsImage) -> _Admitted | Refused:
+        group = self._existing(request.group_id)
+        if self._migration_policy is MigrationPolicy.DISABLED:
+            raise InconsistentGroupProtocol(
+                f"Cannot join the consumer group {group.group_id} with the classic protocol "
+                "because the group migration is disabled."
+            )
+        member_id = request.member_id or request.new_member_id
+        static = group.static_member(request.instance_id) if request.instance_id else None
+        if static is None and member_id not in group.members:
+            self._check_size(group)
+        names = [protocol.name for protocol in request.protocols[: GROUP_PROTOCOLS_MAX + 1]]
+        fits = request.protocol_type == CONSUMER_PROTOCOL and group.supports_classic(names)
+        if not fits or len(names) > GROUP_PROTOCOLS_MAX:
+            raise InconsistentGroupProtocol(f"Member {member_id}'s protocols are not supported.")
+        if not request.member_id and request.id_required and request.instance_id is None:
+            return Refused(MemberIdRequired(), member_id)
+        known = group.members.get(member_id)
+        if request.instance_id is not None:
+            if request.member_id:
+                known = _static_member(group, request.member_id, request.instance_id)
+            else:
+                known = static
+        try:
+            subscription = decode_subscription(request.protocols[0].metadata)
+        except MalformedMessage as error:
+            raise InconsistentGroupProtocol(
+                "Malformed embedded consumer protocol in subscription deserialization."
+            ) from error
+        owned = by_id(subscription.owned, topics)
+        if known is not None and known.state is MemberState.UNKNOWN and owned:
+            raise FencedMemberEpoch(
+                "The consumer group member is in a unknown state. "
+                "The member must abandon all its partitions and rejoin."
+            )
+        return _Admitted(group, known, member_id, subscription, owned)
+
+    def _downgrades_replacing(self, group: ConsumerGroup, known: Member, request: Join) -> bool:
+        """Whether a static member replaces the last member of the consumer protocol."""
+        others = (m for m in group.members.values() if m is not known)
+        return (
+            request.instance_id is not None
+            and known.classic is None
+            and all(member.classic for member in others)
+            and self._may_downgrade(len(group.members))
+        )
+
+    # Staying ---------------------------------------------------------------------------------
+
+    def classic_sync(self, request: Sync, topics: TopicsImage, now_ms: int) -> Synced:
+        """SyncGroup: the member's assignment.
+
+        Raises:
+            UnknownMemberId, FencedInstanceId, IllegalGeneration, InconsistentGroupProtocol: as
+                their names say.
+            RebalanceInProgress: there is a new assignment; the member must join again.
+        """
+        group, member, classic = self._classic_member(
+            request.group_id, request.member_id, request.instance_id, request.generation
+        )
+        name, metadata = classic.protocols[0]
+        if request.protocol_type not in (None, CONSUMER_PROTOCOL) or (
+            request.protocol_name not in (None, name)
+        ):
+            raise InconsistentGroupProtocol
+        if (
+            group.assignment_epoch > member.epoch
+            and member.state is not MemberState.UNREVOKED_PARTITIONS
+        ):
+            self._timers.must_join(group.group_id, member, now_ms)
+            raise RebalanceInProgress(
+                f"A new rebalance is triggered in group {group.group_id} and member "
+                f"{member.member_id} should rejoin to catch up."
+            )
+        self._timers.synced(group.group_id, member)
+        self._timers.heard_of(group.group_id, member, now_ms, 0)
+        held = by_name(plain(member.assigned), topics.ids(group.subscribed_topics()))
+        return Synced(
+            request.protocol_type, request.protocol_name, encode_assignment(held, metadata)
+        )
+
+    def classic_heartbeat(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        topics: TopicsImage,
+        now_ms: int,
+    ) -> tuple[bool, tuple[WrittenRecord, ...]]:
+        """Heartbeat; returns whether the member must join again, and records to make durable.
+
+        Raises:
+            UnknownMemberId, FencedInstanceId, IllegalGeneration: as their names say.
+        """
+        group, member, _ = self._classic_member(group_id, member_id, instance_id, generation)
+        self._timers.heard_of(group_id, member, now_ms, 0)
+        transition = Transition(group)
+        if all(one.classic for one in group.members.values()):
+            self._bump(transition, topics, changed=False)
+            self._retarget(transition, topics, now_ms, self._settings_of(group_id))
+        must_join = (
+            member.epoch < group.assignment_epoch
+            or member.state is MemberState.UNREVOKED_PARTITIONS
+            or (
+                member.state is MemberState.UNRELEASED_PARTITIONS
+                and not group.waits_for_others(member)
+            )
+        )
+        if must_join:
+            self._timers.must_join(group_id, member, now_ms)
+        return must_join, transition.records
+
+    def _classic_member(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> tuple[ConsumerGroup, Member, ClassicMetadata]:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownMemberId
+        if instance_id is not None:
+            member = _static_member(group, member_id, instance_id)
+        else:
+            member = _member(group, member_id)
+        if member.classic is None:
+            raise UnknownMemberId(f"Member {member_id} does not use the classic protocol.")
+        if generation != member.epoch:
+            raise IllegalGeneration(
+                f"The request generation id {generation} is not equal to the member epoch "
+                f"{member.epoch} of member {member_id}."
+            )
+        return group, member, member.classic
+
+    # Leaving ---------------------------------------------------------------------------------
+
+    def classic_leave(
+        self, group_id: str, leaving: Sequence[Leaving], topics: TopicsImage
+    ) -> tuple[Sequence[Left], tuple[WrittenRecord, ...]]:
+        """LeaveGroup, for members of both protocols: an administrator names static members by their
+        instance.
+
+        Raises:
+            UnknownMemberId: there is no such group.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownMemberId
+        left: list[Left] = []
+        gone: dict[str, None] = {}
+        for one in leaving:
+            try:
+                gone[_leaving(group, one).member_id] = None
+            except KafkaError as error:
+                left.append(Left(one, error))
+            else:
+                left.append(Left(one, None))
+        return left, self._remove(group, list(gone), topics)
+
+
+def _leaving(group: ConsumerGroup, leaving: Leaving) -> Member:
+    if leaving.instance_id is None:
+        return _member(group, leaving.member_id)
+    if leaving.member_id:
+        return _static_member(group, leaving.member_id, leaving.instance_id)
+    static = group.static_member(leaving.instance_id)
+    if static is None:
+        raise UnknownMemberId(f"Instance id {leaving.instance_id} is unknown.")
+    return static
+
+
+def _member(group: ConsumerGroup, member_id: str) -> Member:
+    member = group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
+
+
+def _static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
+    static = group.static_member(instance_id)
+    if static is None:
+        raise UnknownMemberId(f"Instance id {instance_id} is unknown.")
+    if static.member_id != member_id:
+        raise FencedInstanceId(
+            f"Static member {member_id} with instance id {instance_id} was fenced "
+            f"by member {static.member_id}."
+        )
+    return static
