@@ -11,6 +11,7 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.storage import DataFolder, LocalPartitionLog, checkpoints
 from sharegroup.storage.batch_cleaning import delete_horizon
+from sharegroup.storage.checkup.findings import Severity
 from sharegroup.wire.batch import COMPRESSION_MASK, TRANSACTIONAL, decode_batch, end_offset_of
 from sharegroup.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 from sharegroup.wire.markers import MarkerType, encode_marker, is_control
@@ -151,6 +152,7 @@ def test_aborted_records_go_and_markers_after_their_time(tmp_path: Path) -> None
             assert [header.base_offset for header in left] == [1, 5, 7]
             empty = [header for header, _ in await all_batches(log) if not header.record_count]
             assert {(h.producer_id, h.base_sequence) for h in empty} >= {(1, 1), (2, 1)}
+        assert checked(tmp_path).findings == []  # the index may list transactions without records
         async with opened(tmp_path, COMPACTED) as folder:
             log = await one_log(folder)
             write(log, 1, b"next")  # its sequence goes on
@@ -242,6 +244,7 @@ def test_damage_found_while_cleaning_is_kept(tmp_path: Path) -> None:
             log = await one_log(folder)
             assert not await clean(folder)  # it finds the damage
             assert [tuple(damage) for damage in log.damages()] == [(1, 1)]
+            assert folder.cleaning(NOW_MS).uncleanable == 1
             assert await clean(folder)
             assert path.read_bytes() == data
             with pytest.raises(CorruptMessage):
@@ -339,6 +342,42 @@ def test_a_damaged_swap_is_not_used_and_nothing_is_removed(tmp_path: Path) -> No
             assert first.with_name(first.name + ".unusable").read_bytes() == data
 
     run(main())
+
+
+def test_what_the_metrics_say(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, COMPACTED) as folder:
+            log = await one_log(folder)
+            facts = folder.cleaning(NOW_MS)
+            assert (facts.runs, facts.dirty_ratio, facts.last_run_wall_ms) == (0, 0.0, 0)
+            await fill(log, 20)
+            await roll(log)
+            assert folder.cleaning(NOW_MS).dirty_ratio == 1.0
+            assert await clean(folder)
+            facts = folder.cleaning(NOW_MS)
+            assert (facts.runs, facts.dirty_ratio, facts.uncleanable) == (1, 0.0, 0)
+            assert 0 < facts.written_bytes < facts.read_bytes
+            assert facts.last_run_wall_ms > 0
+            await roll(log)
+            assert 0.0 < folder.cleaning(NOW_MS).dirty_ratio < 1.0
+
+    run(main())
+
+
+def test_fsck_names_a_cleaning_that_was_interrupted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, COMPACTED) as folder:
+            await fill(await one_log(folder), 9)
+
+    run(main())
+    first = tmp_path / "t-0" / f"{0:020d}"
+    for suffix in (".index", ".log"):
+        Path(f"{first}{suffix}.cleaned").write_bytes(b"half of it")
+    [finding] = checked(tmp_path).findings
+    assert (finding.severity, finding.place) == (Severity.INFO, f"t-0/{first.name}.*.cleaned")
+    assert "was interrupted" in finding.message
+    run(main())
+    assert checked(tmp_path).findings == []
 
 
 def test_fsck_takes_no_hole_of_the_cleaner_for_damage(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from sharegroup.model.errors import (
     RecordListTooLarge,
 )
 from sharegroup.storage import FlushPolicy, LogSettings, TimestampType
+from sharegroup.storage.flush import FEW_LOGS
+from sharegroup.storage.segments import FEW_BYTES
 from sharegroup.wire.batch import (
     CONTROL,
     TRANSACTIONAL,
@@ -62,6 +64,28 @@ def test_records_come_back_with_dense_offsets(tmp_path: Path) -> None:
     run(main())
 
 
+def test_records_that_are_flushed_later_cost_no_sync_of_their_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        disk = FaultyDisk()
+        async with opened(tmp_path, disk=disk) as folder:
+            log = await one_log(folder)
+            await append_durably(log, batch(b"a"))
+            rounds = len(disk.synced)
+            log.append_trusted(batch(b"b"), flush=False)
+            await folder.flusher.round_over()
+            assert (log.high_watermark, len(disk.synced)) == (1, rounds)
+            await append_durably(log, batch(b"c"))  # goes with it
+            assert (log.high_watermark, len(disk.synced)) == (3, rounds + 1)
+            log.append_trusted(batch(b"d"), flush=False)
+            await log.wait_durable(4)  # somebody asks
+            assert (log.high_watermark, len(disk.synced)) == (4, rounds + 2)
+            log.append_trusted(batch(b"e"), flush=False)  # a stop writes it
+        async with opened(tmp_path) as folder:
+            assert (await one_log(folder)).high_watermark == 5
+
+    run(main())
+
+
 def test_records_are_visible_only_after_their_sync(tmp_path: Path) -> None:
     async def main() -> None:
         disk = FaultyDisk()
@@ -97,6 +121,31 @@ def test_one_round_syncs_all_appends_before_it(tmp_path: Path) -> None:
             await asyncio.gather(*(log.wait_durable(5) for log in logs))
             assert len(disk.synced) == rounds + 1
             assert len(disk.synced[-1]) == 3
+
+    run(main())
+
+
+@pytest.mark.parametrize(("running", "beside"), [(1, True), (FEW_LOGS, True), (3, False)])
+def test_a_second_round_starts_beside_a_small_one(
+    running: int, beside: bool, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        disk = FaultyDisk()
+        async with opened(tmp_path, disk=disk) as folder:
+            await folder.create_topic("many", OTHER_ID, 4, {})
+            disk.synced.clear()
+            disk.hold = asyncio.Event()
+            for number in range(running):
+                await folder.log("many", number).append(batch(b"x"))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            await folder.log("many", 3).append(batch(b"y"))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert [len(files) for files in disk.synced] == [running, 1][: 1 + beside]
+            disk.hold.set()
+            await folder.log("many", 3).wait_durable(1)
+            assert [len(files) for files in disk.synced] == [running, 1]
 
     run(main())
 
@@ -190,6 +239,26 @@ def test_a_read_stops_at_the_end_offset_it_is_given(tmp_path: Path) -> None:
                 await log.read(6, 100)
             with pytest.raises(OffsetOutOfRange):
                 await log.read(-1, 100)
+
+    run(main())
+
+
+def test_a_read_goes_on_over_segments_with_few_bytes(tmp_path: Path) -> None:
+    """Up to some kilobytes, and never past the size that was asked for."""
+
+    async def main() -> None:
+        async with opened(tmp_path, SMALL) as folder:
+            log = await one_log(folder)
+            one = batch(bytes(400))
+            await append_durably(log, *[one] * 40)
+            size = len(one)
+            assert log.statistics().segments > 20
+            data = (await log.read(0, 1 << 20)).data
+            assert FEW_BYTES <= len(data) < FEW_BYTES + 2 * size
+            assert [header.base_offset for header in parse_headers(data)][:3] == [0, 1, 2]
+            assert len((await log.read(0, 3 * size)).data) == 3 * size
+            assert len((await log.read(0, 3 * size - 1)).data) == 2 * size
+            assert len((await log.read(0, 1)).data) == size
 
     run(main())
 

@@ -10,7 +10,7 @@ from sharegroup.model.log import AbortedTransaction
 from sharegroup.storage import LocalPartitionLog, LogSettings
 from sharegroup.storage.transaction_index import Found, TransactionIndex
 from sharegroup.transactions.ongoing import EndedTransaction
-from sharegroup.wire.batch import TRANSACTIONAL
+from sharegroup.wire.batch import TRANSACTIONAL, parse_header, with_records
 from sharegroup.wire.markers import MarkerType, encode_marker
 from tests.storage.support import NOW_MS, abandon, batch, one_log, open_folder, opened, run
 
@@ -195,6 +195,30 @@ def test_a_damaged_index_is_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFix
             async with opened(tmp_path, SMALL) as folder:
                 check(await one_log(folder))
         assert "is rebuilt" in caplog.text
+
+    run(main())
+
+
+def test_producers_behind_an_empty_control_batch_are_known_after_a_crash(tmp_path: Path) -> None:
+    """As the log cleaner leaves it where a whole transaction is gone."""
+
+    async def main() -> None:
+        folder = await open_folder(tmp_path)
+        log = await one_log(folder)
+        marker = MarkerType.COMMIT
+        full = encode_marker(marker, producer_id=1, producer_epoch=0, timestamp_ms=NOW_MS)
+        log.append_trusted(with_records(parse_header(full)._replace(record_count=0), b""))
+        writer = Writer(log)
+        writer.data(2, 2)
+        await writer.durable()
+        before = log.producer_states.snapshot()
+        await abandon(folder)
+        async with opened(tmp_path) as folder:
+            log = await one_log(folder)
+            assert [each._replace(timestamp_ms=0) for each in log.producer_states.snapshot()] == [
+                each._replace(timestamp_ms=0) for each in before if each.producer_id == 2
+            ]
+            assert log.last_stable_offset == before[-1].transaction_start
 
     run(main())
 

@@ -35,6 +35,9 @@ class MemoryFile:
         """Up to ``size`` bytes from ``position``."""
         return bytes(self._content.data[position : position + size])
 
+    def range(self, size: int, position: int) -> None:
+        """Nothing here can be sent without being read."""
+
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
         """Write at the end."""
         for chunk in [data] if isinstance(data, bytes) else data:

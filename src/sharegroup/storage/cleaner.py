@@ -12,14 +12,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import partial
 
 from sharegroup.model.environment import Disk, Environment
 from sharegroup.model.errors import KafkaStorageError
+from sharegroup.model.store import CleaningFacts
 from sharegroup.records.keys import SECRET_BYTES, key_table
 from sharegroup.storage import swapping
 from sharegroup.storage.clean_run import BrokenSegment, CleanedGroup, CleanRun
-from sharegroup.storage.cleaning import Candidate, CleanableLog, filthiest
+from sharegroup.storage.cleaning import (
+    Candidate,
+    CleanableLog,
+    dirty_ratio,
+    filthiest,
+    is_uncleanable,
+)
 from sharegroup.storage.failures import Failures
 from sharegroup.storage.partition_folders import PartitionFolders
 from sharegroup.storage.segment import Segment
@@ -55,6 +63,17 @@ class Cleaner:
         self._checkpoint = checkpoint
         self._running: asyncio.Task[bool] | None = None
         self._closing = False
+        self._clock = environment.clock
+        self._done = CleaningFacts()
+
+    def facts(self, now_ms: int) -> CleaningFacts:
+        """What was done since the start, and what there is to do. ``now_ms``: wall clock."""
+        ratios = (dirty_ratio(log, now_ms) for log in self._logs)
+        return replace(
+            self._done,
+            dirty_ratio=max(ratios, default=0.0),
+            uncleanable=sum(map(is_uncleanable, self._logs)),
+        )
 
     async def clean(self, now_ms: int, key_bytes_max: int) -> bool:
         """Clean the log that needs it most. Returns whether one was cleaned; False if none needs
@@ -85,11 +104,13 @@ class Cleaner:
         log = wanted.log
         keys = key_table(self._entropy(SECRET_BYTES), key_bytes_max)
         run = CleanRun(self._disk, wanted, keys, now_ms)
+        began_ms, written = self._clock.monotonic_ms(), 0
         try:
             await self._slices(log, run.read_keys())
             for group in run.groups():
                 await self._replace(log, group)
-            log.cleaning.first_dirty = run.end_offset
+                written += group.size
+            log.cleaning.cleaned(run.end_offset)
             self._checkpoint()
         except Gone:
             return False
@@ -102,8 +123,20 @@ class Cleaner:
             if log.failure is None and _all_present(log, wanted.segments):
                 self._failures.of_log(log, error)
             return False
+        self._note(wanted, written, (self._clock.monotonic_ms() - began_ms) / 1000)
         logger.info("%s is clean up to offset %d", log.topic_partition, run.end_offset)
         return True
+
+    def _note(self, wanted: Candidate, written: int, seconds: float) -> None:
+        done = self._done
+        self._done = replace(
+            done,
+            runs=done.runs + 1,
+            read_bytes=done.read_bytes + sum(segment.size for segment in wanted.segments),
+            written_bytes=done.written_bytes + written,
+            last_run_seconds=seconds,
+            last_run_wall_ms=self._clock.wall_ms(),
+        )
 
     async def _slices(self, log: CleanableLog, slices: Iterator[None]) -> None:
         more = True

@@ -38,6 +38,12 @@ class LogCleaning:
             for entry in self.producers.snapshot()
         }
 
+    def cleaned(self, end_offset: int) -> None:
+        """A run has cleaned the log up to here. No checkpoint of ours is then behind Kafka's, which
+        would say that another broker has cleaned (see ``gaps``)."""
+        self.first_dirty = end_offset
+        self.sparse_below = max(self.sparse_below, end_offset)
+
     def replace(self, old: Sequence[Segment], new: Segment) -> None:
         """Put ``new`` in the place of ``old``, adjoining segments of the log."""
         at = self.segments.index(old[0])
@@ -94,6 +100,15 @@ def candidate(log: CleanableLog, now_ms: int) -> Candidate | None:
     settings = log.settings
     if not settings.cleaned or log.failure is not None:
         return None
+    found, overdue = _survey(log, now_ms)
+    if not found.ratio or (not overdue and found.ratio <= settings.min_cleanable_ratio):
+        return None
+    return found
+
+
+def _survey(log: CleanableLog, now_ms: int) -> tuple[Candidate, bool]:
+    """What could be cleaned, and whether a record of it is dirty for too long."""
+    settings = log.settings
     dirty_from = _dirty_from(log)
     segments: list[Segment] = []
     clean_bytes = dirty_bytes = 0
@@ -108,12 +123,21 @@ def candidate(log: CleanableLog, now_ms: int) -> Candidate | None:
             dirty_bytes += segment.size
             overdue = overdue or _is_overdue(segment, now_ms - settings.max_compaction_lag_ms)
         segments.append(segment)
-    if not dirty_bytes:
-        return None
-    ratio = dirty_bytes / (clean_bytes + dirty_bytes)
-    if not overdue and ratio <= settings.min_cleanable_ratio:
-        return None
-    return Candidate(log, segments, dirty_from, ratio)
+    ratio = dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
+    return Candidate(log, segments, dirty_from, ratio), overdue
+
+
+def dirty_ratio(log: CleanableLog, now_ms: int) -> float:
+    """Dirty bytes of all bytes that could be cleaned in a compacted log; 0 in another one."""
+    if not log.settings.cleaned or log.failure is not None:
+        return 0.0
+    return _survey(log, now_ms)[0].ratio
+
+
+def is_uncleanable(log: CleanableLog) -> bool:
+    """Whether a compacted log is out of service, or keeps a damaged segment as it is."""
+    damaged = any(segment.quarantine.damages for segment in log.cleaning.segments)
+    return log.settings.cleaned and (log.failure is not None or damaged)
 
 
 def _dirty_from(log: CleanableLog) -> int:

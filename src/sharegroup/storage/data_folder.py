@@ -33,7 +33,7 @@ from sharegroup.model.environment import Disk, DiskFile, Environment
 from sharegroup.model.errors import ConfigError, NotLeaderOrFollower
 from sharegroup.model.histogram import Histogram
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.model.store import Configs, LogFolder, TopicFacts
+from sharegroup.model.store import CleaningFacts, Configs, LogFolder, TopicFacts
 from sharegroup.model.topic_name import check_topic_name
 from sharegroup.storage import checkpoints, skipping, stray_folders
 from sharegroup.storage.catalog import Catalog, Facts
@@ -382,6 +382,10 @@ class DataFolder:
         removed = sum(log.remove_expired() for log in self._logs.values())
         self.checkpoint()
         return removed
+
+    def cleaning(self, now_wall_ms: int) -> CleaningFacts:
+        """What the log cleaner has done, and what there is to do."""
+        return self._cleaner.facts(now_wall_ms)
 
     async def clean(self, now_wall_ms: int, key_bytes_max: int) -> bool:
         """Clean one compacted log. See ``model.store``."""

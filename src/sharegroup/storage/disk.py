@@ -1,4 +1,4 @@
-"""The real disk: with ``local_file`` the one place of the shell that calls ``os``.
+"""The real disk: only this module, ``local_file`` and ``local_range`` call ``os`` in the shell.
 
 A sync runs off the loop's thread, several files in parallel, and also syncs the folder of a file
 that this process has created, once for all files of a folder.

@@ -48,6 +48,10 @@ the reverse. More rounds would only share one sync among fewer requests.
 """
 
 
+FEW_LOGS: Final = 2
+"""Logs in the running round up to which a second one may start. With more, requests come fast, and
+rounds of many logs cost less than the wait."""
+
 RETRY_S: Final = 0.1
 """How long, in seconds, until a sync that could not begin is retried."""
 PATIENCE_S: Final = 5.0
@@ -106,7 +110,7 @@ class Flusher:
         """Start a round if there are dirty logs and no other round is about to take them."""
         if (
             self._scheduled
-            or len(self._running) >= ROUNDS_MAX
+            or len(self._running) >= (ROUNDS_MAX if len(self._syncing) <= FEW_LOGS else 1)
             or self._dirty.keys() <= self._syncing
         ):
             return

@@ -11,12 +11,17 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
+from weakref import WeakSet
 
 from sharegroup.storage.descriptors import CACHED_MAX, Descriptors
 from sharegroup.storage.failures import lack_of
+from sharegroup.storage.local_range import CAN_SEND, LocalRange, Orphan
 
 _BUFFERS_MAX: Final = 512
 """Buffers of one writev; the system's own limit is 1,024."""
+
+_SOCKET_BROKEN: Final = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ETIMEDOUT)
+"""Errors of the socket that a file is sent to, not of the file."""
 
 _T = TypeVar("_T")
 
@@ -103,6 +108,8 @@ class LocalFile:
             self._fd = self._home.open(path, flags | os.O_CREAT)
             self.folder_dirty = True
         self._made = self.folder_dirty
+        self._can_send = CAN_SEND
+        self._ranges: WeakSet[LocalRange] = WeakSet()
         facts = os.fstat(self._fd)
         self._size = facts.st_size
         self._identity = facts.st_dev, facts.st_ino
@@ -128,6 +135,26 @@ class LocalFile:
                 return b"".join(parts)
             except MemoryError as error:
                 raise no_memory(self.path) from error
+
+    def range(self, size: int, position: int) -> LocalRange | None:
+        """Bytes of the file to be sent. None where they have to be read: on a system that cannot
+        send them, and after a failure, so that the next read finds it."""
+        if not self._can_send:
+            return None
+        found = LocalRange(self, size, position)
+        self._ranges.add(found)
+        return found
+
+    def send(self, socket: int, size: int, position: int) -> int:
+        """Send up to ``size`` bytes from ``position`` to a socket; raises OSError."""
+        with self._lock:
+            try:
+                return os.sendfile(socket, self._descriptor(), position, size)
+            except BlockingIOError:
+                raise
+            except OSError as error:
+                self._can_send = error.errno in _SOCKET_BROKEN
+                raise
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
         """Write all of it at the end, or leave the file as it was and raise OSError."""
@@ -206,9 +233,14 @@ class LocalFile:
         with self._lock:
             self._closed = True
             if self._fd >= 0:
-                os.close(self._fd)
+                self._leave(Orphan(self._fd))
                 self._fd = -1
         self._home.descriptors.drop(self)
+
+    def _leave(self, orphan: Orphan) -> None:
+        """Hand the descriptor to the ranges that are to be sent; without any it is closed."""
+        for each in list(self._ranges):
+            each.file = orphan
 
     def give_back(self, *, by_force: bool) -> bool:
         """See ``descriptors.Holder``."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.ids import TopicPartition
-from sharegroup.storage import checkpoints
+from sharegroup.storage import checkpoints, gaps
 from sharegroup.storage.partition_log import LocalPartitionLog
 from sharegroup.storage.recovery import LastKnown, Recovered
 from sharegroup.storage.reserve import Reserve
@@ -61,6 +61,7 @@ class OffsetCheckpoints:
                 log_start_offset=starts.get(key),
                 cleaned_offset=max(cleaned.get(key, 0), sparse.get(key, 0)),
                 first_dirty_offset=cleaned.get(key, 0),
+                gaps_below=gaps.foreign_until(cleaned.get(key, 0), sparse.get(key, 0)),
             )
             for key in partitions
         }

@@ -90,6 +90,7 @@ class LocalPartitionLog:
         self._end = self._segments[-1].next_offset
         self._visible = self._end_mark()
         self._flushing = self._visible
+        self._flush_later = False
         self._unsynced = UnsyncedFiles()
         self._waiters = Waiters()
         self._visible_by_system = 0
@@ -136,12 +137,16 @@ class LocalPartitionLog:
         return self._failure
 
     @property
+    def record_bytes_max(self) -> int:
+        """The largest record of a compressed batch, unpacked."""
+        return self.settings.record_bytes_max
+
+    @property
     def recompression(self) -> Recompression | None:
         """How batches must be compressed. See ``PartitionLog``."""
-        if self.settings.codec is None:
-            return None
-        settings = self.settings
-        return Recompression(self.settings.codec, settings.codec_level, settings.max_message_bytes)
+        own = self.settings
+        how = (own.codec_level, own.max_message_bytes)
+        return None if own.codec is None else Recompression(own.codec, *how)
 
     def configure(self, settings: LogSettings) -> None:
         """Use these settings from now on."""
@@ -157,23 +162,19 @@ class LocalPartitionLog:
         now_ms = self._environment.clock.wall_ms()
         headers = check_batches(batches, self.settings, now_ms)
         duplicate = producers.duplicate_of(self._producers, headers[0])
-        if duplicate is not None:
-            return duplicate
-        return self._append(batches, headers, now_ms)
+        return duplicate or self._append(batches, headers, now_ms)
 
-    def append_trusted(self, batches: bytes) -> Appended:
+    def append_trusted(self, batches: bytes, *, flush: bool = True) -> Appended:
         """Append batches of the broker itself without checks. See ``TrustedLog``."""
         self._check_in_service()
-        return self._append(batches, parse_headers(batches), self._environment.clock.wall_ms())
+        now_ms = self._environment.clock.wall_ms()
+        return self._append(batches, parse_headers(batches), now_ms, flush=flush)
 
-    def producer_epoch(self, producer_id: int) -> int:
-        """The latest epoch of a producer. See ``TrustedLog``."""
-        return self._producers.epoch_of(producer_id)
-
-    def _append(self, batches: bytes, headers: Sequence[BatchHeader], now_ms: int) -> Appended:
-        append_time = (
-            now_ms if self.settings.timestamp_type is TimestampType.LOG_APPEND_TIME else -1
-        )
+    def _append(
+        self, batches: bytes, headers: Sequence[BatchHeader], now_ms: int, *, flush: bool = True
+    ) -> Appended:
+        by_log = self.settings.timestamp_type is TimestampType.LOG_APPEND_TIME
+        append_time = now_ms if by_log else -1
         try:
             segment = self._segment_for(len(batches), headers)
             segment.file.append(
@@ -186,26 +187,22 @@ class LocalPartitionLog:
             max_timestamp = header.max_timestamp if append_time < 0 else append_time
             segment.note(header, self._end, segment.size, max_timestamp)
             last_offset = self._end + header.last_offset_delta
-            if header.producer_id >= 0:
-                self._note_producer(segment, header, batches, now_ms)
+            if header.producer_id >= 0:  # its batch is the only one
+                aborted = producers.note(
+                    self._producers, header, self._end, lambda: batches, now_ms
+                )
+                if aborted is not None:
+                    segment.transactions.append(aborted)
             segment.size += header.length
             self._end = segment.next_offset = last_offset + 1
         if self.settings.flush_policy is FlushPolicy.SYSTEM:
             self._visible_by_system = self._end
             self._advance(self._end_mark())
-        else:
+        elif flush:
             self._flusher.request(self)
-        return Appended(
-            base_offset=base_offset, last_offset=self._end - 1, append_time_ms=append_time
-        )
-
-    def _note_producer(
-        self, segment: Segment, header: BatchHeader, batches: bytes, now_ms: int
-    ) -> None:
-        """Update the producer's state for its batch, which is the only one of its append."""
-        aborted = producers.note(self._producers, header, self._end, lambda: batches, now_ms)
-        if aborted is not None:
-            segment.transactions.append(aborted)
+        else:
+            self._flush_later = True
+        return Appended(base_offset, self._end - 1, append_time)
 
     def _segment_for(self, size: int, headers: Sequence[BatchHeader]) -> Segment:
         segment = self._segments[-1]
@@ -240,12 +237,15 @@ class LocalPartitionLog:
         if end_offset <= self._visible.offset:
             return
         self._check_in_service()
+        if self._flush_later:
+            self._flusher.request(self)
         await self._waiters.add(end_offset)
 
     def begin_flush(self) -> Sequence[DiskFile]:
         """The files to sync so that all records appended so far become durable."""
         if self._failure is not None or (self._recovery_point == self._end and not self._unsynced):
             return ()
+        self._flush_later = False
         self._flushing = self._end_mark()
         return [*self._unsynced.take(), self._flushing.segment.file]
 
@@ -291,7 +291,7 @@ class LocalPartitionLog:
     # Reading ---------------------------------------------------------------------------------
 
     async def read(
-        self, offset: int, max_bytes: int, *, end_offset: int | None = None
+        self, offset: int, max_bytes: int, *, end_offset: int | None = None, stored: bool = False
     ) -> ReadBatches:
         """Whole batches from the one that holds ``offset`` on. See ``PartitionLog.read``.
 
@@ -309,15 +309,18 @@ class LocalPartitionLog:
         visible = self._visible.offset
         end = visible if end_offset is None else min(end_offset, visible)
         try:
-            data = b""
+            data, found = b"", None
             if offset < end:
-                data = segments.read(self._segments, offset, max_bytes, end, self._visible)
+                span = self._segments, offset, max_bytes, end, self._visible
+                found = segments.stored(*span) if stored else None
+                data = b"" if found is not None else segments.read(*span)
         except OSError as error:
             raise self._disk_failed(error) from error
         return ReadBatches(
             data=data,
             high_watermark=self._visible.offset,
             log_start_offset=self._log_start,
+            stored=found,
         )
 
     def after_damage(self, offset: int) -> int:
@@ -487,8 +490,7 @@ class LocalPartitionLog:
         self._producers.check_invariants()
 
     def __repr__(self) -> str:
-        start, visible, end = self._log_start, self._visible.offset, self._end
-        return f"<log {self.topic_partition}: {start} ≤ {visible} ≤ {end}>"
+        return f"<log {self.topic_partition}: {self._log_start}≤{self._visible.offset}≤{self._end}>"
 
     def _check_in_service(self) -> None:
         if self._failure is not None:

@@ -9,7 +9,7 @@
   saved beside the segment, counted and logged. Reads of it raise CorruptMessage; reads before and
   after it succeed (see ``segment``).
 * **Missing files**: each sealed segment must reach to the next one, and the first one to the log
-  start. A gap is damage without bytes.
+  start. A gap is damage without bytes, unless another broker's cleaner left it (see ``gaps``).
 * **A sync that failed** before the shutdown: the data that it left in the system's cache is written
   again (see ``rewrite``).
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -29,7 +29,7 @@ from typing import Final
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import producer_snapshot, rewrite, swapping
+from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping
 from sharegroup.storage.contents import LogContents
 from sharegroup.storage.damage import Damage, merged
 from sharegroup.storage.producers import note
@@ -82,6 +82,8 @@ class LastKnown:
     """Offsets below it may be missing after compaction."""
     first_dirty_offset: int = 0
     """The cleaner has cleaned up to here (Kafka's cleaner-offset-checkpoint)."""
+    gaps_below: int = 0
+    """If the log is compacted, another broker may have left gaps between segments below it."""
 
 
 def open_partition(
@@ -105,7 +107,10 @@ def open_partition(
         segment.next_offset = following.base_offset
     known_damages = {segment: _load_damages(segment, recovered) for segment in segments}
     unsynced_from = rewrite.pending(disk, folder)
-    scanned = _find_ends(segments, known, recovered, trusted=unsynced_from is None)
+    if not settings.compacted:
+        known = replace(known, gaps_below=0)
+    closed: list[Segment] = []
+    scanned = _find_ends(segments, known, recovered, closed, trusted=unsynced_from is None)
     if unsynced_from is not None:
         rewrite.rewrite(disk, segments, unsynced_from)
     contents = LogContents(
@@ -121,26 +126,34 @@ def open_partition(
     for segment in stale:
         if segment is not segments[-1]:
             segment.write_indexes(contents.side_files)
-    contents.unsynced += [segment.file for segment in scanned] + contents.side_files
+    unsynced = [*scanned, *(segment for segment in closed if segment not in scanned)]
+    contents.unsynced += [segment.file for segment in unsynced] + contents.side_files
     for segment in segments:
         recovered.found(segment, known_damages[segment])
     return contents
 
 
 def _find_ends(
-    segments: list[Segment], known: LastKnown, recovered: Recovered, *, trusted: bool
+    segments: list[Segment],
+    known: LastKnown,
+    recovered: Recovered,
+    closed: list[Segment],
+    *,
+    trusted: bool,
 ) -> list[Segment]:
     """Find the end of each segment, from its last batches or by a scan. Returns the scanned ones.
-    ``trusted``: no sync failed before the last shutdown.
+    ``trusted``: no sync failed before the last shutdown. Those whose gap to the next one was legal,
+    and is closed now, are added to ``closed``.
     """
     for segment in segments:
         segment.end_known = False
     scanned: list[Segment] = []
     if not (known.clean and trusted and _resume(segments[-1])):
-        scanned = _recover(segments, known.recovery_point, recovered)
+        scanned = _recover(segments, known, recovered, closed)
     for segment in segments[:-1]:
         if segment not in scanned and not _reaches_its_end(segment):
-            _take_in(segment, scan_segment(segment, segment.next_offset))
+            scan = scan_segment(segment, segment.next_offset)
+            _take_in(segment, scan, known.gaps_below, closed)
             segment.indexes.replace_files()
     for segment in segments:
         segment.end_known = True
@@ -232,10 +245,13 @@ def _walked_end(segment: Segment, position: int, note: Callable[[BatchHeader], N
     return offset
 
 
-def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered) -> list[Segment]:
+def _recover(
+    segments: list[Segment], known: LastKnown, recovered: Recovered, closed: list[Segment]
+) -> list[Segment]:
     """Scan the segments from the recovery point on, truncate a torn tail and remove segments
     without a batch after it. Returns the scanned segments.
     """
+    recovery_point, gaps_below = known.recovery_point, known.gaps_below
     first = max(
         (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point),
         default=0,
@@ -254,13 +270,13 @@ def _recover(segments: list[Segment], recovery_point: int, recovered: Recovered)
         segments.pop().remove()
     for segment, scan in zip(segments[first:], scans, strict=True):
         if segment is not segments[-1]:
-            _take_in(segment, scan)
+            _take_in(segment, scan, gaps_below, closed)
             continue
         segment.next_offset = (
             max(durable, scan.next_offset) if scan.tail_bytes else scan.next_offset
         )
         if scan.next_offset < segment.next_offset:  # it was durable: damage, not a torn tail
-            _take_in(segment, scan)
+            _take_in(segment, scan, gaps_below, closed)
         else:
             _cut_tail(segment, scan, recovered)
             _note_damages(segment, scan.damages)
@@ -279,11 +295,14 @@ def _cut_tail(segment: Segment, scan: Scan, recovered: Recovered) -> None:
     segment.truncate(scan.valid_bytes)
 
 
-def _take_in(segment: Segment, scan: Scan) -> None:
+def _take_in(segment: Segment, scan: Scan, gaps_below: int, closed: list[Segment]) -> None:
     """Apply the scan of a segment whose end offset is known: bytes after its last valid batch are
-    damage.
+    damage. A legal gap at its end is closed.
     """
-    if scan.tail_bytes or scan.next_offset < segment.next_offset:
+    if gaps.is_legal(scan.next_offset, scan.tail_bytes, segment.next_offset, gaps_below):
+        gaps.close(segment, scan)
+        closed.append(segment)
+    elif scan.tail_bytes or scan.next_offset < segment.next_offset:
         end = segment.next_offset - 1
         scan.damages.append(Damage(scan.valid_bytes, segment.size, scan.next_offset, end))
     _note_damages(segment, scan.damages)

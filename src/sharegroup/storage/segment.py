@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.log import StoredBatches
 from sharegroup.storage.batch_reader import UNREADABLE, BatchReader, Offsets
 from sharegroup.storage.checked import CheckedRanges
 from sharegroup.storage.damage import BrokenBatch, Damage
@@ -36,6 +37,8 @@ HINTS_MAX: Final = 64
 """
 WALK_BYTES: Final = 16 * 1024
 """Bytes per read when walking headers: four index intervals."""
+STORED_BYTES_MIN: Final = 32 * 1024
+"""Fewer bytes than these are read: sending them from the file saves less than it costs."""
 TRANSACTION_INDEX: Final = ".txnindex"
 SIDE_SUFFIXES: Final = (".index", ".timeindex", TRANSACTION_INDEX, ".snapshot", DAMAGED)
 
@@ -45,6 +48,15 @@ class _Place(NamedTuple):
 
     position: int
     offset: int
+
+
+class _Span(NamedTuple):
+    """What one read covers: from ``place`` to the boundary ``end``, at most to ``limit``."""
+
+    place: _Place
+    end: int
+    limit: int
+    limit_offset: int
 
 
 class Segment:
@@ -245,17 +257,7 @@ class Segment:
             CorruptMessage: ``offset`` lies in a damaged range.
         """
         while True:
-            place = self._find(offset)
-            known = self.quarantine.damages
-            for damage in known:
-                if damage.first_offset > offset and place.position <= damage.position < limit:
-                    limit, limit_offset = damage.position, damage.first_offset
-                    break
-            end = limit
-            if limit - place.position > max_bytes:
-                end = self._end_of_read(place.position, max_bytes, limit)
-            if self.quarantine.damages is not known:  # new damage was found on the way
-                continue
+            place, end, limit, limit_offset = self._span(offset, max_bytes, limit, limit_offset)
             data = self.file.pread(end - place.position, place.position)
             try:
                 self._check(data, place)
@@ -265,6 +267,45 @@ class Segment:
                 continue
             self._remember_end(end, limit, limit_offset)
             return data
+
+    def stored(
+        self, offset: int, max_bytes: int, limit: int, limit_offset: int
+    ) -> StoredBatches | None:
+        """Where the batches lie that :meth:`read` returns. None if they have to be read: they are
+        few, not all checked, or not in a file that can be sent.
+
+        Raises:
+            CorruptMessage: ``offset`` lies in a damaged range.
+        """
+        (position, _), end, limit, limit_offset = self._span(offset, max_bytes, limit, limit_offset)
+        if end - position < STORED_BYTES_MIN or not self._is_checked(position, end):
+            return None
+        end_offset = limit_offset if end == limit else self._offset_at(end)
+        found = self.file.range(end - position, position)
+        if end_offset is None or found is None:
+            return None
+        self.remember(end_offset, end)
+        return StoredBatches(found, end_offset)
+
+    def _span(self, offset: int, max_bytes: int, limit: int, limit_offset: int) -> _Span:
+        """What to read for ``offset``: up to ``limit``, or to the damage before it."""
+        while True:
+            place = self._find(offset)
+            known = self.quarantine.damages
+            for damage in known:
+                if damage.first_offset > offset and place.position <= damage.position < limit:
+                    limit, limit_offset = damage.position, damage.first_offset
+                    break
+            end = limit
+            if limit - place.position > max_bytes:
+                end = self._end_of_read(place.position, max_bytes, limit)
+            if self.quarantine.damages is known:  # no new damage was found on the way
+                return _Span(place, end, limit, limit_offset)
+
+    def _is_checked(self, position: int, end: int) -> bool:
+        """Whether all batches between two batch boundaries were checked before."""
+        reach = self._checked.reach(position)
+        return max(position, reach.end if reach else 0) >= min(end, self._written_from)
 
     def _end_of_read(self, position: int, max_bytes: int, limit: int) -> int:
         # An index entry is a batch boundary found without a walk. Only short reads contain none.

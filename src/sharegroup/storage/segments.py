@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sharegroup.model.log import AbortedTransaction, DamagedOffsets
-from sharegroup.storage.segment import Segment
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.log import AbortedTransaction, DamagedOffsets, StoredBatches
+from sharegroup.storage.segment import STORED_BYTES_MIN, Segment
+from sharegroup.wire.batch import parse_headers
+
+FEW_BYTES: Final = 4096
+"""A read that gave less goes on with the next segment."""
 
 
 class Mark(NamedTuple):
@@ -28,23 +33,58 @@ def index_of(segments: Sequence[Segment], offset: int) -> int:
 def read(
     segments: Sequence[Segment], offset: int, max_bytes: int, end_offset: int, visible: Mark
 ) -> bytes:
-    """Read whole batches of one segment, from the one that holds ``offset`` up to ``end_offset``
-    and ``visible``: about ``max_bytes``, but at least one batch.
+    """Read whole batches, from the one that holds ``offset`` up to ``end_offset`` and ``visible``:
+    about ``max_bytes``, but at least one batch.
+
+    A read ends with its segment, unless that gave less than FEW_BYTES: the log cleaner may leave
+    many segments with one empty batch each, and librdkafka takes some ten answers without a record
+    for a batch that is too large for it.
 
     Raises:
         CorruptMessage: ``offset`` is damaged.
     """
+    found = b""
     for segment in segments[index_of(segments, offset) :]:
-        if segment is visible.segment:
-            limit_offset, limit = visible.offset, visible.position
-        else:
-            limit_offset, limit = segment.next_offset, segment.size
-        if end_offset < limit_offset:
-            limit_offset, limit = end_offset, segment.limit_of(end_offset)
-        data = segment.read(offset, max_bytes, limit, limit_offset)
-        if data or limit_offset >= end_offset:
-            return data
-    return b""
+        limit, limit_offset = _limit(segment, end_offset, visible)
+        try:
+            data = segment.read(offset, max_bytes, limit, limit_offset)
+        except CorruptMessage:
+            if found:
+                return found  # the damage is told to who reads there
+            raise
+        if found and len(found) + len(data) > max_bytes:
+            return found
+        found += data
+        if limit_offset >= end_offset or len(found) >= FEW_BYTES:
+            return found
+        if data and parse_headers(data)[-1].last_offset + 1 < limit_offset:
+            return found  # it ended before the segment did: there is damage
+    return found
+
+
+def stored(
+    segments: Sequence[Segment], offset: int, max_bytes: int, end_offset: int, visible: Mark
+) -> StoredBatches | None:
+    """Where the batches lie that :func:`read` returns; None if they have to be read.
+
+    Raises:
+        CorruptMessage: ``offset`` is damaged.
+    """
+    if max_bytes < STORED_BYTES_MIN:
+        return None
+    segment = segments[index_of(segments, offset)]
+    return segment.stored(offset, max_bytes, *_limit(segment, end_offset, visible))
+
+
+def _limit(segment: Segment, end_offset: int, visible: Mark) -> tuple[int, int]:
+    """How far a segment may be read: (batch boundary, its offset)."""
+    if segment is visible.segment:
+        limit_offset, limit = visible.offset, visible.position
+    else:
+        limit_offset, limit = segment.next_offset, segment.size
+    if end_offset < limit_offset:
+        limit_offset, limit = end_offset, segment.limit_of(end_offset)
+    return limit, limit_offset
 
 
 def aborted(

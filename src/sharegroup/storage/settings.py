@@ -56,6 +56,9 @@ class LogSettings:
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = 86_400_000
 
+    record_bytes_max: int = 2**31 - 9
+    """``max.decompressed.message.bytes``: the largest record of a compressed batch, unpacked."""
+
     codec: int | None = None
     """How batches are stored, as in their attributes; None: as they come."""
     codec_level: int | None = None

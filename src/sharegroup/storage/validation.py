@@ -46,9 +46,13 @@ class WalkedBatches(bytes):
     walks: list[Walked]
 
 
-def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) -> WalkedBatches:
+def walk_batches(
+    batches: bytes,
+    bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
+    record_bytes_max: int | None = None,
+) -> WalkedBatches:
     """Walk the records of all batches without any other check. All compressed batches together may
-    unpack to ``bytes_max``.
+    unpack to ``bytes_max``, each of their records to ``record_bytes_max``.
 
     Raises:
         CorruptMessage, InvalidRecord, UnsupportedCompressionType: as
@@ -59,7 +63,8 @@ def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) 
     view = memoryview(batches)
     start, room = 0, bytes_max
     for header in parse_headers(batches):
-        one = walk_records(header, view[start : start + header.length], bytes_max=room)
+        batch = view[start : start + header.length]
+        one = walk_records(header, batch, bytes_max=room, record_bytes_max=record_bytes_max)
         walked.walks.append(one)
         start += header.length
         if header.attributes & COMPRESSION_MASK:
@@ -68,7 +73,10 @@ def walk_batches(batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX) 
 
 
 def recompressed(
-    batches: bytes, how: Recompression, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+    batches: bytes,
+    how: Recompression,
+    bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
+    record_bytes_max: int | None = None,
 ) -> WalkedBatches:
     """As :func:`walk_batches`; batches of another codec than ``how`` says are compressed anew. One
     that is too large or whose CRC is wrong stays as it is: the append refuses it.
@@ -76,7 +84,7 @@ def recompressed(
     Raises:
         CorruptMessage, InvalidRecord, UnsupportedCompressionType: as :func:`walk_batches`.
     """
-    walked = walk_batches(batches, bytes_max)
+    walked = walk_batches(batches, bytes_max, record_bytes_max)
     view, start, parts = memoryview(batches), 0, list[Buffer]()
     for header in parse_headers(batches):
         batch = view[start : start + header.length]

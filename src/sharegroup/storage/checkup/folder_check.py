@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
 from sharegroup.model.environment import Disk
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicPartition, topic_id_text
-from sharegroup.storage import checkpoints, swapping
+from sharegroup.storage import checkpoints, gaps, swapping
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX
 from sharegroup.storage.catalog import FILE_NAME, Facts
 from sharegroup.storage.checkup import small_files
@@ -26,6 +27,8 @@ _OURS: Final = (FILE_NAME, checkpoints.META_PROPERTIES, checkpoints.CLEAN_MARKER
 _KAFKAS_OWN: Final = TopicPartition("__cluster_metadata", 0)
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(delete|stray)")
 _SIMILAR_BITS: Final = 16
+_DECIDED: Final = swapping.LOG + swapping.SWAP
+"""Ends the file whose name decides that a cleaned segment is used."""
 """Two topic ids that differ in at most so many of their 122 random bits are one damaged id."""
 SETTINGS_LOST: Final = (
     "the settings of topics, groups and the broker are lost: the defaults apply (such as a "
@@ -142,14 +145,16 @@ class FolderCheck:
         for topic, facts in sorted(self.facts.topics.items()):
             for number in range(facts.partitions):
                 key = TopicPartition(topic, number)
+                in_kafkas = self._believed(key, cleaned, checkpoints.CLEANED) or 0
+                in_ours = self._believed(key, sparse, checkpoints.SPARSE) or 0
+                compacted = gaps.is_compacted(topic, facts.configs, self.facts.broker_configs)
+                foreign = gaps.foreign_until(in_kafkas, in_ours) if compacted else 0
                 known = LastKnown(
                     clean=self.clean,
                     recovery_point=self._believed(key, points, checkpoints.RECOVERY_POINTS) or 0,
                     log_start_offset=self._believed(key, starts, checkpoints.LOG_STARTS),
-                    cleaned_offset=max(
-                        self._believed(key, cleaned, checkpoints.CLEANED) or 0,
-                        self._believed(key, sparse, checkpoints.SPARSE) or 0,
-                    ),
+                    cleaned_offset=max(in_kafkas, in_ours),
+                    gaps_below=foreign,
                 )
                 self._check_partition(key, facts.topic_id, known, on_bytes)
 
@@ -271,18 +276,28 @@ class FolderCheck:
                 f"says that {key} starts at {start}, but it ends at {report.end_offset}: this "
                 "hides all records",
             )
-            known = LastKnown(
-                clean=known.clean,
-                recovery_point=known.recovery_point,
-                cleaned_offset=known.cleaned_offset,
-            )
+            known = replace(known, log_start_offset=None)
             report.log_start = report.segments[0].base_offset
         self.known[key] = known
 
     def _check_cleaning(self, key: TopicPartition) -> None:
-        """Say so if the log cleaner was interrupted while it exchanged segments."""
-        for name in self.disk.list(f"{self.root}/{key}"):
-            if name.endswith(swapping.LOG + swapping.SWAP):
+        """Say so if the log cleaner was interrupted."""
+        names = self.disk.list(f"{self.root}/{key}")
+        exchanged = {name.split(".")[0] for name in names if name.endswith(_DECIDED)}
+        unfinished = {
+            name.split(".")[0] for name in names if name.endswith((swapping.CLEANED, swapping.SWAP))
+        }
+        for base in sorted(unfinished - exchanged):
+            self._say(
+                Severity.INFO,
+                "cleaning",
+                f"{key}/{base}.*{swapping.CLEANED}",
+                "was being written by the log cleaner, which was interrupted; nothing uses it, "
+                "and `sharegroup serve` removes it",
+                key=key,
+            )
+        for name in names:
+            if name.endswith(_DECIDED):
                 self._say(
                     Severity.INFO,
                     "cleaning",

@@ -14,7 +14,7 @@ from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import producer_snapshot, rewrite
+from sharegroup.storage import gaps, producer_snapshot, rewrite
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
@@ -225,7 +225,7 @@ class PartitionCheck:
             segments[-1].end_offset = OFFSET_MAX
             self._torn(gone)
         for segment in segments[:-1]:
-            _reach(segment, segment.end_offset)
+            _reach(segment, segment.end_offset, self._known.gaps_below)
         last = segments[-1]
         if last.next_offset < durable:
             _reach(last, durable)
@@ -350,7 +350,9 @@ class PartitionCheck:
                 problem = f"cannot be used: {error}"
             else:
                 whole = not any(each.damages or each.misplaced for each in self.report.segments)
-                if whole and self._producers_known and found != wanted:
+                cleaned = base < self._known.cleaned_offset
+                fits = _covers_all(found, wanted) if cleaned else found == wanted
+                if whole and self._producers_known and not fits:
                     problem = "does not list the aborted transactions of the log"
         elif wanted:
             problem = f"is missing; the log has {len(wanted)} aborted transactions there"
@@ -405,12 +407,24 @@ def base_of(name: str, ending: str) -> int | None:
     return int(number)
 
 
-def _reach(segment: SegmentReport, end_offset: int) -> None:
-    """Let the segment end at ``end_offset``: bytes after its last valid batch are damage."""
-    if segment.tail_bytes or segment.next_offset < end_offset:
+def _reach(segment: SegmentReport, end_offset: int, gaps_below: int = 0) -> None:
+    """Let the segment end at ``end_offset``: bytes after its last valid batch are damage, unless
+    the gap is legal."""
+    legal = gaps.is_legal(segment.next_offset, segment.tail_bytes, end_offset, gaps_below)
+    if not legal and (segment.tail_bytes or segment.next_offset < end_offset):
         lost = Damage(segment.valid_bytes, segment.size, segment.next_offset, end_offset - 1)
         segment.damages = merged([], [*segment.damages, lost])
     segment.next_offset = end_offset
+
+
+def _covers_all(found: Sequence[EndedTransaction], wanted: Sequence[EndedTransaction]) -> bool:
+    """Whether the index of a cleaned segment will do. Batches of its transactions may be gone, all
+    or the first ones: what the log still shows of a transaction may begin later, or be nothing."""
+    first = {(each.producer_id, each.last_offset): each.first_offset for each in found}
+    return all(
+        first.get((each.producer_id, each.last_offset), OFFSET_MAX) <= each.first_offset
+        for each in wanted
+    )
 
 
 def _covers(whole: Damage, part: Damage) -> bool:
