@@ -18,6 +18,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.coordinator import TransactionCoordinator, overview
 from sharegroup.transactions.transaction import (
     EPOCH_MAX,
+    LABELS,
     Expired,
     Producer,
     Transaction,
@@ -158,14 +159,56 @@ def test_a_second_producer_aborts_the_open_transaction() -> None:
     assert initialized(ids) == first._replace(epoch=2)
 
 
-def test_an_old_producer_cannot_abort_the_transaction_of_its_successor() -> None:
+@pytest.mark.parametrize("wrong_by", [-1, 2])
+def test_a_wrong_epoch_is_found_after_the_open_transaction_is_aborted(wrong_by: int) -> None:
+    """As in Kafka, an old producer can abort the transaction of its successor."""
     ids = coordinator()
-    first = initialized(ids)
+    initialized(ids)
     second = initialized(ids)
     ids.add_partitions(ID, second, {P0}, NEWEST, 0)
+    wrong = second._replace(epoch=second.epoch + wrong_by)
+    assert ids.initialize(ID, TIMEOUT_MS, wrong, 0)[0] is None
+    assert state(ids) is TransactionState.PREPARE_ABORT
+    complete(ids)
     with pytest.raises(ProducerFenced):
-        ids.initialize(ID, TIMEOUT_MS, first, 0)
+        initialized(ids, wrong)
+    assert initialized(ids) == second._replace(epoch=3)
+
+
+def test_the_epoch_that_the_abort_has_given_is_found_to_be_right() -> None:
+    ids = coordinator()
+    producer = initialized(ids)
+    ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
+    future = producer._replace(epoch=1)
+    assert ids.initialize(ID, TIMEOUT_MS, future, 0)[0] is None
+    complete(ids)
+    assert initialized(ids, future) == producer._replace(epoch=2)
+
+
+def test_another_producer_id_aborts_nothing() -> None:
+    ids = coordinator()
+    producer = initialized(ids)
+    ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
+    for wrong in (Producer(1, 0), Producer(1, EPOCH_MAX - 1)):
+        with pytest.raises(ProducerFenced):
+            ids.initialize(ID, TIMEOUT_MS, wrong, 0)
     assert state(ids) is TransactionState.ONGOING
+
+
+def test_whatever_is_asked_before_the_transaction_is_complete_waits() -> None:
+    ids, producer = exhausted()
+    ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
+    following, _ = ids.end(ID, producer, NEWEST, 0, commit=True)
+    for someone in (producer, following, Producer(99, 5)):
+        for version in (OLDEST, NEWEST):
+            with pytest.raises(ConcurrentTransactions):
+                ids.add_partitions(ID, someone, {P0}, version, 0)
+            with pytest.raises(ConcurrentTransactions):
+                ids.end(ID, someone, version, 0, commit=False)
+        with pytest.raises(ConcurrentTransactions):
+            ids.initialize(ID, TIMEOUT_MS, someone, 0)
+    complete(ids)
+    ids.add_partitions(ID, following, {P0}, NEWEST, 0)
 
 
 def test_a_producer_goes_on_with_a_higher_epoch() -> None:
@@ -196,10 +239,9 @@ def test_ending_again_gets_the_same_answer(commit: bool) -> None:
     producer = initialized(ids)
     ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
     following, _ = ids.end(ID, producer, NEWEST, 0, commit=commit)
-    with pytest.raises(ConcurrentTransactions):
-        ids.end(ID, producer, NEWEST, 0, commit=commit)
-    with pytest.raises(InvalidTxnState):
-        ids.end(ID, producer, NEWEST, 0, commit=not commit)
+    for again in (commit, not commit):
+        with pytest.raises(ConcurrentTransactions):
+            ids.end(ID, producer, NEWEST, 0, commit=again)
     complete(ids)
     assert ids.end(ID, producer, NEWEST, 0, commit=commit) == (following, ())
     with pytest.raises(InvalidTxnState):
@@ -212,10 +254,9 @@ def test_older_clients_may_end_again_too(commit: bool) -> None:
     producer = initialized(ids)
     ids.add_partitions(ID, producer, {P0}, OLDEST, 0)
     ids.end(ID, producer, OLDEST, 0, commit=commit)
-    with pytest.raises(ConcurrentTransactions):
-        ids.end(ID, producer, OLDEST, 0, commit=commit)
-    with pytest.raises(InvalidTxnState):
-        ids.end(ID, producer, OLDEST, 0, commit=not commit)
+    for again in (commit, not commit):
+        with pytest.raises(ConcurrentTransactions):
+            ids.end(ID, producer, OLDEST, 0, commit=again)
     complete(ids)
     assert ids.end(ID, producer, OLDEST, 0, commit=commit) == (producer, ())
     with pytest.raises(InvalidTxnState):
@@ -285,13 +326,25 @@ def test_a_transaction_times_out() -> None:
     (aborted,) = ids.tick(100 + TIMEOUT_MS)
     assert isinstance(aborted, Transaction)
     assert aborted.state is TransactionState.PREPARE_ABORT
+    complete(ids, 2000)
     with pytest.raises(ProducerFenced):
         ids.add_partitions(ID, aborted_producer(producer), {P0}, NEWEST, 2000)
-    complete(ids, 2000)
-    with pytest.raises(InvalidTxnState):
+    with pytest.raises(TransactionAbortable):
         ids.end(ID, producer, NEWEST, 2000, commit=True)
     with pytest.raises(ProducerFenced):
         ids.end(ID, producer, OLDEST, 2000, commit=True)
+    loaded = coordinator()
+    for each in ids:
+        loaded.replay(each)
+    with pytest.raises(TransactionAbortable):  # nobody knows any more who aborted it
+        loaded.end(ID, producer, NEWEST, 2000, commit=True)
+    following, _ = ids.end(ID, producer, NEWEST, 2000, commit=False)
+    assert following == producer._replace(epoch=producer.epoch + 1)
+    ids.add_partitions(ID, following, {P0}, NEWEST, 2000)
+    ids.end(ID, following, NEWEST, 2000, commit=True)
+    complete(ids, 2000)
+    with pytest.raises(InvalidTxnState):  # the time-out is long over
+        ids.end(ID, following, NEWEST, 2000, commit=False)
 
 
 def aborted_producer(producer: Producer) -> Producer:
@@ -343,3 +396,104 @@ def test_an_overview_by_state_producer_and_duration() -> None:
     assert names(producer_ids={producer.producer_id, 5}) == [ID]
     assert names(longer_than_ms=400, now_ms=501) == [ID]
     assert names(longer_than_ms=400, now_ms=500) == []
+
+
+def test_the_largest_epoch_can_still_be_aborted() -> None:
+    """No client has it, but a log may."""
+    ids = coordinator()
+    ids.replay(
+        Transaction(
+            transactional_id=ID,
+            producer_id=7,
+            epoch=EPOCH_MAX,
+            timeout_ms=TIMEOUT_MS,
+            updated_ms=0,
+            started_ms=0,
+            state=TransactionState.ONGOING,
+            partitions=frozenset({P0}),
+        )
+    )
+    (aborted,) = ids.tick(TIMEOUT_MS)
+    assert isinstance(aborted, Transaction)
+    assert aborted.epoch == EPOCH_MAX
+    ids.check_invariants()
+    complete(ids)
+    assert initialized(ids) == (1000, 0)
+
+
+def test_an_id_that_was_forgotten_begins_anew_whoever_asks() -> None:
+    assert initialized(coordinator(), Producer(5, 5)) == (1000, 0)
+
+
+def test_a_clock_that_goes_back_is_tolerated() -> None:
+    ids = coordinator()
+    ids.initialize(ID, TIMEOUT_MS, None, 900)
+    for number, commit in enumerate([True, False]):
+        at_ms = 800 - 400 * number
+        producer, _ = ids.initialize(ID, TIMEOUT_MS, None, at_ms)
+        assert producer is not None
+        ids.add_partitions(ID, producer, {P0}, NEWEST, at_ms - 100)
+        ids.add_partitions(ID, producer, {P1}, NEWEST, at_ms - 200)
+        ids.end(ID, producer, NEWEST, at_ms - 300, commit=commit)
+        complete(ids, at_ms - 350)
+        ids.check_invariants()
+    found = ids.find(ID)
+    assert found is not None
+    assert (found.state, found.updated_ms) == (TransactionState.COMPLETE_ABORT, 50)
+
+
+def test_states_have_kafkas_numbers_and_names() -> None:
+    assert {state.value: state.label for state in TransactionState} == {
+        0: "Empty",
+        1: "Ongoing",
+        2: "PrepareCommit",
+        3: "PrepareAbort",
+        4: "CompleteCommit",
+        5: "CompleteAbort",
+        6: "Dead",
+        7: "PrepareEpochFence",
+    }
+    assert [LABELS[state.label] for state in TransactionState] == list(TransactionState)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_abort_with_the_next_epoch_is_a_transaction_of_its_own(commit: bool) -> None:
+    ids = coordinator()
+    producer = initialized(ids)
+    ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
+    following, _ = ids.end(ID, producer, NEWEST, 0, commit=commit)
+    complete(ids)
+    with pytest.raises(InvalidTxnState):
+        ids.end(ID, following, NEWEST, 0, commit=True)
+    raised, (aborted,) = ids.end(ID, following, NEWEST, 7, commit=False)
+    assert raised == following._replace(epoch=2)
+    assert isinstance(aborted, Transaction)
+    assert (aborted.state, aborted.started_ms) == (TransactionState.PREPARE_ABORT, 7)
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_only_its_own_producer_ends_a_transaction(version: int) -> None:
+    ids = coordinator()
+    producer = initialized(ids)
+    ids.add_partitions(ID, producer, {P0}, version, 0)
+    for wrong, error in (
+        (Producer(99, 0), InvalidProducerIdMapping),
+        (producer._replace(epoch=1), ProducerFenced),
+        (producer._replace(epoch=-1), ProducerFenced),
+    ):
+        for commit in (True, False):
+            with pytest.raises(error):
+                ids.end(ID, wrong, version, 0, commit=commit)
+    assert state(ids) is TransactionState.ONGOING
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_decided_transaction_is_never_forgotten_and_one_at_rest_is(commit: bool) -> None:
+    ids = coordinator()
+    producer = initialized(ids)
+    ids.add_partitions(ID, producer, {P0}, NEWEST, 0)
+    ids.end(ID, producer, NEWEST, 0, commit=commit)
+    assert ids.tick(10 * EXPIRATION_MS) == []
+    complete(ids)
+    assert ids.tick(EXPIRATION_MS) == [Expired(ID)]
+    ids.check_invariants()

@@ -63,9 +63,9 @@ class Coordination(RuleBasedStateMachine):
         except KafkaError:
             return
         self.log += records
-        assert expected is None or expected not in self.fenced
         if producer is None:
             return
+        assert expected is None or expected not in self.fenced
         assert producer not in self.fenced
         if expected is None:
             assert producer not in self.told  # nobody else may be it

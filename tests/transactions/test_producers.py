@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharegroup.model.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from sharegroup.model.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    TransactionCoordinatorFenced,
+)
 from sharegroup.transactions.producers import (
     BATCHES_KEPT,
     SEQUENCE_MAX,
@@ -133,3 +138,81 @@ def test_the_last_five_batches_are_kept() -> None:
             answers.append(None)
     assert answers == [None] * 3 + [Duplicate(n, n) for n in range(3, 8)]
     assert all(a.first_offset < b.first_offset for a, b in pairwise(answers[3:]) if a and b)
+
+
+def test_after_a_marker_a_producer_begins_at_0() -> None:
+    """Also if the marker is all that is left of it, or all that there ever was."""
+    table = ProducerTable()
+    table.applied(1, 0, 0, 0, 3, now_ms=0, transactional=True)
+    table.marked(1, 1, 4, 0, now_ms=0)
+    table.marked(2, 2, 5, 0, now_ms=0)
+    for producer, epoch in ((1, 1), (1, 2), (2, 2), (2, 3)):
+        for sequence in (1, 4, 17):
+            with pytest.raises(OutOfOrderSequenceNumber):
+                table.check(producer, epoch, sequence, 0)
+        assert table.check(producer, epoch, 0, 0) is None
+    for producer, epoch in ((1, 0), (2, 1)):
+        with pytest.raises(InvalidProducerEpoch):
+            table.check(producer, epoch, 0, 0)
+    again = ProducerTable()
+    again.load(table.snapshot())
+    with pytest.raises(OutOfOrderSequenceNumber):
+        again.check(2, 2, 17, 0)
+
+
+def test_a_marker_without_a_newer_epoch_leaves_the_sequences() -> None:
+    table = ProducerTable()
+    table.applied(1, 0, 0, 0, 3, now_ms=0, transactional=True)
+    assert table.has_batches(1)
+    table.marked(1, 0, 4, 0, now_ms=0)
+    assert table.check(1, 0, 4, 0) is None
+    assert table.check(1, 0, 0, 3) == Duplicate(0, 3)
+    with pytest.raises(OutOfOrderSequenceNumber):
+        table.check(1, 0, 5, 0)
+    table.marked(1, 1, 5, 0, now_ms=0)
+    assert not table.has_batches(1)
+    assert not table.has_batches(7)
+
+
+def test_markers_of_earlier_producers_and_coordinators_are_refused() -> None:
+    table = ProducerTable()
+    table.check_marker(1, 0, 0)
+    table.marked(1, 5, 0, coordinator_epoch=3, now_ms=0)
+    again = ProducerTable()
+    again.load(table.snapshot())
+    for known in (table, again):
+        known.check_marker(1, 5, 3)
+        known.check_marker(1, 6, 4, newer=True)
+        for epoch, newer in ((4, False), (5, True)):
+            with pytest.raises(InvalidProducerEpoch):
+                known.check_marker(1, epoch, 3, newer=newer)
+        with pytest.raises(TransactionCoordinatorFenced):
+            known.check_marker(1, 5, 2)
+        known.check_epoch(1, 5)
+        with pytest.raises(InvalidProducerEpoch):
+            known.check_epoch(1, 4)
+
+
+def test_a_producer_with_an_open_transaction_neither_expires_nor_writes_outside() -> None:
+    table = ProducerTable()
+    table.applied(1, 0, 0, 0, 0, now_ms=10, transactional=True)
+    assert table.expire(before_ms=1000) == 0
+    with pytest.raises(InvalidTxnState):
+        table.check(1, 0, 1, 0)
+    assert table.check(1, 0, 1, 0, transactional=True) is None
+    assert table.check(1, 0, 0, 0) == Duplicate(0, 0)
+    table.marked(1, 1, 1, 0, now_ms=20)
+    assert table.check(1, 1, 0, 0) is None
+    assert table.expire(before_ms=1000) == 1
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_sequences_go_on_behind_the_largest(count: int) -> None:
+    table = ProducerTable()
+    table.applied(1, 0, SEQUENCE_MAX - count + 1, 0, count - 1, now_ms=0)
+    with pytest.raises(OutOfOrderSequenceNumber):
+        table.check(1, 0, 1, 0)
+    assert table.check(1, 0, 0, 0) is None
+    table.applied(1, 0, 0, count, count, now_ms=0)
+    assert table.check(1, 0, SEQUENCE_MAX - count + 1, count - 1) == Duplicate(0, count - 1)
+    table.check_invariants()

@@ -4,7 +4,14 @@ import pytest
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.log import AbortedTransaction
-from sharegroup.wire.batch import CONTROL, TRANSACTIONAL, encode_batch, parse_header, stamp
+from sharegroup.wire.batch import (
+    CONTROL,
+    TRANSACTIONAL,
+    encode_batch,
+    parse_header,
+    stamp,
+    with_records,
+)
 from sharegroup.wire.markers import (
     Marker,
     MarkerType,
@@ -53,6 +60,13 @@ def test_a_marker_round_trips(kind: MarkerType) -> None:
 def test_other_control_records_end_nothing() -> None:
     batch = encode_batch([(b"\0\0\0\2", b"leader change")], timestamp_ms=0, attributes=CONTROL)
     assert decode_marker(batch).type == 2
+
+
+def test_an_empty_control_batch_ends_nothing() -> None:
+    """The log cleaner leaves one where a whole transaction is gone."""
+    marker = end(1, MarkerType.ABORT)
+    empty = with_records(parse_header(marker)._replace(record_count=0), b"")
+    assert decode_marker(empty) == Marker(-1, -1)
 
 
 @pytest.mark.parametrize("record", [(None, None), (b"\0", b"\0"), (b"\0\0\0\0", b"\0")])

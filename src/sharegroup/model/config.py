@@ -21,6 +21,7 @@ ConfigValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
+SHORT_MAX: Final = 2**15 - 1
 
 
 class ConfigType(IntEnum):
@@ -29,10 +30,18 @@ class ConfigType(IntEnum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
     PASSWORD = 9
+
+
+_LARGEST: Final = {
+    ConfigType.SHORT: SHORT_MAX,
+    ConfigType.INT: INT_MAX,
+    ConfigType.LONG: LONG_MAX,
+}
 
 
 class ConfigSource(IntEnum):
@@ -52,7 +61,8 @@ class ConfigDef:
 
     ``check`` sees a parsed value and returns a sentence when it is wrong. ``synonyms`` are the
     broker settings that the default derives from, first match wins. ``departs`` says why the
-    default is not Kafka's, where it is not. ``dynamic`` settings may be altered while the broker
+    default is not Kafka's, where it is not; ``no_effect`` why a setting is accepted and does
+    nothing here. ``dynamic`` settings may be altered while the broker
     runs.
     """
 
@@ -67,6 +77,7 @@ class ConfigDef:
     synonyms: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     departs: str = ""
+    no_effect: str = ""
     dynamic: bool = False
 
     def parse(self, text: str) -> ConfigValue:
@@ -79,8 +90,15 @@ class ConfigDef:
         value = self._convert(text.strip())
         reason = self._reason_against(value)
         if reason is not None:
-            raise self.error(text.strip(), reason)
+            raise self.error(self._shown(value), reason)
         return value
+
+    def _shown(self, value: ConfigValue) -> str:
+        """A wrong value as Kafka's messages show it: of a list of choices the wrong one."""
+        if isinstance(value, tuple):
+            wrong = [part for part in value if self.choices and part not in self.choices]
+            return wrong[0] if wrong else f"[{', '.join(value)}]"
+        return format_value(value)
 
     def error(self, value: object, reason: str) -> InvalidConfig:
         """The error that ``value`` is wrong for this setting, in Kafka's words."""
@@ -92,7 +110,7 @@ class ConfigDef:
                 if text.lower() not in ("true", "false"):
                     raise self.error(text, "Expected value to be either true or false")
                 return text.lower() == "true"
-            case ConfigType.INT | ConfigType.LONG:
+            case ConfigType.INT | ConfigType.LONG | ConfigType.SHORT:
                 return self._whole_number(text)
             case ConfigType.DOUBLE:
                 try:
@@ -105,7 +123,7 @@ class ConfigDef:
                 return text
 
     def _whole_number(self, text: str) -> int:
-        largest = INT_MAX if self.type is ConfigType.INT else LONG_MAX
+        largest = _LARGEST[self.type]
         digits = text.removeprefix("-").removeprefix("+")
         number = int(text) if digits.isascii() and digits.isdigit() else None
         if number is None or not -largest - 1 <= number <= largest:

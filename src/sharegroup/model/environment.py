@@ -31,6 +31,27 @@ class Clock(Protocol):
     def wall_ms(self) -> int: ...
 
 
+class FileRange(Protocol):
+    """Bytes of a file that never change, which can be sent without being read first. They can be
+    sent for as long as this object lives, also when the file has been closed or removed."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, size: int, position: int) -> bytes:
+        """``size`` bytes from ``position`` in the range; raises OSError."""
+        ...
+
+    def send(self, socket: int, size: int, position: int) -> int:
+        """Send up to ``size`` bytes from ``position`` to the descriptor of a socket. Returns how
+        many the socket has taken.
+
+        Raises:
+            BlockingIOError: the socket takes none now.
+            OSError: the file cannot be read, or the socket is broken.
+        """
+        ...
+
+
 class DiskFile(Protocol):
     """One open file.
 
@@ -42,6 +63,10 @@ class DiskFile(Protocol):
     def size(self) -> int: ...
 
     def pread(self, size: int, position: int) -> bytes: ...
+
+    def range(self, size: int, position: int) -> FileRange | None:
+        """Bytes of the file to be sent; None where they have to be read."""
+        ...
 
     def append(self, data: bytes | Sequence[bytes | memoryview]) -> None:
         """Write at the end, wholly or not at all as far as the system lets us; raises OSError."""

@@ -16,8 +16,11 @@ Codes and names: Kafka class ``Errors``. A code that appears twice fails at impo
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import ClassVar
+
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class ErrorSource(StrEnum):
@@ -50,15 +53,23 @@ class ConfigError(SharegroupError):
 class KafkaError(SharegroupError):
     """An error the protocol has a code for.
 
-    ``str()`` is the message, Kafka's own where none was given.
+    A subclass names its code; its name follows from the class's, and its docstring is Kafka's
+    message, which ``str()`` gives where no other message was given.
     """
 
     code: ClassVar[int] = -1
     name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
-    description: ClassVar[str] = (
-        "The server experienced an unexpected error when processing the request."
-    )
+    description: ClassVar[str] = ""
     retriable: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, code: int | None = None, name: str | None = None) -> None:
+        super().__init_subclass__()
+        if code is None:
+            return
+        cls.code = code
+        cls.name = name or _WORD_STARTS.sub("_", cls.__name__).upper()
+        # Python drops docstrings under -OO: the name is what remains.
+        cls.description = " ".join((cls.__doc__ or cls.name).split())
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or self.description)
@@ -75,725 +86,370 @@ class RetriableError(KafkaError):
     retriable: ClassVar[bool] = True
 
 
-class UnknownServerError(KafkaError):
-    """UNKNOWN_SERVER_ERROR."""
+class UnknownServerError(KafkaError, code=-1):
+    """The server experienced an unexpected error when processing the request."""
 
-    code = -1
-    name = "UNKNOWN_SERVER_ERROR"
-    description = "The server experienced an unexpected error when processing the request."
 
+class OffsetOutOfRange(KafkaError, code=1):
+    """The requested offset is not within the range of offsets maintained by the server."""
 
-class OffsetOutOfRange(KafkaError):
-    """OFFSET_OUT_OF_RANGE."""
 
-    code = 1
-    name = "OFFSET_OUT_OF_RANGE"
-    description = (
-        "The requested offset is not within the range of offsets maintained by the server."
-    )
+class CorruptMessage(RetriableError, code=2):
+    """This message has failed its CRC checksum, exceeds the valid size, or is otherwise corrupt."""
 
 
-class CorruptMessage(RetriableError):
-    """CORRUPT_MESSAGE."""
+class UnknownTopicOrPartition(RetriableError, code=3):
+    """This server does not host this topic-partition."""
 
-    code = 2
-    name = "CORRUPT_MESSAGE"
-    description = (
-        "This message has failed its CRC checksum, exceeds the valid size, or is otherwise corrupt."
-    )
 
+class LeaderNotAvailable(RetriableError, code=5):
+    """There is no leader for this topic-partition."""
 
-class UnknownTopicOrPartition(RetriableError):
-    """UNKNOWN_TOPIC_OR_PARTITION."""
 
-    code = 3
-    name = "UNKNOWN_TOPIC_OR_PARTITION"
-    description = "This server does not host this topic-partition."
+class NotLeaderOrFollower(RetriableError, code=6):
+    """This broker is not the leader of the partition."""
 
 
-class LeaderNotAvailable(RetriableError):
-    """LEADER_NOT_AVAILABLE."""
+class RequestTimedOut(RetriableError, code=7):
+    """The request timed out."""
 
-    code = 5
-    name = "LEADER_NOT_AVAILABLE"
-    description = "There is no leader for this topic-partition."
+    source = ErrorSource.CONNECTION
 
 
-class NotLeaderOrFollower(RetriableError):
-    """NOT_LEADER_OR_FOLLOWER."""
+class MessageTooLarge(KafkaError, code=10):
+    """The request included a message larger than the max message size the server will accept."""
 
-    code = 6
-    name = "NOT_LEADER_OR_FOLLOWER"
-    description = "This broker is not the leader of the partition."
 
+class OffsetMetadataTooLarge(KafkaError, code=12):
+    """The metadata field of the offset request was too large."""
 
-class RequestTimedOut(RetriableError):
-    """REQUEST_TIMED_OUT."""
 
-    source = ErrorSource.CONNECTION  # unless a broker's response says so
-    code = 7
-    name = "REQUEST_TIMED_OUT"
-    description = "The request timed out."
+class NetworkException(RetriableError, code=13):
+    """The server disconnected before a response was received."""
 
+    source = ErrorSource.CONNECTION
 
-class MessageTooLarge(KafkaError):
-    """MESSAGE_TOO_LARGE."""
 
-    code = 10
-    name = "MESSAGE_TOO_LARGE"
-    description = (
-        "The request included a message larger than the max message size the server will accept."
-    )
+class CoordinatorLoadInProgress(RetriableError, code=14):
+    """The coordinator is loading and hence can't process requests."""
 
 
-class OffsetMetadataTooLarge(KafkaError):
-    """OFFSET_METADATA_TOO_LARGE."""
+class CoordinatorNotAvailable(RetriableError, code=15):
+    """The coordinator is not available."""
 
-    code = 12
-    name = "OFFSET_METADATA_TOO_LARGE"
-    description = "The metadata field of the offset request was too large."
 
+class NotCoordinator(RetriableError, code=16):
+    """This is not the correct coordinator."""
 
-class NetworkException(RetriableError):
-    """NETWORK_EXCEPTION."""
 
-    source = ErrorSource.CONNECTION  # unless a broker's response says so
-    code = 13
-    name = "NETWORK_EXCEPTION"
-    description = "The server disconnected before a response was received."
+class InvalidTopic(KafkaError, code=17, name="INVALID_TOPIC_EXCEPTION"):
+    """The request attempted to perform an operation on an invalid topic."""
 
 
-class CoordinatorLoadInProgress(RetriableError):
-    """COORDINATOR_LOAD_IN_PROGRESS."""
+class RecordListTooLarge(KafkaError, code=18):
+    """The request included message batch larger than the configured segment size on the server."""
 
-    code = 14
-    name = "COORDINATOR_LOAD_IN_PROGRESS"
-    description = "The coordinator is loading and hence can't process requests."
 
+class NotEnoughReplicas(RetriableError, code=19):
+    """Messages are rejected since there are fewer in-sync replicas than required."""
 
-class CoordinatorNotAvailable(RetriableError):
-    """COORDINATOR_NOT_AVAILABLE."""
 
-    code = 15
-    name = "COORDINATOR_NOT_AVAILABLE"
-    description = "The coordinator is not available."
+class NotEnoughReplicasAfterAppend(RetriableError, code=20):
+    """Messages are written to the log, but to fewer in-sync replicas than required."""
 
 
-class NotCoordinator(RetriableError):
-    """NOT_COORDINATOR."""
+class InvalidRequiredAcks(KafkaError, code=21):
+    """Produce request specified an invalid value for required acks."""
 
-    code = 16
-    name = "NOT_COORDINATOR"
-    description = "This is not the correct coordinator."
 
+class IllegalGeneration(KafkaError, code=22):
+    """Specified group generation id is not valid."""
 
-class InvalidTopic(KafkaError):
-    """INVALID_TOPIC_EXCEPTION."""
 
-    code = 17
-    name = "INVALID_TOPIC_EXCEPTION"
-    description = "The request attempted to perform an operation on an invalid topic."
+class InconsistentGroupProtocol(KafkaError, code=23):
+    """The group member's supported protocols are incompatible with those of existing members or
+    first group member tried to join with empty protocol type or empty protocol list.
+    """
 
 
-class RecordListTooLarge(KafkaError):
-    """RECORD_LIST_TOO_LARGE."""
+class InvalidGroupId(KafkaError, code=24):
+    """The group id is invalid."""
 
-    code = 18
-    name = "RECORD_LIST_TOO_LARGE"
-    description = (
-        "The request included message batch larger than the configured segment size on the server."
-    )
 
+class UnknownMemberId(KafkaError, code=25):
+    """The coordinator is not aware of this member."""
 
-class NotEnoughReplicas(RetriableError):
-    """NOT_ENOUGH_REPLICAS."""
 
-    code = 19
-    name = "NOT_ENOUGH_REPLICAS"
-    description = "Messages are rejected since there are fewer in-sync replicas than required."
+class InvalidSessionTimeout(KafkaError, code=26):
+    """The session timeout is not within the range allowed by the broker (as configured by
+    group.min.session.timeout.ms and group.max.session.timeout.ms).
+    """
 
 
-class NotEnoughReplicasAfterAppend(RetriableError):
-    """NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+class RebalanceInProgress(KafkaError, code=27):
+    """The group is rebalancing, so a rejoin is needed."""
 
-    code = 20
-    name = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
-    description = "Messages are written to the log, but to fewer in-sync replicas than required."
 
+class InvalidCommitOffsetSize(KafkaError, code=28):
+    """The committing offset data size is not valid."""
 
-class InvalidRequiredAcks(KafkaError):
-    """INVALID_REQUIRED_ACKS."""
 
-    code = 21
-    name = "INVALID_REQUIRED_ACKS"
-    description = "Produce request specified an invalid value for required acks."
+class TopicAuthorizationFailed(KafkaError, code=29):
+    """Topic authorization failed."""
 
 
-class IllegalGeneration(KafkaError):
-    """ILLEGAL_GENERATION."""
+class GroupAuthorizationFailed(KafkaError, code=30):
+    """Group authorization failed."""
 
-    code = 22
-    name = "ILLEGAL_GENERATION"
-    description = "Specified group generation id is not valid."
 
+class ClusterAuthorizationFailed(KafkaError, code=31):
+    """Cluster authorization failed."""
 
-class InconsistentGroupProtocol(KafkaError):
-    """INCONSISTENT_GROUP_PROTOCOL."""
 
-    code = 23
-    name = "INCONSISTENT_GROUP_PROTOCOL"
-    description = (
-        "The group member's supported protocols are incompatible with those of existing members or"
-        " first group member tried to join with empty protocol type or empty protocol list."
-    )
+class InvalidTimestamp(KafkaError, code=32):
+    """The timestamp of the message is out of acceptable range."""
 
 
-class InvalidGroupId(KafkaError):
-    """INVALID_GROUP_ID."""
+class UnsupportedVersion(KafkaError, code=35):
+    """The version of API is not supported."""
 
-    code = 24
-    name = "INVALID_GROUP_ID"
-    description = "The group id is invalid."
 
+class TopicAlreadyExists(KafkaError, code=36):
+    """Topic with this name already exists."""
 
-class UnknownMemberId(KafkaError):
-    """UNKNOWN_MEMBER_ID."""
 
-    code = 25
-    name = "UNKNOWN_MEMBER_ID"
-    description = "The coordinator is not aware of this member."
+class InvalidPartitions(KafkaError, code=37):
+    """Number of partitions is below 1."""
 
 
-class InvalidSessionTimeout(KafkaError):
-    """INVALID_SESSION_TIMEOUT."""
+class InvalidReplicationFactor(KafkaError, code=38):
+    """Replication factor is below 1 or larger than the number of available brokers."""
 
-    code = 26
-    name = "INVALID_SESSION_TIMEOUT"
-    description = (
-        "The session timeout is not within the range allowed by the broker (as configured by"
-        " group.min.session.timeout.ms and group.max.session.timeout.ms)."
-    )
 
+class InvalidReplicaAssignment(KafkaError, code=39):
+    """Replica assignment is invalid."""
 
-class RebalanceInProgress(KafkaError):
-    """REBALANCE_IN_PROGRESS."""
 
-    code = 27
-    name = "REBALANCE_IN_PROGRESS"
-    description = "The group is rebalancing, so a rejoin is needed."
+class InvalidConfig(KafkaError, code=40):
+    """Configuration is invalid."""
 
 
-class InvalidCommitOffsetSize(KafkaError):
-    """INVALID_COMMIT_OFFSET_SIZE."""
+class InvalidRequest(KafkaError, code=42):
+    """The request is malformed or asks for something that does not make sense."""
 
-    code = 28
-    name = "INVALID_COMMIT_OFFSET_SIZE"
-    description = "The committing offset data size is not valid."
 
+class UnsupportedForMessageFormat(KafkaError, code=43):
+    """The message format version on the broker does not support the request."""
 
-class TopicAuthorizationFailed(KafkaError):
-    """TOPIC_AUTHORIZATION_FAILED."""
 
-    code = 29
-    name = "TOPIC_AUTHORIZATION_FAILED"
-    description = "Topic authorization failed."
+class PolicyViolation(KafkaError, code=44):
+    """Request parameters do not satisfy the configured policy."""
 
 
-class GroupAuthorizationFailed(KafkaError):
-    """GROUP_AUTHORIZATION_FAILED."""
+class OutOfOrderSequenceNumber(KafkaError, code=45):
+    """The broker received an out of order sequence number."""
 
-    code = 30
-    name = "GROUP_AUTHORIZATION_FAILED"
-    description = "Group authorization failed."
 
+class DuplicateSequenceNumber(KafkaError, code=46):
+    """The broker received a duplicate sequence number."""
 
-class ClusterAuthorizationFailed(KafkaError):
-    """CLUSTER_AUTHORIZATION_FAILED."""
 
-    code = 31
-    name = "CLUSTER_AUTHORIZATION_FAILED"
-    description = "Cluster authorization failed."
+class InvalidProducerEpoch(KafkaError, code=47):
+    """Producer attempted to produce with an old epoch."""
 
 
-class InvalidTimestamp(KafkaError):
-    """INVALID_TIMESTAMP."""
+class InvalidTxnState(KafkaError, code=48):
+    """The producer attempted a transactional operation in an invalid state."""
 
-    code = 32
-    name = "INVALID_TIMESTAMP"
-    description = "The timestamp of the message is out of acceptable range."
 
+class InvalidProducerIdMapping(KafkaError, code=49):
+    """The producer attempted to use a producer id which is not currently assigned to its
+    transactional id.
+    """
 
-class UnsupportedVersion(KafkaError):
-    """UNSUPPORTED_VERSION."""
 
-    code = 35
-    name = "UNSUPPORTED_VERSION"
-    description = "The version of API is not supported."
+class InvalidTransactionTimeout(KafkaError, code=50):
+    """The transaction timeout is larger than the maximum value allowed by the broker (as configured
+    by transaction.max.timeout.ms).
+    """
 
 
-class TopicAlreadyExists(KafkaError):
-    """TOPIC_ALREADY_EXISTS."""
+class ConcurrentTransactions(RetriableError, code=51):
+    """The producer attempted to update a transaction while another concurrent operation on the same
+    transaction was ongoing.
+    """
 
-    code = 36
-    name = "TOPIC_ALREADY_EXISTS"
-    description = "Topic with this name already exists."
 
+class TransactionCoordinatorFenced(KafkaError, code=52):
+    """Indicates that the transaction coordinator sending a WriteTxnMarker is no longer the current
+    coordinator for a given producer.
+    """
 
-class InvalidPartitions(KafkaError):
-    """INVALID_PARTITIONS."""
 
-    code = 37
-    name = "INVALID_PARTITIONS"
-    description = "Number of partitions is below 1."
+class TransactionalIdAuthorizationFailed(KafkaError, code=53):
+    """The transactional id authorization failed."""
 
 
-class InvalidReplicationFactor(KafkaError):
-    """INVALID_REPLICATION_FACTOR."""
+class SecurityDisabled(KafkaError, code=54):
+    """Security features are disabled."""
 
-    code = 38
-    name = "INVALID_REPLICATION_FACTOR"
-    description = "Replication factor is below 1 or larger than the number of available brokers."
 
+class OperationNotAttempted(KafkaError, code=55):
+    """The broker did not attempt to execute this operation."""
 
-class InvalidReplicaAssignment(KafkaError):
-    """INVALID_REPLICA_ASSIGNMENT."""
 
-    code = 39
-    name = "INVALID_REPLICA_ASSIGNMENT"
-    description = "Replica assignment is invalid."
+class KafkaStorageError(RetriableError, code=56):
+    """Disk error when trying to access log file on the disk."""
 
 
-class InvalidConfig(KafkaError):
-    """INVALID_CONFIG."""
+class UnknownProducerId(KafkaError, code=59):
+    """The broker could not locate the producer metadata associated with the producer id."""
 
-    code = 40
-    name = "INVALID_CONFIG"
-    description = "Configuration is invalid."
 
+class NonEmptyGroup(KafkaError, code=68):
+    """The group is not empty."""
 
-class InvalidRequest(KafkaError):
-    """INVALID_REQUEST."""
 
-    code = 42
-    name = "INVALID_REQUEST"
-    description = "The request is malformed or asks for something that does not make sense."
+class GroupIdNotFound(KafkaError, code=69):
+    """The group id does not exist."""
 
 
-class UnsupportedForMessageFormat(KafkaError):
-    """UNSUPPORTED_FOR_MESSAGE_FORMAT."""
+class FetchSessionIdNotFound(RetriableError, code=70):
+    """The fetch session ID was not found."""
 
-    code = 43
-    name = "UNSUPPORTED_FOR_MESSAGE_FORMAT"
-    description = "The message format version on the broker does not support the request."
 
+class InvalidFetchSessionEpoch(RetriableError, code=71):
+    """The fetch session epoch is invalid."""
 
-class PolicyViolation(KafkaError):
-    """POLICY_VIOLATION."""
 
-    code = 44
-    name = "POLICY_VIOLATION"
-    description = "Request parameters do not satisfy the configured policy."
+class TopicDeletionDisabled(KafkaError, code=73):
+    """Topic deletion is disabled."""
 
 
-class OutOfOrderSequenceNumber(KafkaError):
-    """OUT_OF_ORDER_SEQUENCE_NUMBER."""
+class FencedLeaderEpoch(RetriableError, code=74):
+    """The leader epoch in the request is older than the epoch on the broker."""
 
-    code = 45
-    name = "OUT_OF_ORDER_SEQUENCE_NUMBER"
-    description = "The broker received an out of order sequence number."
 
+class UnknownLeaderEpoch(RetriableError, code=75):
+    """The leader epoch in the request is newer than the epoch on the broker."""
 
-class DuplicateSequenceNumber(KafkaError):
-    """DUPLICATE_SEQUENCE_NUMBER."""
 
-    code = 46
-    name = "DUPLICATE_SEQUENCE_NUMBER"
-    description = "The broker received a duplicate sequence number."
+class UnsupportedCompressionType(KafkaError, code=76):
+    """The requesting client does not support the compression type of given partition."""
 
 
-class InvalidProducerEpoch(KafkaError):
-    """INVALID_PRODUCER_EPOCH."""
+class OffsetNotAvailable(RetriableError, code=78):
+    """The leader high watermark has not caught up from a recent leader election."""
 
-    code = 47
-    name = "INVALID_PRODUCER_EPOCH"
-    description = "Producer attempted to produce with an old epoch."
 
+class MemberIdRequired(KafkaError, code=79):
+    """The group member needs to have a valid member id before actually entering a consumer
+    group.
+    """
 
-class InvalidTxnState(KafkaError):
-    """INVALID_TXN_STATE."""
 
-    code = 48
-    name = "INVALID_TXN_STATE"
-    description = "The producer attempted a transactional operation in an invalid state."
+class GroupMaxSizeReached(KafkaError, code=81):
+    """The group has reached its maximum size."""
 
 
-class InvalidProducerIdMapping(KafkaError):
-    """INVALID_PRODUCER_ID_MAPPING."""
+class FencedInstanceId(KafkaError, code=82):
+    """The broker rejected this static consumer since another consumer with the same
+    group.instance.id has registered with a different member.id.
+    """
 
-    code = 49
-    name = "INVALID_PRODUCER_ID_MAPPING"
-    description = (
-        "The producer attempted to use a producer id which is not currently assigned to its "
-        "transactional id."
-    )
 
+class GroupSubscribedToTopic(KafkaError, code=86):
+    """Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to
+    it.
+    """
 
-class InvalidTransactionTimeout(KafkaError):
-    """INVALID_TRANSACTION_TIMEOUT."""
 
-    code = 50
-    name = "INVALID_TRANSACTION_TIMEOUT"
-    description = (
-        "The transaction timeout is larger than the maximum value allowed by the broker (as "
-        "configured by transaction.max.timeout.ms)."
-    )
+class ElectionNotNeeded(KafkaError, code=84):
+    """Leader election not needed for topic partition."""
 
 
-class ConcurrentTransactions(RetriableError):
-    """CONCURRENT_TRANSACTIONS."""
+class NoReassignmentInProgress(KafkaError, code=85):
+    """No partition reassignment is in progress."""
 
-    code = 51
-    name = "CONCURRENT_TRANSACTIONS"
-    description = (
-        "The producer attempted to update a transaction while another concurrent operation on "
-        "the same transaction was ongoing."
-    )
 
+class InvalidRecord(KafkaError, code=87):
+    """This record has failed the validation on broker and hence will be rejected."""
 
-class TransactionCoordinatorFenced(KafkaError):
-    """TRANSACTION_COORDINATOR_FENCED."""
 
-    code = 52
-    name = "TRANSACTION_COORDINATOR_FENCED"
-    description = (
-        "Indicates that the transaction coordinator sending a WriteTxnMarker is no longer the "
-        "current coordinator for a given producer."
-    )
+class UnstableOffsetCommit(RetriableError, code=88):
+    """There are unstable offsets that need to be cleared."""
 
 
-class TransactionalIdAuthorizationFailed(KafkaError):
-    """TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+class ProducerFenced(KafkaError, code=90):
+    """There is a newer producer with the same transactionalId which fences the current one."""
 
-    code = 53
-    name = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
-    description = "The transactional id authorization failed."
 
+class UnknownTopicId(RetriableError, code=100):
+    """This server does not host this topic ID."""
 
-class OperationNotAttempted(KafkaError):
-    """OPERATION_NOT_ATTEMPTED."""
 
-    code = 55
-    name = "OPERATION_NOT_ATTEMPTED"
-    description = "The broker did not attempt to execute this operation."
+class InconsistentTopicId(RetriableError, code=103):
+    """The log's topic ID did not match the topic ID in the request."""
 
 
-class KafkaStorageError(RetriableError):
-    """KAFKA_STORAGE_ERROR."""
+class TransactionalIdNotFound(KafkaError, code=105):
+    """The transactionalId could not be found."""
 
-    code = 56
-    name = "KAFKA_STORAGE_ERROR"
-    description = "Disk error when trying to access log file on the disk."
 
+class FetchSessionTopicIdError(RetriableError, code=106):
+    """The fetch session encountered inconsistent topic ID usage."""
 
-class UnknownProducerId(KafkaError):
-    """UNKNOWN_PRODUCER_ID."""
 
-    code = 59
-    name = "UNKNOWN_PRODUCER_ID"
-    description = (
-        "The broker could not locate the producer metadata associated with the producer id."
-    )
+class FencedMemberEpoch(KafkaError, code=110):
+    """The member epoch is fenced by the group coordinator."""
 
 
-class NonEmptyGroup(KafkaError):
-    """NON_EMPTY_GROUP."""
+class UnreleasedInstanceId(KafkaError, code=111):
+    """The instance ID is still used by another member in the group."""
 
-    code = 68
-    name = "NON_EMPTY_GROUP"
-    description = "The group is not empty."
 
+class UnsupportedAssignor(KafkaError, code=112):
+    """The assignor or its version range is not supported by the consumer group."""
 
-class GroupIdNotFound(KafkaError):
-    """GROUP_ID_NOT_FOUND."""
 
-    code = 69
-    name = "GROUP_ID_NOT_FOUND"
-    description = "The group id does not exist."
+class StaleMemberEpoch(KafkaError, code=113):
+    """The member epoch is stale."""
 
 
-class FetchSessionIdNotFound(RetriableError):
-    """FETCH_SESSION_ID_NOT_FOUND."""
+class TransactionAbortable(KafkaError, code=120):
+    """The server encountered an error with the transaction. The client can abort the transaction to
+    continue using this transactional ID.
+    """
 
-    code = 70
-    name = "FETCH_SESSION_ID_NOT_FOUND"
-    description = "The fetch session ID was not found."
 
+class InvalidRecordState(KafkaError, code=121):
+    """The record state is invalid; the acknowledgement of delivery could not be completed."""
 
-class InvalidFetchSessionEpoch(RetriableError):
-    """INVALID_FETCH_SESSION_EPOCH."""
 
-    code = 71
-    name = "INVALID_FETCH_SESSION_EPOCH"
-    description = "The fetch session epoch is invalid."
+class ShareSessionNotFound(RetriableError, code=122):
+    """The share session was not found."""
 
 
-class TopicDeletionDisabled(KafkaError):
-    """TOPIC_DELETION_DISABLED."""
+class InvalidShareSessionEpoch(RetriableError, code=123):
+    """The share session epoch is invalid."""
 
-    code = 73
-    name = "TOPIC_DELETION_DISABLED"
-    description = "Topic deletion is disabled."
 
+class FencedStateEpoch(KafkaError, code=124):
+    """The share coordinator rejected the request because the share-group state epoch did not
+    match.
+    """
 
-class FencedLeaderEpoch(RetriableError):
-    """FENCED_LEADER_EPOCH."""
 
-    code = 74
-    name = "FENCED_LEADER_EPOCH"
-    description = "The leader epoch in the request is older than the epoch on the broker."
+class InvalidRegularExpression(KafkaError, code=128):
+    """The regular expression is not valid."""
 
 
-class UnknownLeaderEpoch(RetriableError):
-    """UNKNOWN_LEADER_EPOCH."""
+class RebootstrapRequired(KafkaError, code=129):
+    """Client metadata is stale. The client should rebootstrap to obtain new metadata."""
 
-    code = 75
-    name = "UNKNOWN_LEADER_EPOCH"
-    description = "The leader epoch in the request is newer than the epoch on the broker."
 
-
-class UnsupportedCompressionType(KafkaError):
-    """UNSUPPORTED_COMPRESSION_TYPE."""
-
-    code = 76
-    name = "UNSUPPORTED_COMPRESSION_TYPE"
-    description = "The requesting client does not support the compression type of given partition."
-
-
-class OffsetNotAvailable(RetriableError):
-    """OFFSET_NOT_AVAILABLE."""
-
-    code = 78
-    name = "OFFSET_NOT_AVAILABLE"
-    description = "The leader high watermark has not caught up from a recent leader election."
-
-
-class MemberIdRequired(KafkaError):
-    """MEMBER_ID_REQUIRED."""
-
-    code = 79
-    name = "MEMBER_ID_REQUIRED"
-    description = (
-        "The group member needs to have a valid member id before actually entering a consumer"
-        " group."
-    )
-
-
-class GroupMaxSizeReached(KafkaError):
-    """GROUP_MAX_SIZE_REACHED."""
-
-    code = 81
-    name = "GROUP_MAX_SIZE_REACHED"
-    description = "The group has reached its maximum size."
-
-
-class FencedInstanceId(KafkaError):
-    """FENCED_INSTANCE_ID."""
-
-    code = 82
-    name = "FENCED_INSTANCE_ID"
-    description = (
-        "The broker rejected this static consumer since another consumer with the same"
-        " group.instance.id has registered with a different member.id."
-    )
-
-
-class GroupSubscribedToTopic(KafkaError):
-    """GROUP_SUBSCRIBED_TO_TOPIC."""
-
-    code = 86
-    name = "GROUP_SUBSCRIBED_TO_TOPIC"
-    description = (
-        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed "
-        "to it."
-    )
-
-
-class ElectionNotNeeded(KafkaError):
-    """ELECTION_NOT_NEEDED."""
-
-    code = 84
-    name = "ELECTION_NOT_NEEDED"
-    description = "Leader election not needed for topic partition."
-
-
-class NoReassignmentInProgress(KafkaError):
-    """NO_REASSIGNMENT_IN_PROGRESS."""
-
-    code = 85
-    name = "NO_REASSIGNMENT_IN_PROGRESS"
-    description = "No partition reassignment is in progress."
-
-
-class InvalidRecord(KafkaError):
-    """INVALID_RECORD."""
-
-    code = 87
-    name = "INVALID_RECORD"
-    description = "This record has failed the validation on broker and hence will be rejected."
-
-
-class UnstableOffsetCommit(RetriableError):
-    """UNSTABLE_OFFSET_COMMIT."""
-
-    code = 88
-    name = "UNSTABLE_OFFSET_COMMIT"
-    description = "There are unstable offsets that need to be cleared."
-
-
-class ProducerFenced(KafkaError):
-    """PRODUCER_FENCED."""
-
-    code = 90
-    name = "PRODUCER_FENCED"
-    description = (
-        "There is a newer producer with the same transactionalId which fences the current one."
-    )
-
-
-class UnknownTopicId(RetriableError):
-    """UNKNOWN_TOPIC_ID."""
-
-    code = 100
-    name = "UNKNOWN_TOPIC_ID"
-    description = "This server does not host this topic ID."
-
-
-class InconsistentTopicId(RetriableError):
-    """INCONSISTENT_TOPIC_ID."""
-
-    code = 103
-    name = "INCONSISTENT_TOPIC_ID"
-    description = "The log's topic ID did not match the topic ID in the request."
-
-
-class TransactionalIdNotFound(KafkaError):
-    """TRANSACTIONAL_ID_NOT_FOUND."""
-
-    code = 105
-    name = "TRANSACTIONAL_ID_NOT_FOUND"
-    description = "The transactionalId could not be found."
-
-
-class FetchSessionTopicIdError(RetriableError):
-    """FETCH_SESSION_TOPIC_ID_ERROR."""
-
-    code = 106
-    name = "FETCH_SESSION_TOPIC_ID_ERROR"
-    description = "The fetch session encountered inconsistent topic ID usage."
-
-
-class FencedMemberEpoch(KafkaError):
-    """FENCED_MEMBER_EPOCH."""
-
-    code = 110
-    name = "FENCED_MEMBER_EPOCH"
-    description = "The member epoch is fenced by the group coordinator."
-
-
-class UnreleasedInstanceId(KafkaError):
-    """UNRELEASED_INSTANCE_ID."""
-
-    code = 111
-    name = "UNRELEASED_INSTANCE_ID"
-    description = "The instance ID is still used by another member in the group."
-
-
-class UnsupportedAssignor(KafkaError):
-    """UNSUPPORTED_ASSIGNOR."""
-
-    code = 112
-    name = "UNSUPPORTED_ASSIGNOR"
-    description = "The assignor or its version range is not supported by the consumer group."
-
-
-class StaleMemberEpoch(KafkaError):
-    """STALE_MEMBER_EPOCH."""
-
-    code = 113
-    name = "STALE_MEMBER_EPOCH"
-    description = "The member epoch is stale."
-
-
-class TransactionAbortable(KafkaError):
-    """TRANSACTION_ABORTABLE."""
-
-    code = 120
-    name = "TRANSACTION_ABORTABLE"
-    description = (
-        "The server encountered an error with the transaction. The client can abort the "
-        "transaction to continue using this transactional ID."
-    )
-
-
-class InvalidRecordState(KafkaError):
-    """INVALID_RECORD_STATE."""
-
-    code = 121
-    name = "INVALID_RECORD_STATE"
-    description = (
-        "The record state is invalid; the acknowledgement of delivery could not be completed."
-    )
-
-
-class ShareSessionNotFound(RetriableError):
-    """SHARE_SESSION_NOT_FOUND."""
-
-    code = 122
-    name = "SHARE_SESSION_NOT_FOUND"
-    description = "The share session was not found."
-
-
-class InvalidShareSessionEpoch(RetriableError):
-    """INVALID_SHARE_SESSION_EPOCH."""
-
-    code = 123
-    name = "INVALID_SHARE_SESSION_EPOCH"
-    description = "The share session epoch is invalid."
-
-
-class FencedStateEpoch(KafkaError):
-    """FENCED_STATE_EPOCH."""
-
-    code = 124
-    name = "FENCED_STATE_EPOCH"
-    description = (
-        "The share coordinator rejected the request because the share-group state epoch did not"
-        " match."
-    )
-
-
-class InvalidRegularExpression(KafkaError):
-    """INVALID_REGULAR_EXPRESSION."""
-
-    code = 128
-    name = "INVALID_REGULAR_EXPRESSION"
-    description = "The regular expression is not valid."
-
-
-class RebootstrapRequired(KafkaError):
-    """REBOOTSTRAP_REQUIRED."""
-
-    code = 129
-    name = "REBOOTSTRAP_REQUIRED"
-    description = "Client metadata is stale. The client should rebootstrap to obtain new metadata."
-
-
-class ShareSessionLimitReached(RetriableError):
-    """SHARE_SESSION_LIMIT_REACHED."""
-
-    code = 133
-    name = "SHARE_SESSION_LIMIT_REACHED"
-    description = "The limit of share sessions has been reached."
+class ShareSessionLimitReached(RetriableError, code=133):
+    """The limit of share sessions has been reached."""
 
 
 def _classes_by_code() -> dict[int, type[KafkaError]]:

@@ -76,9 +76,26 @@ STEP_REQUESTS_ALONE: Final = 128
 """The same while one connection has the broker for itself: some milliseconds. Each step costs a
 round of fsync, which then serves as many."""
 
+SLICE_S: Final = 0.005
+"""Seconds that one request may take of the event loop's thread at once, where its parts are
+answered on their own. Then others have their turn."""
+
+REQUEST_ARRAY_MAX: Final = 100_000
+"""Elements of an array that is not inside another, in a request. A request of 1 MiB can hold a
+million empty names, and each costs some ten microseconds and an answer forty times as long. Kafka
+has ARRAY_LENGTH_MAX only."""
+
+PRODUCED_PARTITIONS_MAX: Final = 20_000
+"""Topics and partitions in one produce request, which appends to all of them in one step. A record
+batch has 61 bytes at least, so a request of 1 MiB, the default of most producers, holds fewer."""
+
 TURN_BYTES: Final = 4 << 10
 """Each this many bytes of a request count as one more request of its turn: decoding them takes as
 long."""
+
+WRITE_BYTES: Final = 1 << 20
+"""Bytes of answers written to one connection in one step of the event loop. The rest of a large
+answer is not copied into the connection's buffer, and others have their turn in between."""
 
 TURN_RECORD_BYTES: Final = 64 << 10
 """The same for requests that carry records, which are not decoded."""
@@ -135,6 +152,13 @@ max.request.partition.size.limit)."""
 COMMITTED_OFFSETS_MAX: Final = 10_000
 """Partitions in one OffsetCommit or TxnOffsetCommit, some 100 ms of work. Kafka's bound is the size
 of the batch (``max.message.bytes`` of __consumer_offsets), which holds about as many."""
+
+COMMITTED_TOPICS_MAX: Final = COMMITTED_OFFSETS_MAX
+"""Topics in one OffsetCommit or TxnOffsetCommit. Topics without partitions are not among the
+partitions that are counted, and a request of 1 MiB can hold a hundred thousand of them."""
+
+NAMED_MEMBERS_MAX: Final = 10_000
+"""Members named in one SyncGroup or LeaveGroup, some 20 ms of decoding."""
 
 FETCHED_OFFSETS_MAX: Final = 100_000
 """Partitions in one answer to OffsetFetch, over all its groups, some 100 ms of work. A request can

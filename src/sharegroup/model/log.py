@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from sharegroup.model.environment import FileRange
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 
@@ -26,6 +27,13 @@ class Appended(NamedTuple):
     """The batch was there already (idempotent retry); offsets are those of the first append."""
 
 
+class StoredBatches(NamedTuple):
+    """Whole record batches that lie in a file, and were checked before."""
+
+    range: FileRange
+    end_offset: int
+
+
 class ReadBatches(NamedTuple):
     """Whole record batches as they lie in the log.
 
@@ -35,6 +43,8 @@ class ReadBatches(NamedTuple):
     data: bytes
     high_watermark: int
     log_start_offset: int
+    stored: StoredBatches | None = None
+    """Where the batches lie, instead of ``data``; only if the caller takes that."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -75,6 +85,22 @@ class ProducerStates(Protocol):
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a producer has an open transaction with this epoch."""
+        ...
+
+    def epoch_of(self, producer_id: int) -> int:
+        """The latest epoch of a producer; -1 for one that is not known."""
+        ...
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Check that no later epoch of a producer has been here.
+
+        Raises:
+            InvalidProducerEpoch: one has.
+        """
+        ...
+
+    def has_batches(self, producer_id: int) -> bool:
+        """Whether batches of a producer's latest epoch are known here."""
         ...
 
     def is_marked(self, producer_id: int, epoch: int) -> bool:
@@ -143,6 +169,11 @@ class PartitionLog(Protocol):
     def log_end_offset(self) -> int: ...
 
     @property
+    def record_bytes_max(self) -> int:
+        """The largest record of a compressed batch, unpacked, in bytes."""
+        ...
+
+    @property
     def recompression(self) -> Recompression | None:
         """How batches must be compressed; None: as they come."""
         ...
@@ -171,12 +202,18 @@ class PartitionLog(Protocol):
         ...
 
     async def read(
-        self, offset: int, max_bytes: int, *, end_offset: int | None = None
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        end_offset: int | None = None,
+        stored: bool = False,
     ) -> ReadBatches:
         """Whole batches from the one that holds ``offset`` on, up to about ``max_bytes`` (at least
         one batch).
 
-        Nothing at or past ``end_offset`` (default: the high watermark) is returned.
+        Nothing at or past ``end_offset`` (default: the high watermark) is returned. ``stored``: the
+        caller takes :class:`StoredBatches` too.
 
         Raises:
             OffsetOutOfRange: ``offset`` is below the log start or past the log end.
@@ -219,15 +256,12 @@ class TrustedLog(PartitionLog, Protocol):
     """A log in this broker, which may write to it unchecked: an internal topic, or a marker in any
     topic. It knows the offsets at once."""
 
-    def append_trusted(self, batches: bytes) -> Appended:
+    def append_trusted(self, batches: bytes, *, flush: bool = True) -> Appended:
         """Append batches that this broker has made: no CRC, limit or sequence is checked. They are
-        written, not yet durable.
+        written, not yet durable. Without ``flush`` they become durable with a later append, or when
+        somebody waits for them.
 
         Raises:
             KafkaStorageError: the disk failed.
         """
-        ...
-
-    def producer_epoch(self, producer_id: int) -> int:
-        """The latest epoch of a producer in this log; -1 if the log does not know it."""
         ...

@@ -56,6 +56,23 @@ class LogFolder:
     """Of each partition that is in service."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningFacts:
+    """What the log cleaner of a store has done since the start, and what there is to do."""
+
+    runs: int = 0
+    """Logs that were cleaned; one may count often."""
+    read_bytes: int = 0
+    written_bytes: int = 0
+    last_run_seconds: float = 0.0
+    last_run_wall_ms: int = 0
+    """When the last run ended; 0: there was none."""
+    dirty_ratio: float = 0.0
+    """The largest share of a log's bytes that were written since it was cleaned, 0 to 1."""
+    uncleanable: int = 0
+    """Compacted logs that are out of service, or keep a damaged segment as it is."""
+
+
 class TopicStore(Protocol):
     """Topics, and the logs of their partitions."""
 
@@ -228,6 +245,10 @@ class Store(TopicStore, ConfigStore, Protocol):
         Call it every ``log.retention.check.interval.ms``. What cannot be removed is logged, and
         tried again at the next call.
         """
+        ...
+
+    def cleaning(self, now_wall_ms: int) -> CleaningFacts:
+        """What the log cleaner has done, and what there is to do."""
         ...
 
     async def clean(self, now_wall_ms: int, key_bytes_max: int) -> bool:

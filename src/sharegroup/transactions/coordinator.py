@@ -8,8 +8,13 @@ outcome is durable, the caller writes the markers and then calls :meth:`complete
 Kafka refuses requests while an earlier record of the same id is being written. Here the decision
 holds at once, and the later answer waits behind the earlier record, so no client has to retry.
 
-One more departure: a producer with an old epoch cannot abort the transaction of its successor with
-InitProducerId. Kafka aborts it first, and then refuses the old producer.
+As in Kafka, InitProducerId aborts an open transaction whatever epoch it names, as long as it names
+the id's producer id. Who called is found out by the next call, when the transaction is complete.
+
+A commit that comes after the time-out has aborted the transaction is told TRANSACTION_ABORTABLE:
+the producer aborts, gets its next epoch, and goes on. Kafka says INVALID_TXN_STATE, which Java's
+producer takes for a fault of its own that no producer survives. Over a load nobody knows whose
+abort it was; then the answer is the same.
 
 Invariants (:meth:`TransactionCoordinator.check_invariants`): those of each transaction; each has a
 deadline unless its outcome is decided; no producer id belongs to two transactional ids.
@@ -17,7 +22,9 @@ deadline unless its outcome is decided; no producer id belongs to two transactio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from sharegroup.model.errors import (
@@ -68,6 +75,8 @@ class TransactionCoordinator:
         self._expiration_ms = expiration_ms
         self._transactions: dict[str, Transaction] = {}
         self._deadlines = Deadlines()
+        self._by_state: Counter[TransactionState] = Counter()
+        self._open: dict[str, Transaction] = {}
 
     def __len__(self) -> int:
         return len(self._transactions)
@@ -78,6 +87,15 @@ class TransactionCoordinator:
     def find(self, transactional_id: str) -> Transaction | None:
         """The state of an id, or None."""
         return self._transactions.get(transactional_id)
+
+    @property
+    def by_state(self) -> Mapping[TransactionState, int]:
+        """How many ids there are in each state."""
+        return self._by_state
+
+    def oldest_started_ms(self) -> int | None:
+        """When the oldest open transaction began; None: none is open."""
+        return min((each.started_ms for each in self._open.values()), default=None)
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -93,7 +111,8 @@ class TransactionCoordinator:
 
         Raises:
             InvalidTransactionTimeout: not above 0, or over ``transaction.max.timeout.ms``.
-            ProducerFenced: ``expected`` has been replaced.
+            ProducerFenced: ``expected`` has been replaced. During an open transaction only its id
+                is looked at.
             ConcurrentTransactions: the last transaction is not complete yet.
             KafkaStorageError: a new producer id could not be made durable.
         """
@@ -109,12 +128,14 @@ class TransactionCoordinator:
                 updated_ms=now_ms,
             )
             return Producer(made.producer_id, 0), self._put(made)
-        if expected is not None:
-            _check_expected(old, expected)
         if old.prepared:
             raise ConcurrentTransactions
+        if expected is not None:
+            _check_expected_id(old, expected)
         if old.state is TransactionState.ONGOING:
             return None, self._put(_aborted_by_server(old, now_ms))
+        if expected is not None:
+            _check_expected_epoch(old, expected)
         owner, last_epoch = self._next_owner(old, expected)
         return owner, self._put(old.taken(owner, last_epoch, timeout_ms, now_ms))
 
@@ -141,12 +162,14 @@ class TransactionCoordinator:
         transaction version 2 also Produce and TxnOffsetCommit).
 
         Raises:
+            ConcurrentTransactions: the last transaction is not complete yet. This comes first: the
+                producer may have an id that is the transaction's only when it is complete.
             InvalidProducerIdMapping, ProducerFenced: as their names say.
-            ConcurrentTransactions: the last transaction is not complete yet.
         """
-        transaction = self._of(transactional_id, producer)
-        if transaction.prepared:
+        transaction = self._transactions.get(transactional_id)
+        if transaction is not None and transaction.prepared:
             raise ConcurrentTransactions
+        transaction = self._of(transactional_id, producer)
         if transaction.state is TransactionState.ONGOING and partitions <= transaction.partitions:
             return None, ()
         return None, self._put(transaction.with_partitions(partitions, version, now_ms))
@@ -176,13 +199,16 @@ class TransactionCoordinator:
         From transaction version 2 on, a transaction without partitions may be aborted too.
 
         Raises:
+            ConcurrentTransactions: the last transaction is not complete yet.
             InvalidProducerIdMapping, ProducerFenced: as their names say.
             InvalidTxnState: there is no transaction, or its outcome is the other one.
-            ConcurrentTransactions: a retry, and the transaction is not complete yet.
+            TransactionAbortable: the transaction has timed out.
         """
         transaction = self._transactions.get(transactional_id)
         if transaction is None:
             raise InvalidProducerIdMapping
+        if transaction.prepared:
+            raise ConcurrentTransactions
         retry = version >= EPOCH_PER_TRANSACTION and _is_retry(transaction, producer)
         if not retry:
             self._of(transactional_id, producer)
@@ -191,8 +217,6 @@ class TransactionCoordinator:
             retry = state is not TransactionState.ONGOING
         if retry:
             return _answer_again(transaction, commit=commit), ()
-        if transaction.prepared:
-            raise ProducerFenced
         if state is not TransactionState.ONGOING and commit:
             raise InvalidTxnState
         next_id = NO_PRODUCER_ID
@@ -233,9 +257,9 @@ class TransactionCoordinator:
             if deadline_ms > now_ms:
                 self._deadlines.set(transactional_id, deadline_ms)
             elif transaction.state is TransactionState.ONGOING:
-                records += self._put(_aborted_by_server(transaction, now_ms))
+                records += self._put(_aborted_by_server(transaction, now_ms, overdue=True))
             else:
-                del self._transactions[transactional_id]
+                self._forget(transactional_id)
                 records.append(Expired(transactional_id))
         return records
 
@@ -251,9 +275,13 @@ class TransactionCoordinator:
     def replay(self, record: Record) -> None:
         """Apply a record of the log."""
         if isinstance(record, Expired):
-            self._transactions.pop(record.transactional_id, None)
+            self._forget(record.transactional_id)
         else:
-            self._put(record)
+            aborted = record.state in (
+                TransactionState.PREPARE_ABORT,
+                TransactionState.COMPLETE_ABORT,
+            )
+            self._put(replace(record, overdue=aborted))
 
     def decided(self) -> list[Transaction]:
         """The transactions whose outcome is decided and that are not complete."""
@@ -270,13 +298,31 @@ class TransactionCoordinator:
             own = {transaction.producer_id, transaction.next_producer_id} - {NO_PRODUCER_ID}
             assert not own & ids, transaction
             ids |= own
+        assert +self._by_state == Counter(each.state for each in self._transactions.values())
+        ongoing = TransactionState.ONGOING
+        assert list(self._open.items()) == [
+            (each, self._transactions[each])
+            for each in self._open
+            if self._transactions[each].state is ongoing
+        ]
+        assert len(self._open) == self._by_state[ongoing]
 
     def _put(self, transaction: Transaction) -> Sequence[Record]:
+        self._forget(transaction.transactional_id)
         self._transactions[transaction.transactional_id] = transaction
+        self._by_state[transaction.state] += 1
+        if transaction.state is TransactionState.ONGOING:
+            self._open[transaction.transactional_id] = transaction
         deadline_ms = self._deadline_ms(transaction)
         if deadline_ms is not None:
             self._deadlines.set(transaction.transactional_id, deadline_ms)
         return (transaction,)
+
+    def _forget(self, transactional_id: str) -> None:
+        old = self._transactions.pop(transactional_id, None)
+        if old is not None:
+            self._by_state[old.state] -= 1
+            self._open.pop(transactional_id, None)
 
     def _of(self, transactional_id: str, producer: Producer) -> Transaction:
         """The transaction of an id that ``producer`` owns."""
@@ -312,27 +358,30 @@ def overview(
     return [each for each in transactions if passes(each)]
 
 
-def _aborted_by_server(transaction: Transaction, now_ms: int) -> Transaction:
+def _aborted_by_server(
+    transaction: Transaction, now_ms: int, *, overdue: bool = False
+) -> Transaction:
     """Abort, and raise the epoch, so that nothing late from the producer is taken. The epoch after
     the last one that clients may have is left for this."""
-    return transaction.decided(commit=False, version=SERVER_VERSION, now_ms=now_ms)
+    return transaction.decided(commit=False, version=SERVER_VERSION, now_ms=now_ms, overdue=overdue)
 
 
-def _check_expected(old: Transaction, expected: Producer) -> None:
-    """KIP-360: a producer may go on with its current id and epoch, or repeat the request that
-    raised them."""
-    epochs = {old.epoch}
-    if old.state is not TransactionState.ONGOING and old.last_epoch != NO_EPOCH:
-        epochs.add(old.last_epoch)
+def _check_expected_id(old: Transaction, expected: Producer) -> None:
+    """KIP-360: a producer may go on with its current id, or repeat the request that gave it a new
+    one because the epochs of the old one were used up."""
     if expected.producer_id == old.producer_id:
-        allowed = expected.epoch in epochs
-    else:
-        allowed = (
-            expected.producer_id == old.previous_producer_id
-            and epochs_used_up(expected.epoch)
-            and expected.epoch == old.last_epoch
-        )
-    if not allowed:
+        return
+    if expected.producer_id != old.previous_producer_id or not epochs_used_up(expected.epoch):
+        raise ProducerFenced
+
+
+def _check_expected_epoch(old: Transaction, expected: Producer) -> None:
+    """KIP-360: a producer may go on with its current epoch, or repeat the request that raised
+    it."""
+    epochs = {old.last_epoch} - {NO_EPOCH}
+    if expected.producer_id == old.producer_id:
+        epochs.add(old.epoch)
+    if expected.epoch not in epochs:
         raise ProducerFenced
 
 
@@ -353,8 +402,9 @@ def _is_retry(transaction: Transaction, producer: Producer) -> bool:
 
 def _answer_again(transaction: Transaction, *, commit: bool) -> Producer:
     """The answer to a retry of EndTxn."""
+    newer = transaction.client_version >= EPOCH_PER_TRANSACTION
+    if transaction.overdue and newer and commit:
+        raise TransactionAbortable("the transaction has timed out, and was aborted")
     if transaction.state is TransactionState.EMPTY or transaction.commits is not commit:
         raise InvalidTxnState
-    if transaction.prepared:
-        raise ConcurrentTransactions
     return transaction.successor

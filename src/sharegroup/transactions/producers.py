@@ -10,7 +10,7 @@ Invariants (:meth:`ProducerTable.check_invariants`):
 * its batches follow each other: sequences without a gap, offsets strictly ascending.
 
 A producer id that the partition does not know may begin at any sequence: its state may have been
-lost to retention.
+lost to retention. One of which only a marker is known begins at 0.
 """
 
 from __future__ import annotations
@@ -102,6 +102,18 @@ class ProducerTable:
         producer = self._producers.get(producer_id)
         return NONE if producer is None else producer.epoch
 
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Check that no later epoch of a producer has been here. See ``model.log.ProducerStates``.
+
+        Raises:
+            InvalidProducerEpoch: one has.
+        """
+        if epoch < (newest := self.epoch_of(producer_id)):
+            raise InvalidProducerEpoch(
+                f"Epoch of producer {producer_id} is {epoch}, "
+                f"which is smaller than the last seen epoch {newest}"
+            )
+
     def check(
         self,
         producer_id: int,
@@ -116,8 +128,8 @@ class ProducerTable:
 
         Raises:
             InvalidProducerEpoch: the epoch is older than the newest one seen.
-            OutOfOrderSequenceNumber: a gap, a repetition older than the last five batches, or a new
-                epoch that does not begin at 0.
+            OutOfOrderSequenceNumber: a gap, a repetition older than the last five batches, or a
+                first batch of an epoch (also after a marker of it) that does not begin at 0.
             InvalidTxnState: not ``transactional``, and the producer has an open transaction.
         """
         duplicate = self._check_sequence(producer_id, epoch, base_sequence, last_offset_delta)
@@ -131,16 +143,15 @@ class ProducerTable:
         producer = self._producers.get(producer_id)
         if producer is None:
             return None
+        self.check_epoch(producer_id, epoch)
         if epoch != producer.epoch:
-            _check_new_epoch(producer, producer_id, epoch, base_sequence)
+            _check_first_sequence(producer, producer_id, epoch, base_sequence)
             return None
         last_sequence = sequence_after(base_sequence, last_offset_delta)
         for batch in producer.batches:
             if batch.first_sequence == base_sequence and batch.last_sequence == last_sequence:
                 return Duplicate(batch.first_offset, batch.last_offset)
-        if not producer.batches:  # only a marker is known: like an unknown producer
-            return None
-        current = producer.batches[-1].last_sequence
+        current = producer.batches[-1].last_sequence if producer.batches else NONE
         if base_sequence != sequence_after(current):
             raise OutOfOrderSequenceNumber(
                 f"Out of order sequence number for producer {producer_id}: {base_sequence} "
@@ -197,7 +208,8 @@ class ProducerTable:
         producer = self._producers.get(producer_id)
         if producer is None:
             return
-        if epoch < producer.epoch or (newer and epoch == producer.epoch):
+        self.check_epoch(producer_id, epoch)
+        if newer and epoch == producer.epoch:
             raise InvalidProducerEpoch(
                 f"Epoch of producer {producer_id} in a marker is {epoch}, "
                 f"the last seen epoch is {producer.epoch}"
@@ -207,6 +219,11 @@ class ProducerTable:
                 f"Invalid coordinator epoch for producer {producer_id}: {coordinator_epoch} "
                 f"(requested), {producer.coordinator_epoch} (current)"
             )
+
+    def has_batches(self, producer_id: int) -> bool:
+        """Whether batches of a producer's latest epoch are known here."""
+        producer = self._producers.get(producer_id)
+        return producer is not None and bool(producer.batches)
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a producer has an open transaction with this epoch."""
@@ -299,12 +316,9 @@ class ProducerTable:
         self.transactions.check_invariants()
 
 
-def _check_new_epoch(producer: _Producer, producer_id: int, epoch: int, base_sequence: int) -> None:
-    if epoch < producer.epoch:
-        raise InvalidProducerEpoch(
-            f"Epoch of producer {producer_id} is {epoch}, "
-            f"which is smaller than the last seen epoch {producer.epoch}"
-        )
+def _check_first_sequence(
+    producer: _Producer, producer_id: int, epoch: int, base_sequence: int
+) -> None:
     if base_sequence != 0:
         raise OutOfOrderSequenceNumber(
             f"Invalid sequence number for new epoch of producer {producer_id}: {epoch} "

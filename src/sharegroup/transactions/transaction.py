@@ -86,6 +86,8 @@ class Transaction:
     """The id after this transaction, when the epochs of this one are used up."""
     client_version: int = 0
     """The transaction version of whoever took the last step."""
+    overdue: bool = False
+    """Its time-out has aborted it, or may have, before the log was loaded. It is not in the log."""
 
     @property
     def prepared(self) -> bool:
@@ -109,6 +111,12 @@ class Transaction:
             return Producer(self.next_producer_id, 0)
         return Producer(self.producer_id, self.epoch)
 
+    def is_same(self, other: Transaction | None) -> bool:
+        """Whether ``other`` is this, apart from what is not in the log."""
+        if other is None:
+            return False
+        return replace(other, last_epoch=self.last_epoch, overdue=self.overdue) == self
+
     def with_partitions(
         self, partitions: Set[TopicPartition], version: int, now_ms: int
     ) -> Transaction:
@@ -129,18 +137,21 @@ class Transaction:
         version: int,
         now_ms: int,
         next_producer_id: int = NO_PRODUCER_ID,
+        overdue: bool = False,
     ) -> Transaction:
-        """Decide the outcome. From transaction version 2 on this raises the epoch."""
+        """Decide the outcome. From transaction version 2 on this raises the epoch, unless it is
+        the largest there is: no client has that one, but a log may."""
         bump = version >= EPOCH_PER_TRANSACTION
         return replace(
             self,
             state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
-            epoch=self.epoch + 1 if bump else self.epoch,
+            epoch=min(self.epoch + 1, EPOCH_MAX) if bump else self.epoch,
             last_epoch=self.epoch if bump else self.last_epoch,
             next_producer_id=next_producer_id,
             started_ms=now_ms if self.state in AT_REST else self.started_ms,
             updated_ms=now_ms,
             client_version=version,
+            overdue=overdue,
         )
 
     def completed(self, now_ms: int) -> Transaction:
@@ -173,6 +184,7 @@ class Transaction:
             started_ms=NEVER,
             updated_ms=now_ms,
             client_version=0,
+            overdue=False,
         )
 
     def check_invariants(self) -> None:

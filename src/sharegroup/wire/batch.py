@@ -330,10 +330,10 @@ def _decode_records(
     position = 0
     try:
         for _ in range(header.record_count):
-            size, position = _varint(records, position)
+            size, position = read_varint(records, position)
             end = position + size
-            timestamp_delta, position = _varint(records, position + 1)
-            offset_delta, position = _varint(records, position)
+            timestamp_delta, position = read_varint(records, position + 1)
+            offset_delta, position = read_varint(records, position)
             key, position = _field(records, position)
             value, position = _field(records, position)
             if size < 0 or position > end or end > len(records):
@@ -351,7 +351,7 @@ def _decode_records(
 
 
 def _field(data: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = _varint(data, position)
+    size, position = read_varint(data, position)
     if size < 0:
         return None, position
     return data[position : position + size], position + size
@@ -383,7 +383,12 @@ def zigzag(number: int) -> bytes:
 _SMALL: Final = tuple(bytes((number << 1,)) for number in range(64))
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
+    """The variable-length number at ``position``, and where it ends.
+
+    Raises:
+        CorruptMessage: it is longer than any number is.
+    """
     byte = data[position]
     position += 1
     number = byte & 0x7F

@@ -240,7 +240,7 @@ def _read_elements(
     source: Source, v: str, n: str, schema: FieldSchema, version: int, flexible: bool, indent: int
 ) -> None:
     element = schema.element
-    most = ARRAY_LENGTH_MAX
+    most = schema.most or ARRAY_LENGTH_MAX
     if isinstance(element, str) and element in FORMATS:
         code, size = FORMATS[element]
         unpack = source.name(struct.unpack_from)

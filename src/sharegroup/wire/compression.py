@@ -24,6 +24,9 @@ SNAPPY: Final = 2
 LZ4: Final = 3
 ZSTD: Final = 4
 
+LZ4_FAST: Final = 9
+"""The level of lz4 that stands for its fast algorithm, as in Kafka's class Lz4BlockOutputStream."""
+
 Buffer = bytes | bytearray | memoryview
 
 _CODECS: Final[dict[int, Any]] = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}
@@ -50,7 +53,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     """``data`` compressed as Java's producers do it.
 
     Args:
-        level: of gzip and zstd, None for the codec's default; lz4 and snappy have none here.
+        level: of gzip, lz4 and zstd, None for the codec's default; snappy has none.
 
     Raises:
         UnsupportedCompressionType: there is no such codec.
@@ -58,7 +61,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     if codec == SNAPPY:
         return _SNAPPY_HEADER + b"".join(_snappy_blocks(bytes(data)))
     if codec == LZ4:
-        return _LZ4_HEADER + b"".join(_lz4_blocks(bytes(data))) + bytes(4)
+        return _LZ4_HEADER + b"".join(_lz4_blocks(bytes(data), level)) + bytes(4)
     if codec not in _CODECS:
         raise UnsupportedCompressionType(f"there is no compression type {codec}")
     return bytes(_CODECS[codec].compress(data, level))
@@ -70,14 +73,25 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
         yield len(block).to_bytes(4, "big") + block
 
 
-def _lz4_blocks(data: bytes) -> Iterator[bytes]:
+def _lz4_blocks(data: bytes, level: int | None) -> Iterator[bytes]:
     for at in range(0, len(data), _LZ4_BLOCK_BYTES):
         plain = data[at : at + _LZ4_BLOCK_BYTES]
+        if level is not None and level != LZ4_FAST:
+            yield _lz4_thorough(plain, level)
+            continue
         block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
         if len(block) < len(plain):
             yield len(block).to_bytes(4, "little") + block
         else:
             yield (_LZ4_STORED | len(plain)).to_bytes(4, "little") + plain
+
+
+def _lz4_thorough(plain: bytes, level: int) -> bytes:
+    """One block with its length. The codec has levels for frames only: the one block of a frame of
+    its own depends on no other."""
+    frame = bytes(cramjam.lz4.compress(plain, level))
+    size = int.from_bytes(frame[7:11], "little") & ~_LZ4_STORED
+    return frame[7 : 11 + size]
 
 
 def decompress(

@@ -39,7 +39,7 @@ class Marker(NamedTuple):
     """One marker."""
 
     type: int
-    """A :class:`MarkerType`, or a control record that ends no transaction."""
+    """A :class:`MarkerType`, or a control record that ends no transaction; -1: there is none."""
     coordinator_epoch: int
 
 
@@ -74,7 +74,8 @@ def encode_marker(
 
 
 def decode_marker(batch: Buffer) -> Marker:
-    """What a control batch says.
+    """What a control batch says. Kafka's log cleaner leaves an empty one of a transaction whose
+    records are all gone, as its producer's last: it says nothing (type -1).
 
     Raises:
         CorruptMessage: it is no control batch with a key and a value of the known form.
@@ -88,7 +89,7 @@ def decode_marker(batch: Buffer) -> Marker:
         except struct.error as error:
             raise CorruptMessage("a control record without its type") from error
         return Marker(kind, coordinator_epoch)
-    raise CorruptMessage("a control batch without a record")
+    return Marker(-1, -1)
 
 
 def aborted_ranges(

@@ -58,6 +58,8 @@ class FieldSchema:
     tagged: Versions
     element: Any = None
     """Struct: its class; array: a kind's name or a class."""
+    most: int | None = None
+    """Array: more elements are malformed; None for the bound of all arrays."""
 
 
 def element_schema(array_schema: FieldSchema) -> FieldSchema:
@@ -91,6 +93,7 @@ def _wire(
     tagged: str | None,
     nullable: str,
     element: Any = None,
+    most: int | None = None,
 ) -> Any:
     schema = FieldSchema(
         kind=kind,
@@ -99,6 +102,7 @@ def _wire(
         tag=tag,
         tagged=NO_VERSIONS if tag is None else parse_versions(tagged or versions),
         element=element,
+        most=most,
     )
     return field(default=default, metadata={"wire": schema})
 
@@ -154,9 +158,11 @@ def array(
     tag: int | None = None,
     tagged: str | None = None,
     nullable: str = "none",
+    most: int | None = None,
 ) -> Any:
-    """An array of structs (a class) or of primitives (a kind's name)."""
-    return _wire("array", versions, default, tag, tagged, nullable, element)
+    """An array of structs (a class) or of primitives (a kind's name). One that is read with more
+    than ``most`` elements is malformed: it is refused before the first of them is read."""
+    return _wire("array", versions, default, tag, tagged, nullable, element, most)
 
 
 __all__ = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sharegroup.model.limits import NAMED_MEMBERS_MAX
 from sharegroup.wire.schema import Message, array, i16, i32, string
 
 
@@ -28,7 +29,7 @@ class LeaveGroupRequest(Message):
 
     group_id: str = string()
     member_id: str = string("0-2")
-    members: Sequence[MemberIdentity] = array(MemberIdentity, "3+")
+    members: Sequence[MemberIdentity] = array(MemberIdentity, "3+", most=NAMED_MEMBERS_MAX)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from sharegroup.model.limits import COMMITTED_TOPICS_MAX
 from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
 
 
@@ -42,7 +43,9 @@ class OffsetCommitRequest(Message):
     member_id: str = string()
     group_instance_id: str | None = string("7+", default=None, nullable="7+")
     retention_time_ms: int = i64("2-4", default=-1)
-    topics: Sequence[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic)
+    topics: Sequence[OffsetCommitRequestTopic] = array(
+        OffsetCommitRequestTopic, most=COMMITTED_TOPICS_MAX
+    )
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sharegroup.model.limits import NAMED_MEMBERS_MAX
 from sharegroup.wire.schema import Message, array, data, i16, i32, string
 
 
@@ -31,7 +32,9 @@ class SyncGroupRequest(Message):
     group_instance_id: str | None = string("3+", default=None, nullable="3+")
     protocol_type: str | None = string("5+", default=None, nullable="5+")
     protocol_name: str | None = string("5+", default=None, nullable="5+")
-    assignments: Sequence[SyncGroupRequestAssignment] = array(SyncGroupRequestAssignment)
+    assignments: Sequence[SyncGroupRequestAssignment] = array(
+        SyncGroupRequestAssignment, most=NAMED_MEMBERS_MAX
+    )
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from sharegroup.model.limits import COMMITTED_TOPICS_MAX
 from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
 
 
@@ -44,7 +45,9 @@ class TxnOffsetCommitRequest(Message):
     generation_id_or_member_epoch: int = i32("3+", default=-1)
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", default=None, nullable="3+")
-    topics: Sequence[TxnOffsetCommitRequestTopic] = array(TxnOffsetCommitRequestTopic)
+    topics: Sequence[TxnOffsetCommitRequestTopic] = array(
+        TxnOffsetCommitRequestTopic, most=COMMITTED_TOPICS_MAX
+    )
 
 
 @dataclass(slots=True)

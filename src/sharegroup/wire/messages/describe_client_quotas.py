@@ -1,0 +1,67 @@
+"""DescribeClientQuotas (API key 48).
+
+Source: Kafka's message definitions DescribeClientQuotasRequest.json,
+DescribeClientQuotasResponse.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharegroup.wire.schema import Message, array, boolean, f64, i8, i16, i32, string
+
+
+@dataclass(slots=True)
+class ComponentData(Message):
+    """In DescribeClientQuotasRequest."""
+
+    entity_type: str = string()
+    match_type: int = i8()
+    match: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class DescribeClientQuotasRequest(Message):
+    """DescribeClientQuotasRequest, versions 0-1."""
+
+    FLEXIBLE = 1
+
+    components: Sequence[ComponentData] = array(ComponentData)
+    strict: bool = boolean()
+
+
+@dataclass(slots=True)
+class EntityData(Message):
+    """In DescribeClientQuotasResponse."""
+
+    entity_type: str = string()
+    entity_name: str | None = string(nullable="0+")
+
+
+@dataclass(slots=True)
+class ValueData(Message):
+    """In DescribeClientQuotasResponse."""
+
+    key: str = string()
+    value: float = f64()
+
+
+@dataclass(slots=True)
+class EntryData(Message):
+    """In DescribeClientQuotasResponse."""
+
+    entity: Sequence[EntityData] = array(EntityData)
+    values: Sequence[ValueData] = array(ValueData)
+
+
+@dataclass(slots=True)
+class DescribeClientQuotasResponse(Message):
+    """DescribeClientQuotasResponse, versions 0-1."""
+
+    FLEXIBLE = 1
+
+    throttle_time_ms: int = i32()
+    error_code: int = i16()
+    error_message: str | None = string(default=None, nullable="0+")
+    entries: Sequence[EntryData] | None = array(EntryData, nullable="0+")
