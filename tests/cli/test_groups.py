@@ -48,7 +48,8 @@ def test_a_group_with_members(commands: Commands, topic: str) -> None:
     # the start offset that it shows trails by a write: only the lag is right at once.
     assert all(set(p) == PARTITION_KEYS and not p["lag"] for p in found["partitions"])
 
-    assert {"group": topic, "state": "Empty"} in commands.inside("groups", "list", "--json").json
+    listed = {"group": topic, "type": "share", "state": "Empty"}
+    assert listed in commands.inside("groups", "list", "--json").json
     deleted = commands.inside("groups", "delete", "--yes", topic, "--json").json
     assert deleted == {"deleted": [topic], "refused": {}}
     gone = commands.inside("groups", "describe", topic)
@@ -80,8 +81,8 @@ def test_several_groups(commands: Commands, topic: str) -> None:
     commands.ok(*reset, "--to-earliest", "--execute")
 
     listed = commands.inside("groups", "list", "--state", "empty", "--json").json
-    assert {"group": first, "state": "Empty"} in listed
-    assert {"group": second, "state": "Empty"} in listed
+    assert {"group": first, "type": "share", "state": "Empty"} in listed
+    assert {"group": second, "type": "share", "state": "Empty"} in listed
     assert not [
         one
         for one in commands.inside("groups", "list", "--state", "stable", "--json").json

@@ -57,7 +57,15 @@ def test_version(offline: Commands) -> None:
 @pytest.mark.process
 def test_help_names_every_command(offline: Commands) -> None:
     shown = offline.ok("--help").stdout
-    for command in ("serve", "topics", "produce", "consume", "groups", "spark-report"):
+    for command in (
+        "serve",
+        "topics",
+        "produce",
+        "consume",
+        "groups",
+        "transactions",
+        "spark-report",
+    ):
         assert command in shown
     assert "--listen HOST:PORT" in offline.ok("serve", "--help").stdout
     assert offline.run().status == 2

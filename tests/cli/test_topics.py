@@ -119,7 +119,7 @@ def test_delete_asks_first(commands: Commands, topic: str) -> None:
     refused, shown = commands.answering("n\n", "topics", "delete", topic)
     assert refused == 1
     assert question in shown
-    assert "nothing was deleted" in shown
+    assert "nothing was done" in shown
     assert topic in commands.inside("topics", "list").stdout
     interrupted, _ = commands.answering("\x03", "topics", "delete", topic)  # Ctrl-C
     assert interrupted == 130

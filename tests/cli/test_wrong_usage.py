@@ -24,7 +24,7 @@ NOWHERE = Commands("127.0.0.1:1")  # nobody listens there
         (("delete-offsets", "--topic", "t"), "GROUP"),
         (("delete-offsets", "a", "b", "--topic", "t"), "unexpected extra argument"),
         (("list", "--state", "Asleep"), "Empty, Stable, Dead"),
-        (("list", "--state", "bad, Stable"), "--state Bad: "),
+        (("list", "--state", "bad, Stable"), "--state bad: "),
         (("list", "--state", "   ,   ,"), "--state : "),
         (("list", "--frobnicate"), "--frobnicate"),
     ],

@@ -40,10 +40,7 @@ def broker(
         yield server
 
 
-@pytest.fixture(scope="package", params=BROKERS)
-def group_broker(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningServer]:
-    """A running broker with consumer groups and transactions."""
-    with request.param(tmp_path_factory.mktemp("group-broker")) as server:
-        yield server
+@pytest.fixture(scope="package")
+def group_broker(broker: RunningServer) -> RunningServer:
+    """A running broker with consumer groups and transactions: every broker has them."""
+    return broker

@@ -116,6 +116,36 @@ def test_commit_in_a_loop_includes_the_record_in_work(group_broker: RunningServe
     run(scenario)
 
 
+@pytest.mark.parametrize("form", ["loop", "poll"])
+def test_an_automatic_commit_does_not_undo_one_of_the_application(
+    group_broker: RunningServer, form: str
+) -> None:
+    """The close behind an exception commits what is done, as the timer does."""
+
+    async def scenario() -> None:
+        topic, group = await filled(group_broker, partitions=1), fresh("group")
+
+        async def fail_behind_a_commit(one: Consumer) -> None:
+            async with one:
+                if form == "poll":
+                    await read(one, 5)
+                    await one.commit()
+                    raise ZeroDivisionError
+                async for record in one:
+                    if record.offset == 2:
+                        await one.commit()
+                        raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await fail_behind_a_commit(consumer(group_broker, topic, group_id=group))
+        async with consumer(group_broker, topic, group_id=group) as two:
+            [committed] = (await two.committed((topic, 0))).values()
+            assert committed is not None
+            assert committed.offset == (3 if form == "loop" else 5)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("protocol", "strategies"),
     [
@@ -336,7 +366,8 @@ def test_a_member_that_does_not_poll_loses_its_partitions(
             with pytest.raises(RebalanceInProgress):
                 await one.commit()
             assert await read(one, 5) == places(1, range(5))
-            assert lost == [TopicPartition(topic, 0)]
+            # On a slow machine the second membership may run out as well, before its first poll.
+            assert set(lost) == {TopicPartition(topic, 0)}
 
     run(scenario)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from sharegroup.client import Consumer
+from sharegroup.client.group.metrics import ConsumerMetrics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "consumer.md").read_text()
 
@@ -12,3 +14,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "consumer.md").read_text()
 def test_every_public_name_is_on_the_page() -> None:
     names = [name for name in dir(Consumer) if not name.startswith("_")]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
+
+
+def test_every_metric_is_on_the_page() -> None:
+    async def read() -> list[tuple[str, str]]:
+        return list(ConsumerMetrics(asyncio.get_running_loop().time, dict).read())
+
+    for group, name in asyncio.run(read()):
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{group}`"))
+        assert f"`{name}`" in row

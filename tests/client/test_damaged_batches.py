@@ -34,7 +34,7 @@ SPAN = 12
 
 DAMAGED = {
     **{name: bad for name, (bad, _) in lies().items()},
-    "a bomb": of(ZSTD, packed(ZSTD, bytes(BOMB_BYTES))),
+    "a bomb": of(ZSTD, packed(ZSTD, bytes(BOMB_BYTES // 64)) * 64),
     "a codec that does not exist": batch_of(records(3), 3, attributes=6),
     "a wrong checksum": encode_batch([(b"k", b"v")], timestamp_ms=0)[:-1] + b"\1",
     "another magic": batch_of(records(1), 1)[:16] + b"\3" + batch_of(records(1), 1)[17:],

@@ -30,7 +30,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.model.ids import TopicPartition
-from tests.client.working import WAIT_S, numbers, poll_until, produce, run, topic_with
+from tests.client.working import WAIT_S, eventually, numbers, poll_until, produce, run, topic_with
 from tests.servers.running import RunningServer
 
 FETCHING = "consumer-share-fetch-manager-metrics"
@@ -90,6 +90,8 @@ def test_refused_acknowledgements_return_their_error(broker: RunningServer) -> N
         ):
             await poll_until(consumer, 5)
             await admin.delete_topics(topic)
+            # Apache Kafka deletes after it has answered, and takes acknowledgements until then.
+            await eventually(admin.list_topics, lambda them: all(t.name != topic for t in them))
             [(partition, error)] = (await consumer.commit()).items()
             assert partition == TopicPartition(topic, 0)
             assert isinstance(error, UnknownTopicOrPartition | UnknownTopicId | NotLeaderOrFollower)

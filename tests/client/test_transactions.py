@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sharegroup import Admin, Consumer, Producer, TopicPartition, sync
+from sharegroup import Admin, Consumer, Producer, TopicPartition, sync, testing
 from sharegroup.client.errors import IllegalState, TransactionAborted
 from sharegroup.client.producer import transactions
-from sharegroup.model.errors import KafkaError, ProducerFenced
+from sharegroup.model.errors import KafkaError, ProducerFenced, TransactionAbortable
 from tests.client.working import fresh, run
 from tests.servers.running import RunningServer
 
@@ -117,6 +117,29 @@ def test_a_second_producer_fences_the_first(group_broker: RunningServer) -> None
                 async with old.transaction():
                     pass
         assert await values(group_broker, topic, count=1) == [b"new"]
+
+    run(scenario)
+
+
+def test_a_send_of_a_fenced_producer_says_so(group_broker: RunningServer) -> None:
+    """The partition's leader knows the old epoch only: why it is old, the coordinator says."""
+
+    async def scenario() -> None:
+        [topic] = await created(group_broker, "tx")
+        name = fresh("tx")
+        async with transactional(group_broker, name) as old:
+            async with old.transaction():
+                await old.send(topic, "old", partition=0)
+            async with transactional(group_broker, name) as new, new.transaction():
+                await new.send(topic, "new", partition=0)
+
+            async def go_on() -> None:
+                async with old.transaction():
+                    await old.send(topic, "fenced", partition=0)
+
+            with pytest.raises(ProducerFenced, match="a newer producer"):
+                await go_on()
+        assert await values(group_broker, topic, count=2) == [b"new", b"old"]
 
     run(scenario)
 
@@ -234,3 +257,27 @@ def test_the_blocking_producer_has_transactions_too(group_broker: RunningServer)
         assert await values(group_broker, topic, count=2) == [b"a", b"b"]
 
     run(scenario)
+
+
+def test_a_commit_after_the_time_out_is_refused_and_the_producer_goes_on() -> None:
+    with (
+        testing.broker(topics={"jobs": 1}) as kafka,
+        sync.Producer(kafka.bootstrap, transactional_id="worker") as producer,
+    ):
+
+        def too_slow() -> None:
+            with producer.transaction():
+                producer.send("jobs", b"late")
+                kafka.advance(seconds=120)
+
+        with pytest.raises(TransactionAbortable):
+            too_slow()
+        with producer.transaction():
+            producer.send("jobs", b"in time")
+        with sync.Consumer(
+            bootstrap_servers=kafka.bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        ) as consumer:
+            consumer.assign([("jobs", 0)])
+            assert [record.value for record in consumer.poll(20_000)] == [b"in time"]

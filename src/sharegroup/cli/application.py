@@ -26,7 +26,15 @@ sharegroup groups describe workers --watch
 Exit status: 0 done, 1 refused by the broker, 2 wrong usage, 3 no broker reached, 130 Ctrl-C.
 """
 # In the order of the help. Each module has `add_to(application)`.
-COMMANDS: Final = ("topics", "produce", "consume", "groups", "fsck", "spark-report")
+COMMANDS: Final = (
+    "topics",
+    "produce",
+    "consume",
+    "groups",
+    "transactions",
+    "fsck",
+    "spark-report",
+)
 COMPLETING: Final = "_SHAREGROUP_COMPLETE"
 """The shell sets it to ask for completions. The command line is in COMP_WORDS (bash) or in
 _TYPER_COMPLETE_ARGS (zsh, fish)."""

@@ -29,11 +29,16 @@ def complete_topics(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_groups(context: typer.Context, incomplete: str) -> list[str]:
     """The share groups that begin with ``incomplete``."""
+    return _completed(context, incomplete, lambda admin: _groups(admin, "share"))
 
-    async def names(admin: Admin) -> list[str]:
-        return [group.group_id for group in await admin.list_groups("share")]
 
-    return _completed(context, incomplete, names)
+def complete_all_groups(context: typer.Context, incomplete: str) -> list[str]:
+    """The groups of any type that begin with ``incomplete``."""
+    return _completed(context, incomplete, _groups)
+
+
+async def _groups(admin: Admin, *types: str) -> list[str]:
+    return [group.group_id for group in await admin.list_groups(*types)]
 
 
 def _completed(
@@ -58,7 +63,5 @@ def _completed(
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)]
 Group = Annotated[
     str,
-    typer.Argument(
-        metavar="GROUP", help="Name of the share group.", autocompletion=complete_groups
-    ),
+    typer.Argument(metavar="GROUP", help="Name of the group.", autocompletion=complete_all_groups),
 ]

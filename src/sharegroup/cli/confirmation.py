@@ -28,5 +28,5 @@ def confirm(deed: str, *, yes: bool) -> None:
         raise typer.Exit(ExitCode.USAGE)
     print(printable(f"{deed}? [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        complain("nothing was deleted")
+        complain("nothing was done")
         raise typer.Exit(ExitCode.REFUSED)

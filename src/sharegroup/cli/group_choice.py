@@ -7,20 +7,23 @@ from typing import Annotated, Final
 
 import typer
 
-from sharegroup.cli.completion import complete_groups
+from sharegroup.cli.completion import complete_all_groups
+from sharegroup.cli.group_kinds import TYPES, Kind
 from sharegroup.cli.outcome import UsageError, explain
 from sharegroup.cli.tables import count
 from sharegroup.client.admin.admin import Admin
-from sharegroup.client.admin.descriptions import ShareGroupDescription
+from sharegroup.client.admin.descriptions import ConsumerGroupDescription, ShareGroupDescription
 from sharegroup.model.errors import GroupIdNotFound, KafkaError, NonEmptyGroup
 
 Groups = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[GROUP]…", help="Names of share groups.", autocompletion=complete_groups
-    ),
+    typer.Argument(metavar="[GROUP]…", help="Names of groups.", autocompletion=complete_all_groups),
 ]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="All share groups.")]
+AllGroups = Annotated[
+    bool,
+    typer.Option("--all-groups", help="All share groups; with --type, all groups of that kind."),
+]
+AnyGroupDescription = ShareGroupDescription | ConsumerGroupDescription
 
 MEMBERS_NAMED_MAX: Final = 5
 
@@ -37,17 +40,24 @@ def check_choice(groups: Sequence[str] | None, *, every: bool) -> None:
         raise UsageError("name a group, or take --all-groups")
 
 
-async def chosen_groups(admin: Admin, groups: Sequence[str] | None, *, every: bool) -> list[str]:
-    """The named groups, each once; with ``every``, all groups."""
+async def chosen_groups(
+    admin: Admin, groups: Sequence[str] | None, *, every: bool, kind: Kind | None = None
+) -> list[str]:
+    """The named groups, each once; with ``every``, all groups of a kind: share groups, if None."""
     if every:
-        return [group.group_id for group in await admin.list_groups("share")]
+        types = TYPES[kind or Kind.SHARE]
+        return [group.group_id for group in await admin.list_groups(*types)]
     return list(dict.fromkeys(groups or ()))
 
 
-async def described(admin: Admin, group: str) -> ShareGroupDescription | None:
+async def described(admin: Admin, group: str) -> AnyGroupDescription | None:
     """The description of the group; None if it does not exist."""
     try:
         return (await admin.describe_share_groups([group]))[group]
+    except GroupIdNotFound:
+        pass  # it may be a consumer group
+    try:
+        return (await admin.describe_consumer_groups([group]))[group]
     except GroupIdNotFound:
         return None
 
@@ -61,7 +71,7 @@ async def why_refused(admin: Admin, group: str, error: KafkaError) -> str:
     return f"{error.name}: group {group}: {explain(error).removeprefix(error.name + ': ')}"
 
 
-def members_to_stop(group: ShareGroupDescription) -> str:
+def members_to_stop(group: AnyGroupDescription) -> str:
     """The message that names a group's members and asks to stop them."""
     named = [
         f"{member.client_id} at {member.client_host} (member {member.member_id})"

@@ -1,4 +1,4 @@
-"""``sharegroup groups describe``: the state, members, offsets and settings of share groups."""
+"""``sharegroup groups describe``: the state, members, offsets and settings of groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.consumer_group_views import member_row, offset_rows, state_of
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_groups
+from sharegroup.cli.group_kinds import Kind, KindOption, Kinds, kinds_of
 from sharegroup.cli.offset_plan import partitions_text
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
@@ -38,10 +40,11 @@ class View(StrEnum):
 
 
 COLUMNS: Final = {
-    View.STATE: ("group", "coordinator", "state", "member_count"),
+    View.STATE: ("group", "type", "coordinator", "state", "member_count"),
     View.MEMBERS: ("group", "member", "client", "host", "assigned"),
     View.OFFSETS: ("group", "topic", "partition", "start_offset", "in_flight", "lag"),
 }
+CONSUMER_OFFSETS: Final = ("group", "topic", "partition", "committed", "end", "lag", "member")
 VERBOSE_COLUMNS: Final = {
     View.STATE: ("epoch", "assignment_epoch", "assignor"),
     View.MEMBERS: ("epoch", "rack", "subscribed"),
@@ -55,6 +58,7 @@ class Look:
 
     groups: Sequence[str]
     every: bool
+    kind: Kind | None
     view: View
     verbose: bool
     as_json: bool
@@ -79,11 +83,13 @@ class Asking:
     admin: Admin
     view: View
     addresses: dict[int, str]
+    kinds: Kinds
 
 
 def describe(
     groups: Groups = None,
     every: AllGroups = False,
+    kind: KindOption = None,
     state: Annotated[
         bool, typer.Option("--state", help="Only the state, one line per group.")
     ] = False,
@@ -99,13 +105,17 @@ def describe(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Show share groups: members, settings, and the progress in each partition.
+    """Show groups: members, settings, and the progress in each partition.
 
-    Start offset: all records before it are finished. In flight: records that members hold now (not
-    available from Apache Kafka). Lag: records that are not finished. Damaged, if there are any:
-    records that the log has lost on disk (`groups records` lists them). With --json, one group is
-    an object, several are a list; with --watch, a sequence of documents. Ctrl-C ends --watch with
-    exit status 0.
+    Share groups. Start offset: all records before it are finished. In flight: records that members
+    hold now (not available from Apache Kafka). Lag: records that are not finished. Damaged, if
+    there are any: records that the log has lost on disk (`groups records` lists them).
+
+    Consumer groups. Committed: the offset of the next record. End: that of the next record to be
+    written. Lag: what is between the two. Member: who reads the partition now.
+
+    With --json, one group is an object, several are a list; with --watch, a sequence of documents.
+    Ctrl-C ends --watch with exit status 0.
     """
 
     async def command() -> ExitCode:
@@ -113,6 +123,7 @@ def describe(
         look = Look(
             groups=groups or (),
             every=every,
+            kind=kind,
             view=_view(state=state, members=members, offsets=offsets),
             verbose=verbose,
             as_json=as_json,
@@ -127,9 +138,11 @@ def describe(
 
 async def _asked(admin: Admin, look: Look) -> list[dict[str, Any] | KafkaError]:
     """The description of each group, or its error."""
-    wanted = await chosen_groups(admin, look.groups, every=look.every)
+    kinds = await kinds_of(admin, look.kind)
+    wanted = await chosen_groups(admin, look.groups, every=look.every, kind=look.kind)
     nodes = (await admin.describe_cluster()).nodes
-    asking = Asking(admin, look.view, {node.node_id: str(node.address) for node in nodes})
+    addresses = {node.node_id: str(node.address) for node in nodes}
+    asking = Asking(admin, look.view, addresses, kinds)
     return list(await asyncio.gather(*(_found(asking, group) for group in wanted)))
 
 
@@ -143,6 +156,8 @@ def _view(*, state: bool, members: bool, offsets: bool) -> View:
 
 async def _found(asking: Asking, group: str) -> dict[str, Any] | KafkaError:
     try:
+        if not asking.kinds.is_share(group):
+            return await _consumer_group(asking, group)
         return await _looked_up(asking, group)
     except KafkaError as error:
         return error
@@ -162,9 +177,23 @@ async def _looked_up(asking: Asking, group: str) -> dict[str, Any]:
     return found
 
 
+async def _consumer_group(asking: Asking, group: str) -> dict[str, Any]:
+    admin, view = asking.admin, asking.view
+    description = (await admin.describe_consumer_groups([group]))[group]
+    found = state_of(description, asking.addresses.get(description.coordinator, "-"))
+    if view in (View.ALL, View.MEMBERS):
+        found["members"] = [member_row(member) for member in description.members]
+    if view in (View.ALL, View.OFFSETS):
+        found["partitions"] = await offset_rows(admin, description)
+    if view is View.ALL:
+        found["configs"] = await settings_if_shown(admin, "group", group)
+    return found
+
+
 def _state(group: ShareGroupDescription, address: str) -> dict[str, Any]:
     return {
         "group": group.group_id,
+        "type": "share",
         "state": group.state,
         "coordinator": f"{address} (id {group.coordinator})",
         "epoch": group.group_epoch,
@@ -212,11 +241,18 @@ def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
             _show_all(group, verbose=verbose)
     elif groups:
         rows = [row for group in groups for row in _rows(group, view)]
-        print_rows(rows, _columns(view, rows, verbose=verbose))
+        ours = [row for row in rows if "committed" not in row]
+        theirs = [row for row in rows if "committed" in row]
+        if ours or not theirs:
+            print_rows(ours, _columns(view, ours, verbose=verbose))
+        if theirs:
+            print_rows(theirs, _columns(view, theirs, verbose=verbose))
 
 
 def _columns(view: View, rows: list[dict[str, Any]], *, verbose: bool) -> tuple[str, ...]:
     """The columns of a view. There is one for damaged offsets only if a row has any."""
+    if any("committed" in row for row in rows):
+        return CONSUMER_OFFSETS + (("leader_epoch", "metadata") if verbose else ())
     damaged = ("damaged",) if any(row.get("damaged") for row in rows) else ()
     return COLUMNS[view] + damaged + (VERBOSE_COLUMNS[view] if verbose else ())
 
@@ -241,7 +277,9 @@ def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
 
 
 def _show_all(group: dict[str, Any], *, verbose: bool) -> None:
-    print_line(f"group {group['group']}, {group['state'].lower()}, epoch {group['epoch']}")
+    kind = "" if group["type"] == "share" else f"{group['type']} "
+    epoch = "" if group["epoch"] is None else f", epoch {group['epoch']}"
+    print_line(f"{kind}group {group['group']}, {group['state'].lower()}{epoch}")
     if verbose:
         print_line(f"coordinator {group['coordinator']}, assignor {group['assignor']}")
     for view in (View.MEMBERS, View.OFFSETS):

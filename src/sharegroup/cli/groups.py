@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -17,6 +17,7 @@ from sharegroup.cli.group_choice import (
     why_refused,
 )
 from sharegroup.cli.group_descriptions import describe
+from sharegroup.cli.group_kinds import TYPES, Kind, KindOption, kinds_of
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
@@ -24,9 +25,10 @@ from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, ru
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import own_settings, parse_settings
 from sharegroup.cli.tables import print_json, print_line, print_rows, print_table
-from sharegroup.model.errors import KafkaError
+from sharegroup.client.admin.admin import Admin
+from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 
-groups = verbs("Show, reset, configure and delete share groups.")
+groups = verbs("Show, reset, configure and delete share groups and consumer groups.")
 
 EXAMPLES: Final = """\
 Examples:
@@ -37,6 +39,8 @@ sharegroup groups describe --all-groups --state
 sharegroup groups records workers --state acquired
 sharegroup groups set workers share.auto.offset.reset=earliest
 sharegroup groups delete workers --yes
+sharegroup groups list --type consumer
+sharegroup groups describe billing --offsets
 """
 RESET_EXAMPLES: Final = """\
 Examples:
@@ -45,8 +49,18 @@ Examples:
 sharegroup groups reset-offsets workers --topic jobs --to-earliest --dry-run --export plan.csv
 sharegroup groups reset-offsets --from-file plan.csv --execute
 sharegroup groups reset-offsets workers --all-topics --by-duration PT1H --execute
+sharegroup groups reset-offsets billing --type consumer --topic orders:0 --shift-by -10 --execute
 """
-STATES: Final = ("Empty", "Stable", "Dead")
+STATES: Final = (
+    "Empty",
+    "Stable",
+    "Dead",
+    "Assigning",
+    "Reconciling",
+    "PreparingRebalance",
+    "CompletingRebalance",
+)
+"""Share groups have the first three, consumer groups one or the other of the rest as well."""
 
 
 def add_to(application: typer.Typer) -> None:
@@ -58,21 +72,23 @@ def add_to(application: typer.Typer) -> None:
 def list_groups(
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE,…", help="Only groups in state Empty or Stable."),
+        typer.Option("--state", metavar="STATE,…", help="Only groups in state Empty, Stable, …"),
     ] = None,
+    kind: KindOption = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """List share groups."""
+    """List groups: share groups, and consumer groups of both protocols (consumer, classic)."""
 
     async def command() -> None:
         wanted = parse_states(states or [])
         async with admin_of(bootstrap_server) as admin:
+            types = () if kind is None else TYPES[kind]
             rows = [
-                {"group": group.group_id, "state": group.state}
-                for group in await admin.list_groups("share", states=wanted)
+                {"group": group.group_id, "type": group.type.lower(), "state": group.state}
+                for group in await admin.list_groups(*types, states=wanted)
             ]
-        print_rows(rows, ("group", "state"), as_json=as_json)
+        print_rows(rows, ("group", "type", "state"), as_json=as_json)
 
     run(command())
 
@@ -94,14 +110,15 @@ def delete_offsets(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete the offsets of topics in a share group without members. It then begins in these
-    topics as a new group does.
+    """Delete the offsets of topics in a group. It then begins in these topics as a new group does.
+
+    A share group must have no members, a consumer group none that read these topics.
     """
 
     async def command() -> ExitCode:
         async with admin_of(bootstrap_server) as admin:
             try:
-                outcome = await admin.delete_share_group_offsets(group, *dict.fromkeys(topics))
+                outcome = await _deleted_offsets(admin, group, list(dict.fromkeys(topics)))
             except KafkaError as error:
                 complain(await why_refused(admin, group, error))
                 return exit_code(error)
@@ -120,7 +137,7 @@ def set_settings(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Change settings of a share group. The group need not exist yet.
+    """Change settings of a group. The group need not exist yet.
 
     For example share.auto.offset.reset=earliest or share.record.lock.duration.ms=60000.
     """
@@ -142,18 +159,23 @@ def set_settings(
 def delete(
     names: Groups = None,
     every: AllGroups = False,
+    kind: KindOption = None,
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Delete share groups without members, and their delivery state. Asks first, unless --yes is
-    given.
+    """Delete groups without members, and what they remember: their delivery state or their
+    committed offsets. Asks first, unless --yes is given.
     """
 
     async def command() -> ExitCode:
         check_choice(names, every=every)
         async with admin_of(bootstrap_server) as admin:
-            wanted = await chosen_groups(admin, names, every=every)
+            wanted = await chosen_groups(admin, names, every=every, kind=kind)
+            if kind is not None:
+                kinds = await kinds_of(admin, kind)
+                for group in wanted:
+                    kinds.is_share(group)  # refuses one of the other kind
             outcome = await admin.delete_share_groups(*wanted)
             said = {
                 group: await why_refused(admin, group, error)
@@ -163,7 +185,8 @@ def delete(
         return _report(outcome, "deleted", "deleted", as_json=as_json, said=said)
 
     if every != bool(names):  # otherwise check_choice refuses it
-        confirm(f"delete {'all share groups' if every else ', '.join(names or ())}", yes=yes)
+        everything = f"all {kind or Kind.SHARE} groups"
+        confirm(f"delete {everything if every else ', '.join(names or ())}", yes=yes)
     run(command())
 
 
@@ -171,15 +194,30 @@ def parse_states(texts: list[str]) -> list[str]:
     """The states of ``["empty,Stable", …]`` in Kafka's spelling.
 
     Raises:
-        UsageError: there is no such state of a share group.
+        UsageError: there is no such state of a group.
     """
-    states = [state.strip().capitalize() for text in texts for state in text.split(",")]
+    known = {state.lower(): state for state in STATES}
+    states = [state.strip() for text in texts for state in text.split(",")]
     for state in states:
-        if state not in STATES:
-            raise UsageError(
-                f"--state {state}: the states of a share group are {', '.join(STATES)}"
-            )
-    return states
+        if state.lower() not in known:
+            raise UsageError(f"--state {state}: the states of groups are {', '.join(STATES)}")
+    return [known[state.lower()] for state in states]
+
+
+async def _deleted_offsets(
+    admin: Admin, group: str, topics: Sequence[str]
+) -> dict[str, KafkaError | None]:
+    """Delete a group's offsets of these topics; each topic with its error."""
+    if (await kinds_of(admin)).is_share(group):
+        return await admin.delete_share_group_offsets(group, *topics)
+    wheres = [w for w in await admin.list_consumer_group_offsets(group) if w.topic in topics]
+    nothing = UnknownTopicOrPartition("the group has committed nothing there")
+    found: dict[str, KafkaError | None] = dict.fromkeys(topics, nothing)
+    found.update(dict.fromkeys(where.topic for where in wheres))
+    if wheres:
+        deleted = await admin.delete_consumer_group_offsets(group, *wheres)
+        found.update({w.topic: error for w, error in deleted.items() if error is not None})
+    return found
 
 
 def _report(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharegroup.cli.group_choice import chosen_groups
+from sharegroup.cli.group_kinds import Kind, Kinds
 from sharegroup.cli.offset_plan import Plan
 from sharegroup.cli.outcome import UsageError, complain
 from sharegroup.client.admin.admin import Admin
@@ -17,12 +18,13 @@ from sharegroup.model.ids import TopicPartition
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The new offsets: a place for ListOffsets (a time in ms, or an OffsetSpec), an offset, or a
-    plan from a file. Without any of the three: the group's current offsets.
+    plan from a file. Without any of the three: the group's current offsets, moved by ``shift``.
     """
 
     at: int | None = None
     offset: int | None = None
     plan: Plan | None = None
+    shift: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +33,12 @@ class Scope:
 
     groups: Sequence[str]
     every_group: bool
+    kind: Kind | None
     topics: Mapping[str, list[int] | None]
     every_topic: bool
 
 
-async def make_plan(admin: Admin, scope: Scope, target: Target) -> Plan:
+async def make_plan(admin: Admin, kinds: Kinds, scope: Scope, target: Target) -> Plan:
     """Make the plan. An offset outside of its log is replaced by the nearest end of the log, with a
     message on stderr.
 
@@ -46,19 +49,26 @@ async def make_plan(admin: Admin, scope: Scope, target: Target) -> Plan:
     if target.plan is not None:
         return {group: await _within_log(admin, offsets) for group, offsets in target.plan.items()}
     plan: Plan = {}
-    for group in await chosen_groups(admin, scope.groups, every=scope.every_group):
-        partitions = await _partitions(admin, group, scope)
+    wanted = await chosen_groups(admin, scope.groups, every=scope.every_group, kind=scope.kind)
+    for group in wanted:
+        known = await start_offsets(admin, kinds, group)
+        partitions = await _partitions(admin, group, known, scope)
         if target.at is not None:
             plan[group] = await _offsets_at(admin, partitions, target.at)
         elif target.offset is not None:
             plan[group] = await _within_log(admin, dict.fromkeys(partitions, target.offset))
         else:
-            plan[group] = await _current(admin, group, partitions)
+            plan[group] = await _current(admin, group, known, partitions, target.shift)
     return plan
 
 
-async def start_offsets(admin: Admin, group: str) -> dict[TopicPartition, int | None]:
-    """The current start offsets of the group; empty if it does not exist."""
+async def start_offsets(admin: Admin, kinds: Kinds, group: str) -> dict[TopicPartition, int | None]:
+    """The current start offsets of the group: what it has committed, if it is a consumer group.
+    Empty if it does not exist.
+    """
+    if not kinds.is_share(group):
+        committed = await admin.list_consumer_group_offsets(group)
+        return {where: one.offset for where, one in sorted(committed.items())}
     try:
         offsets = await admin.list_share_group_offsets(group)
     except GroupIdNotFound:
@@ -66,9 +76,11 @@ async def start_offsets(admin: Admin, group: str) -> dict[TopicPartition, int | 
     return {where: one.start_offset for where, one in offsets.items()}
 
 
-async def _partitions(admin: Admin, group: str, scope: Scope) -> list[TopicPartition]:
+async def _partitions(
+    admin: Admin, group: str, known: Collection[TopicPartition], scope: Scope
+) -> list[TopicPartition]:
     if scope.every_topic:
-        partitions = list(await start_offsets(admin, group))
+        partitions = list(known)
         if not partitions:
             raise UsageError(f"group {group} has no offsets: name topics with --topic")
         return partitions
@@ -95,13 +107,17 @@ async def _offsets_at(
 
 
 async def _current(
-    admin: Admin, group: str, partitions: Sequence[TopicPartition]
+    admin: Admin,
+    group: str,
+    known: Mapping[TopicPartition, int | None],
+    partitions: Sequence[TopicPartition],
+    shift: int,
 ) -> dict[TopicPartition, int]:
-    known = await start_offsets(admin, group)
     ends = await _ends(admin, [where for where in partitions if known.get(where) is None])
     for where, end in ends.items():
         complain(f"group {group} has no offset for {where}: using its end offset, {end}")
-    return await _within_log(admin, {where: known.get(where) or 0 for where in partitions} | ends)
+    current = {where: known.get(where) or 0 for where in partitions} | ends
+    return await _within_log(admin, {where: at + shift for where, at in current.items()})
 
 
 async def _ends(admin: Admin, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

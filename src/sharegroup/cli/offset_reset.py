@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -9,6 +10,7 @@ import typer
 
 from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, described, members_to_stop
+from sharegroup.cli.group_kinds import KindOption, Kinds, kinds_of
 from sharegroup.cli.input import open_input
 from sharegroup.cli.offset_plan import Plan, parse_datetime_ms, parse_plan, parse_topics, plan_csv
 from sharegroup.cli.offset_planning import Scope, Target, make_plan, start_offsets
@@ -25,8 +27,8 @@ from sharegroup.model.ids import TopicPartition
 
 COLUMNS: Final = ("group", "topic", "partition", "start_offset", "new_offset")
 TARGETS: Final = (
-    "--to-earliest, --to-latest, --to-current, --to-datetime, --by-duration, --to-offset or "
-    "--from-file"
+    "--to-earliest, --to-latest, --to-current, --to-datetime, --by-duration, --to-offset, "
+    "--shift-by or --from-file"
 )
 
 
@@ -35,6 +37,18 @@ Topics = Annotated[
     typer.Option(
         "--topic", "-t", metavar="TOPIC[:0,1]", help="Repeatable.", autocompletion=complete_topics
     ),
+]
+ToCurrent = Annotated[
+    bool,
+    typer.Option("--to-current", help="To the start offset: redelivers records in flight."),
+]
+ToDatetime = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="To the first record since 2026-11-21T08:30:00 (UTC)."),
+]
+ShiftBy = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="By N records from the current offset: -N goes back."),
 ]
 
 
@@ -62,6 +76,7 @@ class Outcome(NamedTuple):
 def reset_offsets(
     groups: Groups = None,
     every: AllGroups = False,
+    kind: KindOption = None,
     topic: Topics = None,
     every_topic: Annotated[
         bool, typer.Option("--all-topics", help="All topics that the group has offsets for.")
@@ -70,20 +85,15 @@ def reset_offsets(
         bool, typer.Option("--to-earliest", help="To the first record.")
     ] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
-    to_current: Annotated[
-        bool,
-        typer.Option("--to-current", help="To the start offset: redelivers records in flight."),
-    ] = False,
-    to_datetime: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="To the first record since 2026-11-21T08:30:00 (UTC)."),
-    ] = None,
+    to_current: ToCurrent = False,
+    to_datetime: ToDatetime = None,
     by_duration: Annotated[
         str | None, typer.Option(metavar="DURATION", help="To the first record since PT15M ago.")
     ] = None,
     to_offset: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="To this offset, or the nearest one.")
     ] = None,
+    shift_by: ShiftBy = None,
     from_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="To the offsets in a plan (- for stdin).")
     ] = None,
@@ -95,11 +105,11 @@ def reset_offsets(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Reset the offsets of share groups.
+    """Reset the offsets of groups.
 
     Every record from the new offset on is delivered again, even if it was finished before. The
-    group must have no members. A group that does not exist is created. Give either --dry-run or
-    --execute.
+    group must have no members. A group that does not exist is created: a share group, or with
+    --type consumer a consumer group. Give either --dry-run or --execute.
     """
 
     async def command() -> ExitCode:
@@ -110,11 +120,13 @@ def reset_offsets(
             moment=to_datetime,
             duration=by_duration,
             offset=to_offset,
+            shift=shift_by,
             file=from_file,
         )
         scope = Scope(
             groups=groups or [],
             every_group=every,
+            kind=kind,
             topics=parse_topics(topic or []),
             every_topic=every_topic,
         )
@@ -122,10 +134,11 @@ def reset_offsets(
             raise UsageError("give either --dry-run, to see what would be done, or --execute")
         _check(scope, target)
         async with admin_of(bootstrap_server) as admin:
-            plan = await make_plan(admin, scope, target)
+            kinds = await kinds_of(admin, kind)
+            plan = await make_plan(admin, kinds, scope, target)
             if export is not None:
                 _write_plan(export, plan)
-            outcome = await _carried_out(admin, plan, execute=execute)
+            outcome = await _carried_out(admin, kinds, plan, execute=execute)
         return _report(outcome, export, execute=execute, as_json=as_json)
 
     run(command())
@@ -142,6 +155,7 @@ def _target(
     moment: str | None,
     duration: str | None,
     offset: int | None,
+    shift: int | None,
     file: str | None,
 ) -> Target:
     targets = []
@@ -157,6 +171,8 @@ def _target(
         targets.append(_since(wall_ms() - _duration_ms(duration)))
     if offset is not None:
         targets.append(Target(offset=offset))
+    if shift is not None:
+        targets.append(Target(shift=shift))
     if file is not None:
         targets.append(Target(plan=_read_plan(file)))
     if len(targets) != 1:
@@ -208,12 +224,16 @@ def _write_plan(path: Path, plan: Plan) -> None:
 # --- carrying it out ------------------------------------------------------------------------------
 
 
-async def _carried_out(admin: Admin, plan: Plan, *, execute: bool) -> list[Outcome]:
-    before = {group: await start_offsets(admin, group) for group in plan}
+async def _carried_out(admin: Admin, kinds: Kinds, plan: Plan, *, execute: bool) -> list[Outcome]:
+    before = {group: await start_offsets(admin, kinds, group) for group in plan}
     await _look_for_members(admin, plan, execute=execute)
     outcomes = []
     for group, offsets in plan.items():
-        errors = await admin.alter_share_group_offsets(group, offsets) if execute else {}
+        errors: Mapping[TopicPartition, KafkaError | None] = {}
+        if execute and kinds.is_share(group):
+            errors = await admin.alter_share_group_offsets(group, offsets)
+        elif execute:
+            errors = await admin.alter_consumer_group_offsets(group, offsets)
         outcomes += [
             Outcome(group, where, before[group].get(where), offset, errors.get(where))
             for where, offset in offsets.items()

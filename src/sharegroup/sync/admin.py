@@ -11,6 +11,7 @@ from sharegroup.client.admin import admin
 from sharegroup.client.admin.descriptions import (
     ClusterDescription,
     ConfigSetting,
+    ConsumerGroupDescription,
     GroupListing,
     ListedOffset,
     OffsetSpec,
@@ -19,7 +20,10 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
     TopicDescription,
     TopicListing,
+    TransactionDescription,
+    TransactionListing,
 )
+from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
@@ -169,6 +173,66 @@ class Admin(Front):
         """Delete share groups that have no members. Returns each group's error."""
         return self._run(self._inner.delete_share_groups(*groups))
 
+    def describe_consumer_groups(
+        self, groups: Iterable[str]
+    ) -> dict[str, ConsumerGroupDescription]:
+        """Consumer groups by id, of both protocols, with their members."""
+        return self._run(self._inner.describe_consumer_groups(groups))
+
+    def list_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: Iterable[tuple[str, int]] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed in these partitions; by default, in all."""
+        return self._run(
+            self._inner.list_consumer_group_offsets(
+                group_id, partitions, require_stable=require_stable
+            )
+        )
+
+    def alter_consumer_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Commit for a group that has no members. Returns each partition's error."""
+        return self._run(self._inner.alter_consumer_group_offsets(group_id, offsets))
+
+    def delete_consumer_group_offsets(
+        self, group_id: str, *partitions: tuple[str, int]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Delete what the group has committed there. Returns each partition's error."""
+        return self._run(self._inner.delete_consumer_group_offsets(group_id, *partitions))
+
+    def delete_consumer_groups(self, *groups: str) -> dict[str, KafkaError | None]:
+        """Delete groups that have no members. Returns each group's error."""
+        return self._run(self._inner.delete_consumer_groups(*groups))
+
+    def remove_group_members(
+        self, group_id: str, *instance_ids: str, reason: str = "an administrator removed it"
+    ) -> dict[str, KafkaError | None]:
+        """Remove static members; without names, all members. Returns each member's error."""
+        return self._run(self._inner.remove_group_members(group_id, *instance_ids, reason=reason))
+
     def delete_groups(self, *groups: str) -> None:
         """Delete groups that have no members."""
         self._run(self._inner.delete_groups(*groups))
+
+    def list_transactions(
+        self, *states: str, open_longer_than_ms: int = -1
+    ) -> list[TransactionListing]:
+        """All transactional ids, or those in these states, by id."""
+        return self._run(
+            self._inner.list_transactions(*states, open_longer_than_ms=open_longer_than_ms)
+        )
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription]:
+        """Transactional ids, with their last transaction."""
+        return self._run(self._inner.describe_transactions(transactional_ids))
+
+    def fence_producers(self, *transactional_ids: str) -> None:
+        """Shut out the producers of these ids, and abort their open transactions."""
+        self._run(self._inner.fence_producers(*transactional_ids))

@@ -17,6 +17,7 @@ from sharegroup.client.group.loops import GIVE_UP_S
 from sharegroup.client.group.loops import ArrowLoop as AsyncArrowLoop
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.group.rebalancing import RebalanceCallback
+from sharegroup.client.metrics import Metrics
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
@@ -229,6 +230,10 @@ class Consumer(Front, Generic[K, V]):
         """Who this member is now, for ``Producer.send_offsets``."""
         return self._inner.group_metadata()
 
+    def metrics(self) -> Metrics:
+        """Kafka's consumer metrics: (group, name) → value."""
+        return self._call(self._inner.metrics)
+
     # --- records ----------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: int = 1_000) -> ConsumerRecords[K, V]:
@@ -283,6 +288,10 @@ class Consumer(Front, Generic[K, V]):
         """The offset of the next record of this partition. Waits until it is known."""
         return self._run(self._inner.position(topic, partition))
 
+    def current_lag(self, topic: str, partition: int) -> int | None:
+        """How far this partition's end is from its next record; None: not known yet."""
+        return self._call(lambda: self._inner.current_lag(topic, partition))
+
     def pause(self, *partitions: tuple[str, int]) -> None:
         """Return no records of these partitions until :meth:`resume`."""
         self._call(lambda: self._inner.pause(*partitions))
@@ -320,11 +329,13 @@ class Consumer(Front, Generic[K, V]):
         return self._run(self._inner.offsets_for_times(times))
 
     def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record."""
+        """The offset of each partition's first record; without arguments, of all assigned ones."""
         return self._run(self._inner.beginning_offsets(*partitions))
 
     def end_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset behind each partition's last record that may be read."""
+        """The offset behind each partition's last record that may be read; without arguments, of
+        all assigned partitions.
+        """
         return self._run(self._inner.end_offsets(*partitions))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.core.transaction import Transactions, TransactionState
 from sharegroup.client.errors import IllegalState
-from sharegroup.model.errors import MessageTooLarge, ProducerFenced
+from sharegroup.model.errors import MessageTooLarge, ProducerFenced, TransactionAbortable
 from sharegroup.model.ids import TopicPartition
 
 WHERES = [TopicPartition("t", number) for number in range(2)]
@@ -102,3 +102,19 @@ def test_after_an_abort_without_a_new_epoch_the_producer_needs_one() -> None:
     assert not real.end(commit=False)
     real.ended(None, committed=False)
     assert real.must_identify
+
+
+def test_a_refused_commit_is_aborted() -> None:
+    real = Transactions()
+    real.identify(ProducerIdentity(9, 0), 2)
+    real.begin()
+    assert real.may_send(WHERES[0])
+    assert real.end(commit=True)
+    real.refused(TransactionAbortable())
+    real.check_invariants()
+    with pytest.raises(TransactionAbortable):
+        real.end(commit=True)
+    assert real.end(commit=False)
+    real.ended(ProducerIdentity(9, 1), committed=False)
+    real.begin()
+    assert real.error is None

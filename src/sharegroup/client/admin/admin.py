@@ -19,7 +19,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
 
-from sharegroup.client.admin import group_requests, record_requests, topic_requests
+from sharegroup.client.admin import (
+    group_requests,
+    record_requests,
+    topic_requests,
+    transaction_requests,
+)
+from sharegroup.client.admin.consumer_groups import ConsumerGroupCalls
 from sharegroup.client.admin.descriptions import (
     ClusterDescription,
     ConfigSetting,
@@ -32,6 +38,8 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
     TopicDescription,
     TopicListing,
+    TransactionDescription,
+    TransactionListing,
 )
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
@@ -46,7 +54,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin:
+class Admin(ConsumerGroupCalls):
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:
@@ -333,6 +341,49 @@ class Admin:
             NonEmptyGroup, GroupIdNotFound: the error of the first group that failed.
         """
         _or_first_error(await self.delete_share_groups(*groups))
+
+    async def list_transactions(
+        self, *states: str, open_longer_than_ms: int = -1
+    ) -> list[TransactionListing]:
+        """All transactional ids, or those in these states (``Ongoing``) whose last transaction
+        began longer ago, by id.
+        """
+        return await self._trying(
+            lambda: transaction_requests.list_transactions(
+                self._cluster, states, open_longer_than_ms
+            )
+        )
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> dict[str, TransactionDescription]:
+        """Transactional ids, with their last transaction.
+
+        Raises:
+            TransactionalIdNotFound: there is no such id.
+        """
+
+        async def describe(transactional_id: str) -> TransactionDescription:
+            return await self._trying(
+                lambda: transaction_requests.describe_transaction(self._cluster, transactional_id)
+            )
+
+        return _or_first_error(await _of_each(transactional_ids, describe))
+
+    async def fence_producers(self, *transactional_ids: str) -> None:
+        """Shut out the producers of these ids, and abort their open transactions. An id that is
+        not there is made.
+
+        Raises:
+            TransactionalIdAuthorizationFailed: the error of the first id that failed.
+        """
+
+        async def fence(transactional_id: str) -> None:
+            await self._trying(
+                lambda: transaction_requests.fence_producer(self._cluster, transactional_id)
+            )
+
+        _or_first_error(await _of_each(transactional_ids, fence))
 
     # --- inside -----------------------------------------------------------------------------------
 

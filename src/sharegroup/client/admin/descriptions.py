@@ -121,6 +121,48 @@ class ShareGroupDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupMemberDescription:
+    """One member of a consumer group.
+
+    Attributes:
+        instance_id: the name of a static member.
+        member_epoch: None: the group's protocol is the classic one.
+        pattern: the expression that the broker compares with all topics; None: there is none.
+        assignment: what it has; ``target``: what it will have when others have given it up.
+    """
+
+    member_id: str
+    instance_id: str | None
+    member_epoch: int | None
+    client_id: str
+    client_host: str
+    rack_id: str | None
+    topics: tuple[str, ...]
+    pattern: str | None
+    assignment: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupDescription:
+    """One consumer group; ``coordinator`` is a node id.
+
+    Attributes:
+        type: its protocol: ``consumer`` or ``classic``.
+        group_epoch, assignment_epoch: None: the protocol is the classic one.
+    """
+
+    group_id: str
+    type: str
+    state: str
+    group_epoch: int | None
+    assignment_epoch: int | None
+    assignor: str
+    coordinator: int
+    members: tuple[ConsumerGroupMemberDescription, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupOffset:
     """A share group's position in one partition.
 
@@ -197,3 +239,28 @@ class ListedOffset:
     offset: int
     timestamp: int | None
     leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionListing:
+    """A transactional id in a list; ``state`` is that of its last transaction, ``Empty`` before
+    the first."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionDescription:
+    """A transactional id and its last transaction. ``started_ms`` is wall-clock time, None before
+    the first; ``partitions`` are those of an open transaction."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    coordinator: int
+    partitions: tuple[TopicPartition, ...]

@@ -261,6 +261,9 @@ async def _by_leader(
     nodes: dict[int, list[TopicPartition]] = {}
     for partition in partitions:
         topic = await cluster.topic(partition.topic)
+        if partition.partition >= len(topic.partitions):  # it may be new
+            await cluster.refresh()
+            topic = await cluster.topic(partition.topic)
         if not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartition(
                 f"{partition.topic} has no partition {partition.partition}"

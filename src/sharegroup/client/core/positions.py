@@ -47,16 +47,18 @@ class Place:
         position: None until it is known.
         step: what comes next.
         reset: with RESET, the timestamp to ask for: EARLIEST, LATEST, or milliseconds since 1970.
+        end: the end of the log, as the last fetch saw it; None: not known yet.
         version: changes whenever the position jumps. What was fetched for another version is old.
         checked_epoch: the leader epoch under which the position is known to be in the log.
     """
 
-    __slots__ = ("checked_epoch", "paused", "position", "reset", "step", "version")
+    __slots__ = ("checked_epoch", "end", "paused", "position", "reset", "step", "version")
 
     def __init__(self, step: Step, reset: int) -> None:
         self.position: Position | None = None
         self.step = step
         self.reset = reset
+        self.end: int | None = None
         self.paused = False
         self.version = 0
         self.checked_epoch = NO_EPOCH
@@ -213,6 +215,16 @@ class Positions:
     def is_paused(self, where: TopicPartition) -> bool:
         """The partition is paused."""
         return self._places[where].paused
+
+    def saw_end(self, where: TopicPartition, end: int) -> None:
+        """The last offset that may be read is the one before ``end``."""
+        place = self._places.get(where)
+        if place is not None:
+            place.end = end
+
+    def end(self, where: TopicPartition) -> int | None:
+        """See :attr:`Place.end`."""
+        return self._places[where].end
 
     def advance(self, where: TopicPartition, version: int, position: Position) -> None:
         """Records up to this position have been returned. The partition goes to the end of the

@@ -4,7 +4,8 @@ TransactionManager).
 ::
 
     NEW ──identify──▶ IDLE ──begin──▶ OPEN ──end──▶ ENDING ──ended──▶ IDLE
-                                       └─failed: it can only be aborted─┘      any ──▶ FENCED
+                                   ▲   └─failed: it can only be aborted─┘      any ──▶ FENCED
+                                   └────────── refused ─────────────┘
 
 In transaction version 1 a partition is added to the transaction by a request of its own before the
 first record goes there. In version 2 the broker adds it with the first record, and each end of a
@@ -127,6 +128,12 @@ class Transactions:
         """The open transaction can only be aborted, because of this error."""
         if self.state is TransactionState.OPEN and self.error is None:
             self.error = error
+
+    def refused(self, error: SharegroupError) -> None:
+        """It was not committed and can only be aborted, because of this error."""
+        if self.state is TransactionState.ENDING:
+            self.state = TransactionState.OPEN
+        self.failed(error)
 
     def fenced(self, error: SharegroupError) -> None:
         """This producer cannot go on."""

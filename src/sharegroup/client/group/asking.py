@@ -12,6 +12,7 @@ from sharegroup.client.core.rebalance import GroupState
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.member import GroupMember
+from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offsets import OffsetCalls
 from sharegroup.client.group.rebalancing import Rebalancing
 from sharegroup.client.records.decode import Decoding
@@ -34,12 +35,15 @@ class Asking(OffsetCalls, Generic[K, V]):
     """See the module. The consumer sets the attributes."""
 
     _alive_at: float = 0.0
+    _clock: Callable[[], float] = float
+    """The event loop's, once started."""
     _decoding: Decoding
     _fetcher: Fetcher
     _form: str | None = None
     _max_poll_records: int
     _member: GroupMember
     _member_runs: bool
+    _metrics: ConsumerMetrics
     _pattern: str | re.Pattern[str] | None
     _polling: bool = False
     _rebalancing: Rebalancing
@@ -60,14 +64,23 @@ class Asking(OffsetCalls, Generic[K, V]):
             return ConsumerRecords(coming)
         self._give("records")
         found = await self._wait(wait_s, self._take_records) or []
-        reader.gave(found)
+        reader.gave_taken()
         return ConsumerRecords(found)
+
+    def _record_at_hand(self) -> ConsumerRecord[K, V] | None:
+        """The next record of a loop, if it has come, and nothing else must run before it."""
+        reader = self._reader
+        if not reader.coming or self.closed or self._must_give_way():
+            return None
+        record = reader.coming.popleft()
+        reader.gave_one(record)
+        return record
 
     async def _next_record(self, wait_s: float) -> ConsumerRecord[K, V] | None:
         """The next record of a loop; None: the consumer is closed."""
         reader = self._reader
         reader.asked()
-        if reader.coming:
+        if reader.coming and self._must_give_way():
             await self._give_way()
         while not reader.coming:
             if self.closed:
@@ -80,6 +93,10 @@ class Asking(OffsetCalls, Generic[K, V]):
         reader.gave_one(record)
         return record
 
+    def _must_give_way(self) -> bool:
+        """Something else must run before the next record of a loop."""
+        return self._member.machine.change is not None or self._clock() > self._turn_at
+
     async def _give_way(self) -> None:
         """Between the records of a loop: apply a rebalance, stay alive, let other tasks run."""
         if self._member.machine.change is not None:
@@ -88,12 +105,14 @@ class Asking(OffsetCalls, Generic[K, V]):
         if now > self._alive_at:
             self._alive_at = now + _ALIVE_S
             self._member.polled()
-        if now > self._turn_at:
-            await asyncio.sleep(0)
-            self._turn_at = self._now() + _TURN_S
+        await asyncio.sleep(0)
+        self._turn_at = self._now() + _TURN_S
 
     def _take_records(self) -> list[ConsumerRecord[Any, Any]]:
-        return self._reader.take(self._max_poll_records)
+        found = self._reader.take(self._max_poll_records)
+        if found:
+            self._metrics.gave(len(found))
+        return found
 
     def _give(self, form: str) -> None:
         """Fix the form of records: what was fetched ahead is either records or Arrow batches."""
@@ -106,9 +125,12 @@ class Asking(OffsetCalls, Generic[K, V]):
         self._give(form.name)
         self._reader.asked()
         make = arrow(ARROW_CHUNKS).ArrowChunk
-        return await self._wait(
+        batch: RecordBatch | None = await self._wait(
             wait_s, lambda: self._reader.take_arrow(lambda one: make(one, form))
         )
+        if batch is not None:
+            self._metrics.gave(batch.num_rows)
+        return batch
 
     async def _wait(self, wait_s: float, take: Callable[[], T]) -> T | None:
         """What ``take`` takes; None after ``wait_s``, or when the consumer is closed."""
@@ -118,6 +140,7 @@ class Asking(OffsetCalls, Generic[K, V]):
         if not (self._topics or self._pattern is not None or self._positions.assigned):
             raise IllegalState("nothing to read: name topics, or call subscribe() or assign()")
         self._polling = True
+        self._metrics.poll_begins()
         try:
             await self.start()
             deadline = self._now() + wait_s
@@ -127,6 +150,7 @@ class Asking(OffsetCalls, Generic[K, V]):
                 return await self._taken_until(deadline, take)
         finally:
             self._polling = False
+            self._metrics.poll_ends()
 
     async def _taken_until(self, deadline: float, take: Callable[[], T]) -> T | None:
         while not self.closed:

@@ -7,6 +7,7 @@ the chunk with an error; the records before it come first, and those behind it a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from operator import ge
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +16,7 @@ from sharegroup.client.errors import CorruptRecordBatch, RecordDeserializationEr
 from sharegroup.client.records.damage import note_astray
 from sharegroup.client.records.decode import Decoding, deserialized_fields, not_collecting
 from sharegroup.client.records.reading import pieces_of, records_of
-from sharegroup.client.records.record import ConsumerRecord, Span
+from sharegroup.client.records.record import ConsumerRecord, Fields, Span
 from sharegroup.model.errors import CorruptMessage, SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
@@ -101,17 +102,12 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
             error = CorruptRecordBatch(where, piece.first, str(piece.damage) or repr(piece.damage))
             behind = Position(past_damage(piece.last, fetched), end.leader_epoch)
             return Chunk(fetched, records, behind, error)
-        span = Span(where, epoch)
-        for one in piece.value or ():
-            if one.offset < first_wanted:
-                continue
-            fields = one
-            if not decoding.plain:
-                try:
-                    fields = deserialized_fields(one, where, decoding)
-                except RecordDeserializationError as error:
-                    return Chunk(fetched, records, Position(one.offset, end.leader_epoch), error)
-            records.append(ConsumerRecord(fields, span))
+        mine = piece.value or ()
+        if piece.first < first_wanted:
+            mine = [one for one in mine if one.offset >= first_wanted]
+        refusal = _add(records, mine, Span(where, epoch), decoding)
+        if refusal is not None:
+            return Chunk(fetched, records, Position(refusal.offset, end.leader_epoch), refusal)
         if behind.offset > end.offset:
             end = behind
     note_astray(where, placed.astray, placed.cut)
@@ -121,6 +117,25 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
         nowhere = CorruptRecordBatch(where, end.offset, "no batch of this fetch has that offset")
         return Chunk(fetched, [], Position(end.offset + 1, end.leader_epoch), nowhere)
     return Chunk(fetched, records, end, None)
+
+
+def _add(
+    records: list[ConsumerRecord[Any, Any]],
+    fields: Sequence[Fields],
+    span: Span,
+    decoding: Decoding,
+) -> RecordDeserializationError | None:
+    """Add these records, up to the first that a deserializer refuses."""
+    if decoding.plain:
+        records += map(ConsumerRecord, fields, repeat(span))
+        return None
+    for one in fields:
+        try:
+            mine = deserialized_fields(one, span.topic_partition, decoding)
+        except RecordDeserializationError as error:
+            return error
+        records.append(ConsumerRecord(mine, span))
+    return None
 
 
 def _read(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from sharegroup.client.core.positions import Committed, Position
 from sharegroup.client.core.rebalance import MemberIdentity
+from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offset_requests import OffsetAndMetadata, commit_offsets
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
@@ -32,23 +33,37 @@ def as_offsets(
     return {where: OffsetAndMetadata(*position) for where, position in positions.items()}
 
 
+class Progress(Protocol):
+    """How far the application is with its records."""
+
+    def done(self) -> Mapping[TopicPartition, Position]:
+        """The positions behind all that it is done with."""
+        ...
+
+    def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """These positions are committed."""
+        ...
+
+
 class Committer:
     """See the module. One commit is sent at a time, so that an older one never comes last.
 
     Args:
         identity: who commits.
-        done: the positions up to which the application is done.
+        progress: how far the application is.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         identity: Callable[[], MemberIdentity],
-        done: Callable[[], Mapping[TopicPartition, Position]],
+        progress: Progress,
+        metrics: ConsumerMetrics,
     ) -> None:
         self.committed = Committed()
         self._cluster = cluster
-        self._done = done
+        self._progress = progress
+        self._metrics = metrics
         self._identity = identity
         self._lock = asyncio.Lock()
         self._auto: asyncio.Task[None] | None = None
@@ -59,6 +74,21 @@ class Committer:
         Raises:
             KafkaError: it was refused. Nothing, or a part of it, is committed.
         """
+        async with self._lock:
+            await self._commit(offsets, timeout_ms)
+
+    async def commit_done(self, timeout_ms: int | None = None) -> None:
+        """Commit what is done. A failure is logged: the records come again to whoever gets the
+        partitions next.
+        """
+        async with self._lock:  # what is done is asked when no other commit is under way
+            try:
+                done = self.committed.missing(self._progress.done())
+                await self._commit(as_offsets(done), timeout_ms)
+            except KafkaError as error:
+                log.warning("offsets could not be committed: %s", error)
+
+    async def _commit(self, offsets: Offsets, timeout_ms: int | None) -> None:
         if not offsets:
             return
         if timeout_ms is None:
@@ -67,20 +97,16 @@ class Committer:
         async def attempt() -> None:
             await commit_offsets(self._cluster, self._identity(), offsets)
 
-        async with self._lock:
-            await retrying(self._cluster, attempt, timeout_ms, _worth_another_try)
-        self.committed.note(
-            {w: Position(one.offset, one.leader_epoch) for w, one in offsets.items()}
-        )
-
-    async def commit_done(self, timeout_ms: int | None = None) -> None:
-        """Commit what is done. A failure is logged: the records come again to whoever gets the
-        partitions next.
-        """
+        began = self._metrics.time()
         try:
-            await self.commit(as_offsets(self.committed.missing(self._done())), timeout_ms)
-        except KafkaError as error:
-            log.warning("offsets could not be committed: %s", error)
+            await retrying(self._cluster, attempt, timeout_ms, _worth_another_try)
+        except KafkaError:
+            self._metrics.commit_failed()
+            raise
+        self._metrics.committed(began)
+        positions = {w: Position(one.offset, one.leader_epoch) for w, one in offsets.items()}
+        self.committed.note(positions)
+        self._progress.committed(positions)
 
     def start(self, interval_ms: int) -> None:
         """Commit what is done every ``interval_ms`` from now on."""

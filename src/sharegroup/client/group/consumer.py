@@ -14,6 +14,7 @@ done is committed every five seconds, when partitions are given up, and at the e
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
 import warnings
@@ -31,6 +32,7 @@ from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.lookup import PositionLookup
 from sharegroup.client.group.loops import GIVE_UP_S, ArrowLoop, BatchLoop, RecordLoop
 from sharegroup.client.group.member import GroupMember
+from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offsets import as_partition
 from sharegroup.client.group.reader import Reader
 from sharegroup.client.group.rebalancing import RebalanceCallback, Rebalancing
@@ -41,13 +43,15 @@ from sharegroup.client.group.settings import (
     member_settings,
     reset_timestamp,
 )
+from sharegroup.client.metrics import Metrics
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.records.decode import Decoding
 from sharegroup.client.records.record import ConsumerRecords, K, V
-from sharegroup.client.share.settings import check_positive
+from sharegroup.client.share.settings import check_positive, check_topics, decoding_of
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import ConfigError, RebalanceInProgress
 from sharegroup.model.ids import TopicPartition
+
+log = logging.getLogger("sharegroup.client")
 
 
 class Consumer(Asking[K, V], Generic[K, V]):
@@ -119,6 +123,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
     ) -> None:
         if group_id == "" or (topics and group_id is None):
             raise ConfigError("group_id is missing: name the consumer group")
+        check_topics(topics)
         self._cluster = cluster or Cluster(
             bootstrap_servers,
             client_id=client_id,
@@ -151,18 +156,21 @@ class Consumer(Asking[K, V], Generic[K, V]):
             assignors=partition_assignment_strategy,
             times_ms=(session_timeout_ms, heartbeat_interval_ms, max_poll_interval_ms),
         )
-        self._decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
+        self._decoding = decoding_of(check_crcs, key_deserializer, value_deserializer)
         self._make_parts(read, member, metadata_max_age_ms)
 
     def _make_parts(
         self, read: ReadSettings, member: MemberSettings, metadata_max_age_ms: int
     ) -> None:
         cluster, positions = self._cluster, self._positions
+        self._metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time(), self._lags)
         self._read_committed = read.committed
-        self._fetcher = Fetcher(cluster, positions, read, self._tell_news)
+        self._fetcher = Fetcher(cluster, positions, read, self._metrics, self._tell_news)
         self._reader = Reader(positions, self._fetcher, self._decoding)
-        self._member = GroupMember(cluster, member, metadata_max_age_ms, self._tell_news)
-        self._committer = Committer(cluster, self._committing, self._reader.done)
+        self._member = GroupMember(
+            cluster, member, metadata_max_age_ms, self._metrics, self._tell_news
+        )
+        self._committer = Committer(cluster, self._committing, self._reader, self._metrics)
         self._lookup = PositionLookup(
             cluster,
             positions,
@@ -177,6 +185,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
             self._committer,
             commits=self._commits,
             on_gone=self._drop,
+            metrics=self._metrics,
         )
         self._wakeup = WakeupCall()
         self._news = asyncio.Event()
@@ -200,6 +209,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         if not self._started:
             await self._cluster.start()
             self._loop = asyncio.get_running_loop()
+            self._clock = self._loop.time
             self._started = True
         if (self._topics or self._pattern is not None) and not self._member_runs:
             self._cluster.watch(self._topics)
@@ -237,7 +247,12 @@ class Consumer(Asking[K, V], Generic[K, V]):
                 async with asyncio.timeout(timeout_ms / 1000):
                     await self._give_up(timeout_ms)
         except TimeoutError:
-            pass  # the group's session time-out does the rest
+            log.warning(
+                "group %r: the consumer could not say good-bye within %d ms: its partitions are"
+                " free when its session times out, and what was not committed comes again",
+                self._group_id,
+                timeout_ms,
+            )
         finally:
             await ended(self._cut())
 
@@ -329,6 +344,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
             IllegalState: there is no group, or partitions were assigned by :meth:`assign`.
         """
         self._check_usable()
+        check_topics(topics)
         if self._group_id is None:
             raise IllegalState("without group_id there is no subscription: call assign()")
         if not self._member_runs and self._positions.assigned:
@@ -373,11 +389,6 @@ class Consumer(Asking[K, V], Generic[K, V]):
         return tuple(self._topics)
 
     @property
-    def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read now, sorted."""
-        return sorted(self._positions.assigned)
-
-    @property
     def group_protocol(self) -> str:
         """``consumer`` or ``classic``: what is spoken with the broker."""
         return self._member.protocol
@@ -391,6 +402,12 @@ class Consumer(Asking[K, V], Generic[K, V]):
         if self._group_id is None:
             raise IllegalState("without group_id nothing is committed")
         return self._member.identity if self._member_runs else MemberIdentity(self._group_id)
+
+    def metrics(self) -> Metrics:
+        """Kafka's consumer metrics over the last 30 to 60 seconds: (group, name) → value. An
+        average without samples is NaN.
+        """
+        return self._metrics.read()
 
     def _committing(self) -> MemberIdentity:
         """Who commits. Raises RebalanceInProgress: a member without partitions; others may have

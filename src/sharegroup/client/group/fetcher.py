@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sharegroup.client.core.positions import Position, Positions
 from sharegroup.client.errors import CorruptRecordBatch
 from sharegroup.client.group.chunks import Chunk, Fetched
+from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.settings import ReadSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER, PartitionInfo
@@ -59,6 +60,7 @@ class Fetcher:
         cluster: Cluster,
         positions: Positions,
         settings: ReadSettings,
+        metrics: ConsumerMetrics,
         on_news: Callable[[], None],
     ) -> None:
         self.arrived: deque[Fetched | Chunk | ArrowChunk] = deque()
@@ -66,6 +68,7 @@ class Fetcher:
         self._cluster = cluster
         self._positions = positions
         self._settings = settings
+        self._metrics = metrics
         self._on_news = on_news
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._fetching: set[TopicPartition] = set()
@@ -127,6 +130,7 @@ class Fetcher:
     # --- one request ------------------------------------------------------------------------------
 
     async def _fetch(self, node_id: int, wanted: Wanted) -> None:
+        began = self._metrics.time()
         try:
             response: FetchResponse = await self._cluster.send(
                 node_id, FETCH, self._request(wanted)
@@ -145,6 +149,9 @@ class Fetcher:
             self._ended(node_id, wanted)
             raise
         self._ended(node_id, wanted)
+        self._metrics.request_answered(self._metrics.time() - began, response.throttle_time_ms)
+        parts = [part for topic in response.responses for part in topic.partitions]
+        self._metrics.fetched(sum(len(part.records or b"") for part in parts))
         for topic in response.responses:
             for answer in topic.partitions:
                 where = TopicPartition(topic.topic, answer.partition_index)
@@ -186,6 +193,10 @@ class Fetcher:
             self._refused(where, error_from_code(answer.error_code), version, position)
             return
         self._backoff.reset()
+        committed = self._settings.committed
+        end = answer.last_stable_offset if committed else answer.high_watermark
+        if end >= 0:
+            self._positions.saw_end(where, end)
         if answer.records:
             aborted = [
                 AbortedTransaction(one.producer_id, one.first_offset)

@@ -6,6 +6,7 @@ They are objects, not generators: a loop that is left keeps nothing open.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
 from sharegroup.client.group.asking import ARROW_CHUNKS
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 GIVE_UP_S: Final = 365 * 86_400.0
 
 
+async def _ready(record: ConsumerRecord[K, V]) -> ConsumerRecord[K, V]:
+    return record
+
+
 class RecordLoop(Generic[K, V]):
     """Records, one by one, until the consumer is closed."""
 
@@ -28,7 +33,11 @@ class RecordLoop(Generic[K, V]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> ConsumerRecord[K, V]:
+    def __anext__(self) -> Coroutine[Any, Any, ConsumerRecord[K, V]]:
+        record: ConsumerRecord[K, V] | None = self._consumer._record_at_hand()
+        return self._next() if record is None else _ready(record)
+
+    async def _next(self) -> ConsumerRecord[K, V]:
         record: ConsumerRecord[K, V] | None = await self._consumer._next_record(GIVE_UP_S)
         if record is None:
             raise StopAsyncIteration

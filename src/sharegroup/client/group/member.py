@@ -11,6 +11,7 @@ from typing import Any, Final
 from sharegroup.client.core.classic_membership import ClassicMembership
 from sharegroup.client.core.consumer_membership import ConsumerMembership
 from sharegroup.client.core.rebalance import GroupState, MemberIdentity
+from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offset_requests import LANE
 from sharegroup.client.group.settings import MemberSettings
 from sharegroup.client.member_loop import MemberLoop, new_member_id, now_ms
@@ -63,6 +64,7 @@ class GroupMember(MemberLoop):
         cluster: Cluster,
         settings: MemberSettings,
         metadata_max_age_ms: int,
+        metrics: ConsumerMetrics,
         on_news: Callable[[], None],
     ) -> None:
         super().__init__("consumer-group-member")
@@ -74,6 +76,7 @@ class GroupMember(MemberLoop):
         self._cluster = cluster
         self._settings = settings
         self._metadata_max_age_ms = metadata_max_age_ms
+        self._metrics = metrics
         self._on_news = on_news
         self._backoff = cluster.backoff()
         self._topics: tuple[str, ...] = ()
@@ -267,11 +270,16 @@ class GroupMember(MemberLoop):
                 self._cluster.request_timeout_ms,
             )
         before = machine.identity, machine.change
+        beats = isinstance(request, ConsumerGroupHeartbeatRequest | HeartbeatRequest)
+        if beats:
+            self._metrics.heartbeat_sent()
         try:
             response = await self._cluster.send_to_coordinator(
                 group_id, api, request, timeout_ms=timeout_ms, lane=lane
             )
             self._backoff.reset()
+            if beats:
+                self._metrics.heartbeat_answered()
             error = machine.answered(response, now_ms(), self._cluster.backoff().next_ms())
         except KafkaError as failure:
             error = failure

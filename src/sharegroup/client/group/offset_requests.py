@@ -94,26 +94,35 @@ def _to_commit(index: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPart
 
 
 async def committed_offsets(
-    cluster: Cluster, identity: MemberIdentity, wheres: Iterable[TopicPartition]
+    cluster: Cluster,
+    identity: MemberIdentity,
+    wheres: Iterable[TopicPartition] | None,
+    *,
+    require_stable: bool = True,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """OffsetFetch: of those partitions that have a committed offset. Offsets of transactions that
-    are under way are waited for (UnstableOffsetCommit, which is transient).
+    """OffsetFetch: of those partitions that have a committed offset; None: of all.
+
+    Args:
+        require_stable: offsets of transactions that are under way are waited for
+            (UnstableOffsetCommit, which is transient).
     """
     group_id = identity.group_id
-    wanted = by_topic(wheres)
+    wanted = None if wheres is None else by_topic(wheres).items()
     group = OffsetFetchRequestGroup(
         group_id=group_id,
-        topics=[
-            OffsetFetchRequestTopics(name=t, partition_indexes=own) for t, own in wanted.items()
-        ],
+        topics=None
+        if wanted is None
+        else [OffsetFetchRequestTopics(name=t, partition_indexes=own) for t, own in wanted],
     )
     if identity.member_id and identity.generation_id > 0:
         group.member_id, group.member_epoch = identity.member_id, identity.generation_id
     request = OffsetFetchRequest(
         group_id=group_id,
-        topics=[OffsetFetchRequestTopic(name, own) for name, own in wanted.items()],
+        topics=None
+        if wanted is None
+        else [OffsetFetchRequestTopic(name, own) for name, own in wanted],
         groups=[group],
-        require_stable=True,
+        require_stable=require_stable,
     )
     response: OffsetFetchResponse = await cluster.send_to_coordinator(
         group_id, OFFSET_FETCH, request, lane=LANE

@@ -18,18 +18,42 @@ from sharegroup.client.group.reader import Reader
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.wakeup import WakeupCall
+from sharegroup.model.errors import (
+    ErrorSource,
+    KafkaError,
+    RequestTimedOut,
+    UnknownTopicOrPartition,
+)
 from sharegroup.model.ids import TopicPartition
 
 
 def as_partition(where: tuple[str, int]) -> TopicPartition:
-    """A partition as the application names it: a TopicPartition, or any (topic, number)."""
-    return TopicPartition(*where)
+    """A partition as the application names it: a TopicPartition, or any (topic, number).
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: the number is negative.
+    """
+    match where:
+        case (str() as topic, int() as number):
+            if number < 0:
+                raise ValueError(f"the partition {number} of {topic} is negative")
+            return TopicPartition(topic, number)
+        case _:
+            raise TypeError(f"{where!r} is no partition: write (topic, number)")
 
 
 def as_commit(
     offsets: Mapping[TopicPartition, int | Position | OffsetAndMetadata],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets as the application gives them. Raises ValueError: one is negative."""
+    """Offsets as the application gives them.
+
+    Raises:
+        TypeError: it is no mapping of partitions.
+        ValueError: an offset is negative.
+    """
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"{offsets!r} are no offsets: write {{(topic, number): offset}}")
     found = {}
     for where, one in offsets.items():
         offset = OffsetAndMetadata(one) if isinstance(one, int) else OffsetAndMetadata(*one)
@@ -37,6 +61,12 @@ def as_commit(
             raise ValueError(f"the offset of {as_partition(where)} is {offset.offset}")
         found[as_partition(where)] = offset
     return found
+
+
+def _worth_another_try(error: KafkaError) -> bool:
+    """A topic that exists and has no such partition will not have it soon."""
+    missing = isinstance(error, UnknownTopicOrPartition) and error.source == ErrorSource.LOCAL
+    return error.retriable and not missing
 
 
 class OffsetCalls(ABC):
@@ -50,6 +80,11 @@ class OffsetCalls(ABC):
     _read_committed: bool
     _reader: Reader
     _wakeup: WakeupCall
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that are read now, sorted."""
+        return sorted(self._positions.assigned)
 
     @abstractmethod
     async def start(self) -> None:
@@ -74,7 +109,10 @@ class OffsetCalls(ABC):
 
         Raises:
             IllegalState: the partition is not assigned.
+            ValueError: the offset is negative.
         """
+        if offset < 0:
+            raise ValueError(f"the offset {offset} is negative: seek_to_end() goes to the end")
         self._jump([(topic, partition)])
         self._positions.seek(TopicPartition(topic, partition), Position(offset))
 
@@ -97,13 +135,37 @@ class OffsetCalls(ABC):
         """
         where = self._jump([(topic, partition)], moves=False)[0]
         await self.start()
-        async with asyncio.timeout(self._cluster.request_timeout_ms / 1000):
-            while (found := self._reader.returned().get(where)) is None:
-                self._news.clear()
-                self._raise_error()
-                self._lookup.begin()
-                await self._news.wait()
+        timeout_ms = self._cluster.request_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while (found := self._reader.returned().get(where)) is None:
+                    self._news.clear()
+                    self._raise_error()
+                    self._lookup.begin()
+                    await self._news.wait()
+        except TimeoutError:
+            raise RequestTimedOut(
+                f"the position of {where} was not found in {timeout_ms} ms"
+            ) from None
         return found.offset
+
+    def current_lag(self, topic: str, partition: int) -> int | None:
+        """How many offsets lie between the next record of this partition and its end, as the last
+        fetch saw it (Java: currentLag); None: not known yet. Asks no broker.
+
+        Raises:
+            IllegalState: the partition is not assigned.
+        """
+        where = self._jump([(topic, partition)], moves=False)[0]
+        return self._lags()[where]
+
+    def _lags(self) -> dict[TopicPartition, int | None]:
+        """How far each partition is from its end."""
+        found: dict[TopicPartition, int | None] = dict.fromkeys(self._positions.assigned)
+        for where, position in self._reader.returned().items():
+            end = self._positions.end(where)
+            found[where] = None if end is None else max(0, end - position.offset)
+        return found
 
     def pause(self, *partitions: tuple[str, int]) -> None:
         """Return no records of these partitions until :meth:`resume`."""
@@ -175,10 +237,16 @@ class OffsetCalls(ABC):
     ) -> dict[TopicPartition, ListedOffset | None]:
         """The first record of each partition that is not older than this time (ms since 1970);
         None: there is none.
+
+        Raises:
+            ValueError: a time is negative.
+            UnknownTopicOrPartition: there is no such partition.
         """
         found: dict[TopicPartition, ListedOffset | None] = {}
         by_time: dict[int, list[TopicPartition]] = {}
         for where, time in times.items():
+            if time < 0:
+                raise ValueError(f"the time {time} is negative: write milliseconds since 1970")
             by_time.setdefault(time, []).append(as_partition(where))
         for time, wheres in by_time.items():
             listed = await self._listed(wheres, time)
@@ -186,15 +254,23 @@ class OffsetCalls(ABC):
         return found
 
     async def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record."""
-        listed = await self._listed(partitions, EARLIEST)
+        """The offset of each partition's first record; without arguments, of all assigned ones.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+        """
+        listed = await self._listed(partitions or self.assignment, EARLIEST)
         return {where: one.offset for where, one in listed.items()}
 
     async def end_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
         """The offset behind each partition's last record that may be read: with
-        ``read_committed``, that is before the first transaction under way.
+        ``read_committed``, that is before the first transaction under way. Without arguments, of
+        all assigned partitions.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
         """
-        listed = await self._listed(partitions, LATEST)
+        listed = await self._listed(partitions or self.assignment, LATEST)
         return {where: one.offset for where, one in listed.items()}
 
     async def _listed(
@@ -206,4 +282,5 @@ class OffsetCalls(ABC):
             self._cluster,
             lambda: list_offsets(self._cluster, wheres, timestamp, committed=self._read_committed),
             self._cluster.request_timeout_ms,
+            _worth_another_try,
         )

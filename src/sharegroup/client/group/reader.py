@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.positions import Position, Positions
@@ -35,6 +35,8 @@ class Reader:
         self._fetcher = fetcher
         self._decoding = decoding
         self._in_work: dict[TopicPartition, Position] = {}
+        self._one_in_work: AnyRecord | None = None
+        self._first_taken: dict[TopicPartition, Position] = {}
 
     def take(self, count: int) -> list[AnyRecord]:
         """The next records, at most ``count``.
@@ -44,6 +46,7 @@ class Reader:
                 have returned what was before it.
         """
         found: list[AnyRecord] = []
+        self._first_taken = {}
         for one in self._next():
             chunk = decode_chunk(one, self._decoding) if isinstance(one, Fetched) else one
             assert isinstance(chunk, Chunk), "a consumer gives records or Arrow batches, not both"
@@ -100,6 +103,8 @@ class Reader:
             self._fetcher.arrived.appendleft(chunk)
             if taken:
                 behind = Position(taken[-1].offset + 1, taken[-1].leader_epoch)
+        if taken:
+            self._first_taken.setdefault(chunk.where, Position(taken[0].offset))
         self._positions.advance(chunk.where, chunk.version, behind)
         return taken
 
@@ -107,16 +112,21 @@ class Reader:
 
     def asked(self) -> None:
         """The application asks for more: it is done with what it had."""
-        self._in_work = {}
+        self._one_in_work = None
+        if self._in_work:
+            self._in_work = {}
+
+    def gave_taken(self) -> None:
+        """The application has all that the last :meth:`take` took."""
+        self._in_work, self._first_taken = self._first_taken, {}
 
     def gave(self, records: Iterable[AnyRecord]) -> None:
         """The application has these now, in this order."""
-        for record in records:
-            self._in_work.setdefault(record.topic_partition, Position(record.offset))
+        self._in_work = _firsts(records)
 
     def gave_one(self, record: AnyRecord) -> None:
         """A loop has given out this one; the application is done with those before."""
-        self._in_work = {record.topic_partition: Position(record.offset)}
+        self._one_in_work = record
 
     def returned(self) -> dict[TopicPartition, Position]:
         """The positions behind all that the application has been given."""
@@ -125,18 +135,39 @@ class Reader:
     def done(self) -> dict[TopicPartition, Position]:
         """The positions behind all that the application is done with."""
         found = self._before(self.coming)
-        return found | {where: at for where, at in self._in_work.items() if where in found}
+        work = self._in_work
+        if self._one_in_work is not None:
+            work = work | _firsts([self._one_in_work])
+        return found | {where: at for where, at in work.items() if where in found}
+
+    def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """The application has committed up to here: it is done with that of its records in work.
+        What is committed by itself later must not lie before it.
+        """
+        work = self._in_work
+        if self._one_in_work is not None:
+            work = work | _firsts([self._one_in_work])
+        ahead = {w: positions[w] for w, at in work.items() if w in positions and at < positions[w]}
+        if ahead:
+            self._in_work, self._one_in_work = work | ahead, None
 
     def _before(self, records: Iterable[AnyRecord]) -> dict[TopicPartition, Position]:
         found = self._positions.known()
-        first: dict[TopicPartition, Position] = {}
-        for record in records:
-            first.setdefault(record.topic_partition, Position(record.offset))
-        return found | {where: at for where, at in first.items() if where in found}
+        return found | {where: at for where, at in _firsts(records).items() if where in found}
 
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
         """Drop everything of these partitions: they jump, or go."""
         gone = set(wheres)
         self._in_work = {w: at for w, at in self._in_work.items() if w not in gone}
+        if self._one_in_work is not None and self._one_in_work.topic_partition in gone:
+            self._one_in_work = None
         if any(record.topic_partition in gone for record in self.coming):
             self.coming = deque(one for one in self.coming if one.topic_partition not in gone)
+
+
+def _firsts(records: Iterable[AnyRecord]) -> dict[TopicPartition, Position]:
+    """The position of each partition's first record."""
+    firsts: dict[TopicPartition, Position] = {}
+    for record in records:
+        firsts.setdefault(record.topic_partition, Position(record.offset))
+    return firsts

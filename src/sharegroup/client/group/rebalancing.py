@@ -11,6 +11,7 @@ from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import Change
 from sharegroup.client.group.committer import Committer
 from sharegroup.client.group.member import GroupMember
+from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.model.ids import TopicPartition
 
 RebalanceCallback = Callable[[list[TopicPartition]], object]
@@ -45,6 +46,7 @@ class Rebalancing:
         *,
         commits: bool,
         on_gone: Callable[[Iterable[TopicPartition]], None],
+        metrics: ConsumerMetrics,
     ) -> None:
         self.on_assigned: RebalanceCallback | None = None
         self.on_revoked: RebalanceCallback | None = None
@@ -55,6 +57,7 @@ class Rebalancing:
         self._committer = committer
         self._commits = commits
         self._on_gone = on_gone
+        self._metrics = metrics
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
 
@@ -93,6 +96,7 @@ class Rebalancing:
     async def _apply_all(self) -> None:
         while (change := self._member.machine.tell()) is not None:
             await self._apply(change)
+            self._metrics.rebalanced()
             self._member.told()
 
     async def _apply(self, change: Change) -> None:

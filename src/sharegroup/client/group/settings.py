@@ -9,7 +9,7 @@ from typing import Final
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.core.assignors import ASSIGNORS, Assignor
 from sharegroup.client.core.positions import EARLIEST, LATEST
-from sharegroup.client.share.settings import check_positive
+from sharegroup.client.share.settings import check_at_least_0, check_positive
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
 from sharegroup.model.errors import ConfigError
 
@@ -34,7 +34,11 @@ class MemberSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSettings:
-    """Of what is fetched; names as ``Consumer``'s arguments."""
+    """Of what is fetched; names as ``Consumer``'s arguments.
+
+    Raises:
+        ConfigError: a number is too small.
+    """
 
     min_bytes: int
     max_bytes: int
@@ -42,6 +46,12 @@ class ReadSettings:
     max_wait_ms: int
     committed: bool
     rack_id: str
+
+    def __post_init__(self) -> None:
+        check_at_least_0("fetch_min_bytes", self.min_bytes)
+        check_at_least_0("fetch_max_wait_ms", self.max_wait_ms)
+        check_positive("fetch_max_bytes", self.max_bytes)
+        check_positive("max_partition_fetch_bytes", self.partition_bytes)
 
 
 def member_settings(
@@ -60,6 +70,13 @@ def member_settings(
         ConfigError: one is wrong.
     """
     session, heartbeat, poll = times_ms
+    if instance_id == "":
+        raise ConfigError("group_instance_id is empty: give the static member a name, or None")
+    if protocol == "classic" and heartbeat >= session:
+        raise ConfigError(
+            f"heartbeat_interval_ms is {heartbeat}: it must be less than session_timeout_ms, "
+            f"{session}"
+        )
     return MemberSettings(
         group_id=group_id,
         protocol=one_of("group_protocol", protocol, PROTOCOLS),
@@ -90,6 +107,8 @@ def assignors_of(names: Sequence[str]) -> list[Assignor]:
     """The assignors of these names. Raises ConfigError: there is no such one, or none at all."""
     if not names:
         raise ConfigError("partition_assignment_strategy is empty: name an assignor")
+    if isinstance(names, str):
+        raise ConfigError(f"partition_assignment_strategy is {names!r}: write [{names!r}]")
     known = [one_of("partition_assignment_strategy", name, ASSIGNORS) for name in names]
     return [ASSIGNORS[name] for name in known]
 

@@ -5,33 +5,16 @@ on a key's partition.
 from __future__ import annotations
 
 import random
-import struct
 from functools import lru_cache
 from typing import Final
 
-_SEED: Final = 0x9747B28C
-_M: Final = 0x5BD1E995
-_MASK: Final = 0xFFFFFFFF
+from sharegroup.records import key_hashes
 
+murmur2: Final = lru_cache(maxsize=65_536)(key_hashes.murmur2)
+"""Kafka's hash of a key.
 
-@lru_cache(maxsize=65_536)
-def murmur2(data: bytes) -> int:
-    """Austin Appleby's MurmurHash2 with Kafka's seed, as an unsigned 32-bit number.
-
-    The cache is for streams with few keys. If every key is new, its look-up costs a tenth of the
-    hash.
-    """
-    size = len(data)
-    h = _SEED ^ size
-    whole = size & ~3
-    for (k,) in struct.iter_unpack("<I", data[:whole]):
-        k = k * _M & _MASK
-        k = (k ^ (k >> 24)) * _M & _MASK
-        h = h * _M & _MASK ^ k
-    if whole < size:
-        h = (h ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
-    h = (h ^ (h >> 13)) * _M & _MASK
-    return h ^ (h >> 15)
+The cache is for streams with few keys. If every key is new, its look-up costs a tenth of the hash.
+"""
 
 
 def partition_of_key(key: bytes, partition_count: int) -> int:

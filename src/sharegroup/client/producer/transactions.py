@@ -24,6 +24,7 @@ from sharegroup.model.errors import (
     NotCoordinator,
     ProducerFenced,
     SharegroupError,
+    TransactionAbortable,
     TransactionalIdAuthorizationFailed,
     error_from_code,
 )
@@ -219,6 +220,9 @@ class TransactionCoordinator:
         except _FATAL as error:
             machine.fenced(error)
             raise
+        except TransactionAbortable as error:
+            machine.refused(error)
+            raise
         except KafkaError as error:
             if machine.state is TransactionState.ENDING:
                 machine.fenced(error)  # whether it was committed is not known
@@ -262,6 +266,10 @@ class Transaction:
             return
         try:
             await _to_its_end(self.abort())
+        except ProducerFenced as fenced:
+            if isinstance(error, InvalidProducerEpoch):  # what a partition's leader says of it
+                raise fenced from error
+            log.error("the transaction was aborted for this producer: %s", fenced)
         except SharegroupError as failure:
             log.error("the transaction was not aborted, the broker will do it: %s", failure)
 

@@ -29,7 +29,7 @@ from sharegroup.client.core.holdings import Holdings
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import PartitionNames
-from sharegroup.client.records.decode import Decoding, decode_all
+from sharegroup.client.records.decode import decode_all
 from sharegroup.client.records.record import K, Records, V
 from sharegroup.client.share.answering import Answering
 from sharegroup.client.share.asking import GIVE_UP_S, Asking
@@ -41,7 +41,14 @@ from sharegroup.client.share.loops import ArrowLoop, BatchLoop, RecordLoop, aski
 from sharegroup.client.share.metrics import Metrics
 from sharegroup.client.share.receiver import Receiver
 from sharegroup.client.share.running import Running
-from sharegroup.client.share.settings import check_group, check_positive, is_strict, mode_of
+from sharegroup.client.share.settings import (
+    check_group,
+    check_positive,
+    check_topics,
+    decoding_of,
+    is_strict,
+    mode_of,
+)
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import KafkaError
@@ -107,6 +114,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         jitter: random.Random | None = None,
     ) -> None:
         check_group(group_id)
+        check_topics(topics)
         self._max_poll_records = check_positive("max_poll_records", max_poll_records)
         self._holdings = Holdings(mode_of(acknowledgement_mode))
         self._cluster = cluster or Cluster(
@@ -116,7 +124,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
             jitter=jitter,
         )
         self._owns_cluster = cluster is None
-        self._decoding = Decoding(check_crcs, key_deserializer, value_deserializer)
+        self._decoding = decoding_of(check_crcs, key_deserializer, value_deserializer)
         self._group_id = group_id
         self._auto_offset_reset = auto_offset_reset
         self._names = PartitionNames(self._cluster.metadata)
@@ -299,6 +307,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
     def subscribe(self, *topics: str) -> None:
         """Replace the subscription. Held records keep their locks and can be acknowledged."""
         self._check_usable()
+        check_topics(topics)
         self._member.subscribe(topics)
 
     async def unsubscribe(self) -> None:

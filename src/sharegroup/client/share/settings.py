@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from sharegroup.client.core.holdings import AcknowledgementMode
+from sharegroup.client.records.decode import Decoding
 from sharegroup.model.errors import ConfigError
 
 ACQUIRE_MODES = ("batch_optimized", "record_limit")
@@ -19,6 +23,37 @@ def check_positive(name: str, value: int) -> int:
     if value < 1:
         raise ConfigError(f"{name} is {value}: it must be at least 1")
     return value
+
+
+def check_at_least_0(name: str, value: int) -> int:
+    """The value. Raises ConfigError: it is less than 0."""
+    if value < 0:
+        raise ConfigError(f"{name} is {value}: it must be at least 0")
+    return value
+
+
+def check_topics(topics: Iterable[object]) -> None:
+    """Raises ConfigError: one of them is no name of a topic."""
+    for topic in topics:
+        if not isinstance(topic, str):
+            raise ConfigError(
+                f"{topic!r} is no topic: write the names one after the other ('a', 'b'), or *names"
+            )
+        if not topic:
+            raise ConfigError("the name of a topic is empty")
+
+
+def decoding_of(
+    check_crcs: bool,
+    key_deserializer: Callable[[bytes], Any] | None,
+    value_deserializer: Callable[[bytes], Any] | None,
+) -> Decoding:
+    """How to read records. Raises ConfigError: a deserializer cannot be called."""
+    wanted = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer}
+    for name, one in wanted.items():
+        if one is not None and not callable(one):
+            raise ConfigError(f"{name} is {one!r}: give a function that takes bytes")
+    return Decoding(check_crcs, key_deserializer, value_deserializer)
 
 
 def is_strict(acquire_mode: str) -> bool:

@@ -1,0 +1,84 @@
+"""What ``sharegroup groups describe`` shows of a consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sharegroup.client.admin.admin import Admin
+from sharegroup.client.admin.descriptions import (
+    ConsumerGroupDescription,
+    ConsumerGroupMemberDescription,
+    OffsetSpec,
+)
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicPartition
+
+
+def state_of(group: ConsumerGroupDescription, address: str) -> dict[str, Any]:
+    """The state, as columns or JSON."""
+    return {
+        "group": group.group_id,
+        "type": group.type,
+        "state": group.state,
+        "coordinator": f"{address} (id {group.coordinator})",
+        "epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor": group.assignor,
+        "member_count": len(group.members),
+    }
+
+
+def member_row(member: ConsumerGroupMemberDescription) -> dict[str, Any]:
+    """A member, as columns or JSON."""
+    topics = [*member.topics, *([member.pattern] if member.pattern else [])]
+    return {
+        "member": member.member_id,
+        "instance": member.instance_id,
+        "client": member.client_id,
+        "host": member.client_host,
+        "rack": member.rack_id,
+        "epoch": member.member_epoch,
+        "topics": topics,
+        "assignment": [
+            {"topic": where.topic, "partition": where.partition} for where in member.assignment
+        ],
+    }
+
+
+async def offset_rows(admin: Admin, group: ConsumerGroupDescription) -> list[dict[str, Any]]:
+    """What the group has committed, and what its members read: a row for each partition."""
+    committed = await admin.list_consumer_group_offsets(group.group_id)
+    owners = {where: one for one in group.members for where in one.assignment}
+    wheres = sorted(committed.keys() | owners.keys())
+    ends = await _ends(admin, wheres)
+    rows = []
+    for where in wheres:
+        at, end, owner = committed.get(where), ends.get(where), owners.get(where)
+        rows.append(
+            {
+                "topic": where.topic,
+                "partition": where.partition,
+                "committed": None if at is None else at.offset,
+                "end": end,
+                "lag": None if at is None or end is None else max(0, end - at.offset),
+                "metadata": None if at is None else at.metadata,
+                "leader_epoch": None if at is None or at.leader_epoch < 0 else at.leader_epoch,
+                "member": None if owner is None else owner.instance_id or owner.member_id,
+            }
+        )
+    return rows
+
+
+async def _ends(admin: Admin, wheres: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """The ends of the logs that there are. A topic may be gone, and its offsets still be there."""
+    there = {
+        topic.name: topic.partition_count
+        for topic in await admin.list_topics(include_internal=True)
+    }
+    known = [where for where in wheres if where.partition < there.get(where.topic, 0)]
+    try:
+        found = await admin.list_offsets(known, OffsetSpec.LATEST) if known else {}
+    except KafkaError:  # no right to a topic: the offsets are shown without their lag
+        return {}
+    return {where: one.offset for where, one in found.items()}

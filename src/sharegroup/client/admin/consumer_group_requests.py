@@ -1,0 +1,214 @@
+"""``Admin``'s requests about consumer groups, of both protocols: one attempt each; errors are
+raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from sharegroup.client.admin.descriptions import (
+    ConsumerGroupDescription,
+    ConsumerGroupMemberDescription,
+)
+from sharegroup.client.admin.group_requests import answer_error, check_group
+from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.errors import (
+    GroupIdNotFound,
+    KafkaError,
+    MalformedMessage,
+    UnsupportedVersion,
+    error_from_code,
+)
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire import apis
+from sharegroup.wire.internal.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartitions,
+    from_bytes,
+)
+from sharegroup.wire.messages import consumer_group_describe as modern
+from sharegroup.wire.messages import describe_groups as classic
+from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from sharegroup.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sharegroup.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+
+NO_GENERATION: Final = -1
+_DEAD: Final = "Dead"
+_CONSUMERS: Final = ("consumer", "")
+"""The protocol types of consumer groups; a group that has only offsets has none."""
+
+
+async def describe_consumer_group(cluster: Cluster, group_id: str) -> ConsumerGroupDescription:
+    """ConsumerGroupDescribe; of a group of the classic protocol, DescribeGroups."""
+    request = modern.ConsumerGroupDescribeRequest(group_ids=[group_id])
+    try:
+        response = await cluster.send_to_coordinator(
+            group_id, apis.CONSUMER_GROUP_DESCRIBE, request
+        )
+        [group] = response.groups
+        check_group(cluster, group_id, group)
+    except (GroupIdNotFound, UnsupportedVersion):
+        return await _describe_classic(cluster, group_id)
+    return ConsumerGroupDescription(
+        group_id=group.group_id,
+        type="consumer",
+        state=group.group_state,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor=group.assignor_name,
+        coordinator=await cluster.coordinator(group_id),
+        members=tuple(_member(member) for member in group.members),
+    )
+
+
+def _member(member: modern.Member) -> ConsumerGroupMemberDescription:
+    return ConsumerGroupMemberDescription(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack_id=member.rack_id,
+        topics=tuple(member.subscribed_topic_names),
+        pattern=member.subscribed_topic_regex or None,
+        assignment=_of_describe(member.assignment),
+        target=_of_describe(member.target_assignment),
+    )
+
+
+def _of_describe(assignment: modern.Assignment | None) -> tuple[TopicPartition, ...]:
+    topics = () if assignment is None else assignment.topic_partitions
+    return tuple(
+        sorted(TopicPartition(t.topic_name, index) for t in topics for index in t.partitions)
+    )
+
+
+async def _describe_classic(cluster: Cluster, group_id: str) -> ConsumerGroupDescription:
+    request = classic.DescribeGroupsRequest(groups=[group_id])
+    response = await cluster.send_to_coordinator(group_id, apis.DESCRIBE_GROUPS, request)
+    [group] = response.groups
+    check_group(cluster, group_id, group)
+    if group.group_state == _DEAD:
+        raise GroupIdNotFound(f"there is no group {group_id!r}")
+    if group.protocol_type not in _CONSUMERS:
+        raise GroupIdNotFound(
+            f"{group_id!r} is a group of {group.protocol_type!r}, not a consumer group"
+        )
+    return ConsumerGroupDescription(
+        group_id=group.group_id,
+        type="classic",
+        state=group.group_state,
+        group_epoch=None,
+        assignment_epoch=None,
+        assignor=group.protocol_data,
+        coordinator=await cluster.coordinator(group_id),
+        members=tuple(_classic_member(member) for member in group.members),
+    )
+
+
+def _classic_member(member: classic.DescribedGroupMember) -> ConsumerGroupMemberDescription:
+    """What members have told each other is theirs: what cannot be read counts as nothing."""
+    told, given = ConsumerProtocolSubscription(), ConsumerProtocolAssignment()
+    try:
+        told = from_bytes(ConsumerProtocolSubscription, bytes(member.member_metadata))
+        given = from_bytes(ConsumerProtocolAssignment, bytes(member.member_assignment))
+    except MalformedMessage:  # also while it waits for its assignment
+        given = ConsumerProtocolAssignment()
+    return ConsumerGroupMemberDescription(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        member_epoch=None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack_id=told.rack_id,
+        topics=tuple(told.topics),
+        pattern=None,
+        assignment=_of_protocol(given.assigned_partitions),
+        target=_of_protocol(given.assigned_partitions),
+    )
+
+
+def _of_protocol(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(TopicPartition(t.topic, index) for t in topics for index in t.partitions))
+
+
+async def alter_offsets(
+    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> dict[TopicPartition, KafkaError | None]:
+    """OffsetCommit from outside of the group; each partition with its error."""
+    topics = [
+        OffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                OffsetCommitRequestPartition(index, one.offset, one.leader_epoch, one.metadata)
+                for index in indexes
+                for one in [offsets[TopicPartition(name, index)]]
+            ],
+        )
+        for name, indexes in by_topic(offsets).items()
+    ]
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=NO_GENERATION,
+        member_id="",
+        topics=topics,
+    )
+    response = await cluster.send_to_coordinator(group_id, apis.OFFSET_COMMIT, request)
+    return {
+        TopicPartition(topic.name, one.partition_index): _checked(cluster, group_id, one)
+        for topic in response.topics
+        for one in topic.partitions
+    }
+
+
+async def delete_offsets(
+    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, KafkaError | None]:
+    """OffsetDelete; each partition with its error."""
+    topics = [
+        OffsetDeleteRequestTopic(name, [OffsetDeleteRequestPartition(index) for index in indexes])
+        for name, indexes in by_topic(partitions).items()
+    ]
+    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+    response = await cluster.send_to_coordinator(group_id, apis.OFFSET_DELETE, request)
+    check_group(cluster, group_id, response)
+    return {
+        TopicPartition(topic.name, one.partition_index): _checked(cluster, group_id, one)
+        for topic in response.topics
+        for one in topic.partitions
+    }
+
+
+def _checked(cluster: Cluster, group_id: str, answer: object) -> KafkaError | None:
+    """The error of one partition. Raises it if it is transient: another try may do."""
+    error = answer_error(answer)
+    if error is not None and error.retriable and error.name != "UNKNOWN_TOPIC_OR_PARTITION":
+        check_group(cluster, group_id, answer)
+    return error
+
+
+async def remove_members(
+    cluster: Cluster, group_id: str, members: Sequence[MemberIdentity]
+) -> dict[str, KafkaError | None]:
+    """LeaveGroup for these members; each with its error, by instance id or else by member id."""
+    request = LeaveGroupRequest(group_id=group_id, members=members)
+    response = await cluster.send_to_coordinator(group_id, apis.LEAVE_GROUP, request)
+    check_group(cluster, group_id, response)
+    return {
+        one.group_instance_id or one.member_id: error_from_code(one.error_code)
+        if one.error_code
+        else None
+        for one in response.members
+    }
