@@ -28,6 +28,7 @@ class ClassicMember:
         self._connection = connection
         self.instance_id = instance_id
         self.session_ms = 10_000
+        self.metadata = b"m"
         self.member_id = ""
         self.generation = -1
         self.joined: Any = None
@@ -49,7 +50,7 @@ class ClassicMember:
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type=other.pop("protocol_type", "consumer"),
-            protocols=[JoinGroupRequestProtocol(name, b"m") for name in protocols],
+            protocols=[JoinGroupRequestProtocol(name, self.metadata) for name in protocols],
             **other,
         )
         answer = await self.send(apis.JOIN_GROUP, request)
@@ -116,6 +117,15 @@ async def together(*members: ClassicMember) -> list[bytes]:
     """All members join and sync; their assignments."""
     await asyncio.gather(*(one.join() for one in members))
     return list(await asyncio.gather(*(one.sync() for one in members)))
+
+
+async def asked(world: World, requests: int = 1) -> None:
+    """Return as soon as so many joins and syncs wait in the broker for other members."""
+    async with asyncio.timeout(60):
+        while True:
+            if world.broker.parts.classic_groups.waiting >= requests:
+                return
+            await asyncio.sleep(0.001)
 
 
 async def describe(world: World, group: str = CLASSIC) -> DescribedGroup:

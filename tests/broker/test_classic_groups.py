@@ -23,7 +23,7 @@ from sharegroup.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.broker.classic_wire import CLASSIC, describe, listed, member, together
+from tests.broker.classic_wire import CLASSIC, asked, describe, listed, member, together
 from tests.broker.group_wire import World, simulate
 
 SOON = "group.initial.rebalance.delay.ms=100"
@@ -67,7 +67,7 @@ def test_a_second_member_makes_the_first_join_again() -> None:
         one, two = await member(world), await member(world)
         await together(one)
         joining = asyncio.create_task(two.join())
-        await asyncio.sleep(1)
+        await asked(world)
         assert await one.heartbeat() == RebalanceInProgress.code
         assert (await describe(world)).group_state == "PreparingRebalance"
         assert await one.heartbeat() == RebalanceInProgress.code
@@ -201,7 +201,7 @@ def test_members_stay_over_a_crash_and_the_generation_goes_on() -> None:
         leader = one if one.leads else two
         other = two if leader is one else one
         joining = asyncio.create_task(leader.join())
-        await asyncio.sleep(0.1)
+        await asked(world)
         assert await other.heartbeat() == RebalanceInProgress.code
         await asyncio.gather(joining, other.join())
         assert (one.generation, two.generation) == (2, 2)
@@ -222,11 +222,11 @@ def test_assignments_that_cannot_be_written_are_not_handed_out() -> None:
         one, two = await member(world), await member(world)
         before = await together(one)
         joining = asyncio.create_task(two.join())
-        await asyncio.sleep(0.1)
+        await asked(world)
         await asyncio.gather(one.join(), joining)
         leader, other = (one, two) if one.leads else (two, one)
         syncing = asyncio.create_task(other.sync_once())
-        await asyncio.sleep(0.1)
+        await asked(world)
         world.disk.full_for = "__consumer_offsets"
         refused = await leader.sync_once({leader.member_id: b"x", other.member_id: b"x"})
         assert refused.error_code != NONE
@@ -245,7 +245,7 @@ def test_a_stopping_broker_answers_who_waits() -> None:
         joining = asyncio.create_task(one.join_once())
         await joining
         joining = asyncio.create_task(one.join_once())
-        await asyncio.sleep(0.1)
+        await asked(world)
         start = asyncio.get_running_loop().time()
         await world.restart()
         assert (await joining).error_code == NotCoordinator.code
@@ -259,7 +259,7 @@ def test_the_log_is_rewritten_while_a_group_rebalances() -> None:
         one, two = await member(world), await member(world)
         before = await together(one)
         joining = asyncio.create_task(two.join())
-        await asyncio.sleep(0.1)
+        await asked(world)
         runtime = world.broker._group_runtimes.of(CLASSIC)
         await runtime.rewrite()
         assert runtime.deleted_before

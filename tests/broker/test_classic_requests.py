@@ -17,8 +17,8 @@ from sharegroup.model.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from sharegroup.model.limits import MEMBER_ID_PREFIX_LENGTH_MAX
-from tests.broker.classic_wire import CLASSIC, listed, member, together
+from sharegroup.model.limits import GROUP_PROTOCOLS_MAX, MEMBER_ID_PREFIX_LENGTH_MAX
+from tests.broker.classic_wire import CLASSIC, asked, listed, member, together
 from tests.broker.group_wire import GROUP, World, simulate
 
 SOON = "group.initial.rebalance.delay.ms=100"
@@ -101,7 +101,7 @@ def test_every_version(join: int) -> None:
             await old.join()
         assert await old.sync() == old.member_id.encode()
         joining = asyncio.create_task(new.join())
-        await asyncio.sleep(0.1)
+        await asked(world)
         assert await old.heartbeat() == RebalanceInProgress.code
         await asyncio.gather(joining, old.join())
         assert (old.generation, old.joined.protocol_name) == (2, "range")
@@ -155,6 +155,18 @@ def test_ids_that_were_given_out_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert codes == [MemberIdRequired.code] * 2 + [GroupMaxSizeReached.code]
         await asyncio.sleep(11)  # their sessions are over
         assert (await (await member(world)).join_once()).error_code == MemberIdRequired.code
+
+    simulate(scenario, SOON)
+
+
+def test_a_member_has_so_many_protocols() -> None:
+    async def scenario(world: World) -> None:
+        most = [f"way-{number}" for number in range(GROUP_PROTOCOLS_MAX)]
+        one = await member(world)
+        assert (
+            await one.join_once([*most, "one more"])
+        ).error_code == InconsistentGroupProtocol.code
+        assert (await one.join_once(most)).error_code == MemberIdRequired.code
 
     simulate(scenario, SOON)
 

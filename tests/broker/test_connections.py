@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from sharegroup.broker.network.connection import BrokerConnection
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import KafkaError
+from sharegroup.model.limits import WRITE_BYTES
 from sharegroup.sim import MemoryDisk
 from sharegroup.wire import apis
-from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.batch import decode_batch, encode_batch
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import request_frame, response_body
 from sharegroup.wire.messages import fetch
@@ -25,6 +27,7 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 from sharegroup.wire.messages.metadata import MetadataRequest
 from tests.broker.by_hand import GROUP, TIMEOUT_MS, Member, connect, produce, topic_with_records
 from tests.broker.running import run
+from tests.broker.share_wire import until
 from tests.sim.test_broker_in_virtual_time import simulate, start
 
 BROKER = 4
@@ -155,5 +158,45 @@ def test_a_peer_that_does_not_read_costs_the_memory_of_one_answer(tmp_path: Path
             (topic,) = response.responses
             assert len(topic.partitions[0].records or b"") > 16 * 900_000
         writer.close()
+
+    run(tmp_path, scenario)
+
+
+def test_a_large_answer_leaves_in_pieces(tmp_path: Path) -> None:
+    """It is not copied into the socket's buffer as a whole, and arrives as it was."""
+    version = 13
+
+    def buffered(connection: BrokerConnection) -> int:
+        transport = connection._transport
+        return 0 if transport is None else transport.get_write_buffer_size()
+
+    async def fetched(reader: asyncio.StreamReader) -> bytes:
+        frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        _, at = response_body(apis.FETCH, version, frame)
+        response = decode(fetch.FetchResponse, version, frame, at)
+        return bytes(response.responses[0].partitions[0].records or b"")
+
+    async def scenario(broker: Broker, port: int) -> None:
+        quick = await connect(port)
+        topic_id = await topic_with_records(broker, port, 1)
+        batches = [encode_batch([(b"k", bytes([n]) * 900_000)], timestamp_ms=0) for n in range(16)]
+        for batch in batches:
+            assert await produce(quick, topic_id, batch) == 0
+        reader, writer = await slow_connection(port)
+        writer.writelines(request_frame(apis.FETCH, version, 1, "slow", whole_topic(topic_id)))
+        await until(lambda: any(map(buffered, broker.connections.all())))
+        (slow,) = filter(buffered, broker.connections.all())
+        assert buffered(slow) <= WRITE_BYTES
+        assert slow.unread_bytes > 8 * MIB, "the rest is where it was read to"
+        await quick.send(apis.METADATA, MetadataRequest([]), timeout_ms=TIMEOUT_MS)
+        records = await fetched(reader)
+        assert [record[3] for record in decode_batch(records)][1:] == [
+            bytes([n]) * 900_000 for n in range(16)
+        ]
+        await until(lambda: not broker.connections.answers.used)
+        writer.writelines(request_frame(apis.FETCH, version, 2, "slow", whole_topic(topic_id)))
+        assert await fetched(reader) == records, "and it is served again"
+        writer.close()
+        quick.close()
 
     run(tmp_path, scenario)

@@ -35,7 +35,7 @@ def test_one_member_joins_and_leaves() -> None:
         foo = await world.create_topic("foo", 3)
         joined = await join(world, "a")
         assert assigned(joined) == {foo: [0, 1, 2]}
-        assert (joined.member_id, joined.heartbeat_interval_ms) == ("a", 5_000)
+        assert (joined.member_id, joined.heartbeat_interval_ms) == ("a", 250)
         again = await beat(world, "a", joined.member_epoch)
         assert again.member_epoch == joined.member_epoch
         assert assigned(again) is None

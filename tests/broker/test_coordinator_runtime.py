@@ -21,6 +21,7 @@ from sharegroup.broker.coordination.runtime import Growth, Runtime
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
+    InvalidProducerEpoch,
     KafkaStorageError,
     MalformedMessage,
 )
@@ -70,14 +71,17 @@ class LateLog:
     async def ensure(self) -> None:
         """It is there."""
 
-    def submit(self, records: Sequence[KeyValue], producer: Producer | None = None) -> LateTicket:
+    def submit(
+        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+    ) -> LateTicket:
         return self._submit(LateTicket(records, producer))
 
     def submit_end(self, end: EndOfTransaction) -> LateTicket:
         return self._submit(LateTicket((), end.producer, end))
 
-    def producer_epoch(self, producer_id: int) -> int:
-        return self.epochs.get(producer_id, -1)
+    def check_producer(self, producer: Producer) -> None:
+        if self.epochs.get(producer.producer_id, -1) > producer.epoch:
+            raise InvalidProducerEpoch
 
     def _submit(self, ticket: LateTicket) -> LateTicket:
         if self.refuses:

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from sharegroup.broker import fetch_sessions
 from sharegroup.broker.fetch_sessions import EVICTION_MS, FetchSessions, Told, next_epoch
+from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.model.errors import (
     FetchSessionIdNotFound,
     FetchSessionTopicIdError,
     InvalidFetchSessionEpoch,
 )
+from sharegroup.model.limits import STEP_REQUESTS
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import request_frame, response_body
@@ -31,8 +33,9 @@ from sharegroup.wire.messages.fetch import (
     PartitionData,
 )
 from tests.apache_kafka.tools import run_tool
+from tests.broker.greedy import Greedy, metadata
 from tests.broker.running import run
-from tests.broker.share_wire import TOPIC, new_topic, produce
+from tests.broker.share_wire import TOPIC, new_topic, produce, until
 
 VERSION = 17
 ID = UUID(int=5)
@@ -211,6 +214,10 @@ def test_over_the_wire(tmp_path: Path) -> None:
         first = await send(reader, writer, of(0, 0, 0, 0))
         assert first.session_id > 0
         assert len(first.responses[0].partitions) == 2
+        told = (await MetricsReader(broker.parts).text())[0].decode()
+        assert "\nsharegroup_fetch_sessions 1.0\n" in told
+        assert "\nsharegroup_fetch_session_partitions 2.0\n" in told
+        assert "\nsharegroup_fetch_sessions_evicted_total 0.0\n" in told
         await produce(port, topic_id, 1, 3)
         second = await send(reader, writer, of(first.session_id, 1))
         [part] = second.responses[0].partitions
@@ -226,6 +233,55 @@ def test_over_the_wire(tmp_path: Path) -> None:
         writer.close()
 
     run(tmp_path, scenario)
+
+
+PIPELINED = 1_000
+CHANGED = 300
+
+
+def test_an_ever_changing_session_does_not_starve_a_neighbour(tmp_path: Path) -> None:
+    """One client sends a thousand requests at once, each of which adds and forgets hundreds of
+    partitions of its session: a neighbour's requests are answered after a few of them each."""
+
+    def changing(session_id: int, epoch: int) -> bytes:
+        added = range(CHANGED * (epoch % 2), CHANGED * (epoch % 2 + 1))
+        gone = tuple(range(CHANGED - added[0], 2 * CHANGED - added[0]))
+        asked = request(session_id, epoch, *added, forget=gone)
+        asked.max_wait_ms = 0
+        return b"".join(request_frame(apis.FETCH, VERSION, epoch, "greedy", asked))
+
+    async def scenario(broker: Broker, port: int) -> None:
+        greedy, neighbour = await Greedy.connect(port), await Greedy.connect(port, begun=True)
+        begins = request(0, 0, *range(CHANGED))
+        begins.max_wait_ms = 0
+        greedy.send(b"".join(request_frame(apis.FETCH, VERSION, 0, "greedy", begins)))
+        frame = await greedy.answer()
+        first = decode(
+            apis.FETCH.response, VERSION, frame, response_body(apis.FETCH, VERSION, frame)[1]
+        )
+        fetches = broker.parts.meters.request("Fetch").seconds
+        greedy.send(b"".join(changing(first.session_id, at) for at in range(1, PIPELINED + 1)))
+        reading = asyncio.ensure_future(_numbers(greedy, PIPELINED))
+        await until(lambda: fetches.count > 10)
+        asked = 0
+        while fetches.count < PIPELINED // 2:
+            before = fetches.count
+            neighbour.send(metadata())
+            await neighbour.answer()
+            assert fetches.count - before <= 2 * STEP_REQUESTS
+            asked += 1
+        assert asked >= PIPELINED // 2 // (2 * STEP_REQUESTS)
+        assert await reading == list(range(1, PIPELINED + 1)), "and its answers are in order"
+        assert broker.parts.fetch_sessions.partition_count() <= 2 * CHANGED
+        greedy.close()
+        neighbour.close()
+
+    run(tmp_path, scenario)
+
+
+async def _numbers(peer: Greedy, answers: int) -> list[int]:
+    """The correlation ids of so many answers."""
+    return [int.from_bytes((await peer.answer())[:4], "big") for _ in range(answers)]
 
 
 @pytest.mark.kafka

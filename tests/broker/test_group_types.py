@@ -17,6 +17,8 @@ from tests.broker.consumer_wire import EAGER, GROUP, beat, commit, describe, fet
 from tests.broker.group_wire import World, assigned, simulate
 from tests.broker.offset_wire import OffsetClient, Place
 
+NO_MIGRATION = "group.consumer.migration.policy=disabled"
+
 
 def test_commits_are_for_members_of_this_epoch() -> None:
     async def scenario(world: World) -> None:
@@ -108,13 +110,18 @@ def test_a_group_changes_its_protocol_when_all_have_left() -> None:
         await together(old)
         early = await join(world, "a", group=CLASSIC)
         assert early.error_code == errors.GroupIdNotFound.code
-        assert early.error_message == f"Group {CLASSIC} is not a consumer group."
+        assert early.error_message == (
+            f"Cannot upgrade classic group {CLASSIC} to consumer group because online upgrade is "
+            "disabled."
+        )
+        known = await beat(world, "a", 1, group=CLASSIC)
+        assert known.error_message == f"Group {CLASSIC} is not a consumer group."
         assert await old.leave() == 0
         assert assigned(await join(world, "a", group=CLASSIC)) == {foo: [0]}
         late = await old.join_once()
         assert late.error_code == errors.InconsistentGroupProtocol.code
 
-    simulate(scenario)
+    simulate(scenario, NO_MIGRATION)
 
 
 def test_an_empty_group_becomes_classic_and_keeps_its_offsets() -> None:
@@ -137,7 +144,7 @@ def test_an_empty_group_becomes_classic_and_keeps_its_offsets() -> None:
         assert await listed(world) == {CLASSIC: ("consumer", "Stable", "classic")}
         assert await fetch(world, CLASSIC) == 7
 
-    simulate(scenario)
+    simulate(scenario, NO_MIGRATION)
 
 
 def test_a_classic_member_of_old_must_join_anew_in_an_empty_group() -> None:

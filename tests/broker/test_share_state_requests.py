@@ -23,6 +23,7 @@ from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsR
 from tests.broker.by_hand import GROUP, TIMEOUT_MS, Member, connect, topic_with_records
 from tests.broker.peer import Peer, quads
 from tests.broker.running import run
+from tests.broker.share_wire import until
 from tests.storage.faulty_disk import FaultyDisk
 
 PARTITIONS = 3
@@ -269,7 +270,7 @@ def test_a_leader_here_uses_state_initialised_by_wire(tmp_path: Path) -> None:
         assert await member.fetch(topic_id) == [(0, 9, 1)]
         assert await member.acknowledge(topic_id, 0, 9, kind=1) == 0
         waiting = asyncio.ensure_future(member.fetch(topic_id, wait_ms=60_000))
-        await asyncio.sleep(0.05)
+        await until(lambda: len(broker.parts.waiters) == 1)
         peer = Peer(await connect(port), topic_id, GROUP)
         epoch = (await peer.summary())[1]
         assert await peer.initialize(epoch=epoch, start=4) == 0

@@ -7,12 +7,15 @@ import asyncio
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
 from sharegroup.model.errors import (
     ConcurrentTransactions,
+    CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     NotEnoughReplicas,
     TransactionalIdNotFound,
 )
 from sharegroup.wire import apis
+from sharegroup.wire.batch import encode_batch, parse_header, with_records
 from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
+from sharegroup.wire.messages.list_transactions import ListTransactionsRequest
 from tests.broker.group_wire import World, simulate
 from tests.broker.transaction_wire import TOPIC, Peer, TransactionalProducer, close_all
 
@@ -73,6 +76,84 @@ def test_markers_are_written_when_there_is_space_again() -> None:
         assert await state(producer) == "CompleteCommit"
         assert await producer.committed(1) == [b"y"]
         assert world.broker.parts.topics.log(TOPIC, 0).log_end_offset == 2  # one marker
+        await close_all()
+
+    simulate(scenario)
+
+
+def test_a_completion_that_cannot_be_written_is_repeated() -> None:
+    """The log of transactions is full when the markers are written."""
+
+    async def scenario(world: World) -> None:
+        producer = await started(world)
+        await producer.new_topic(2)
+        assert await producer.write({0: b"x", 1: b"y"}) == [OK, OK]
+        world.disk.full_for = f"{TOPIC}-1"
+        assert await producer.end(commit=True) == OK
+        await asyncio.sleep(30)
+        world.disk.full_for = "__transaction_state"
+        await asyncio.sleep(30)
+        assert await producer.committed(1) == [b"y"]
+        assert await state(producer) == "PrepareCommit"
+        world.disk.full_for = ""
+        await asyncio.sleep(30)
+        assert await state(producer) == "CompleteCommit"
+        for partition in (0, 1):  # one marker each
+            assert world.broker.parts.topics.log(TOPIC, partition).log_end_offset == 2
+        assert await producer.write({0: b"next"}) == [OK]
+        assert await producer.end(commit=True) == OK
+        await close_all()
+
+    simulate(scenario)
+
+
+def test_the_record_of_a_completion_is_synced_with_the_next_one_or_soon() -> None:
+    async def scenario(world: World) -> None:
+        producer = await started(world)
+        await producer.new_topic(1)
+        for value in (b"x", b"y"):
+            assert await producer.write({0: value}) == [OK]
+            assert await producer.end(commit=True) == OK
+        while await state(producer) != "CompleteCommit":  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.001)
+        log = world.broker.parts.topics.internal_log("__transaction_state", 0)
+        assert log.high_watermark == log.log_end_offset - 1, "only the last completion waits"
+        await asyncio.sleep(1)
+        assert log.high_watermark == log.log_end_offset
+        await close_all()
+
+    simulate(scenario)
+
+
+def test_an_empty_batch_in_the_log_holds_nothing_up() -> None:
+    """As a log cleaner leaves it at the end of a segment."""
+
+    async def scenario(world: World) -> None:
+        await started(world)
+        log = world.broker.parts.topics.internal_log("__transaction_state", 0)
+        full = encode_batch([(b"k", b"v")], timestamp_ms=0)
+        log.append_trusted(with_records(parse_header(full)._replace(record_count=0), b""))
+        await log.wait_durable(log.log_end_offset)
+        await close_all()
+        await world.crash()
+        assert await state(await Peer.connect(world._port)) == "Empty"
+        producer = await started(world)
+        assert producer.epoch == 1
+        await close_all()
+
+    simulate(scenario)
+
+
+def test_while_the_log_cannot_be_read_clients_are_told_to_wait() -> None:
+    async def scenario(world: World) -> None:
+        producer = await started(world)
+        (runtime,) = world.broker.parts.transactions.runtimes
+        runtime._in_step = False
+        assert await state(producer) == CoordinatorLoadInProgress.code
+        listed = await producer.ask(apis.LIST_TRANSACTIONS, 1, ListTransactionsRequest())
+        assert listed.error_code == CoordinatorLoadInProgress.code
+        assert await producer.initialize() == OK  # this waits for the load
+        assert await state(producer) == "Empty"
         await close_all()
 
     simulate(scenario)

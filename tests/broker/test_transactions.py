@@ -15,7 +15,6 @@ from sharegroup.model.errors import (
     InvalidRequest,
     InvalidTransactionTimeout,
     InvalidTxnState,
-    KafkaError,
     OperationNotAttempted,
     OutOfOrderSequenceNumber,
     ProducerFenced,
@@ -27,6 +26,7 @@ from sharegroup.model.errors import (
     UnknownTopicOrPartition,
 )
 from sharegroup.wire import apis
+from sharegroup.wire.markers import MarkerType
 from sharegroup.wire.messages import add_partitions_to_txn as add
 from sharegroup.wire.messages import describe_producers, write_txn_markers
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest
@@ -136,48 +136,41 @@ def test_verification_can_be_switched_off(tmp_path: Path) -> None:
     run(tmp_path, scenario, "transaction.partition.verification.enable=false")
 
 
-def test_requests_sent_at_once_stay_in_order(tmp_path: Path) -> None:
+def test_before_version_2_every_added_partition_gets_a_marker(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         await topic(port)
-        producer = await TransactionalProducer.start(port)
-        log = broker.parts.topics.log(TOPIC, 0)
-        # The first one waits until its partition is added; the others must not overtake it.
-        for number in range(20):
-            producer._sequences[0] = number
-            request = producer.request((0, producer.batch(0, b"%d" % number)))
-            producer.post(apis.PRODUCE, 12, request)
-        for number in range(20):
-            answer = await producer.answer(apis.PRODUCE, 12)
-            part = answer.responses[0].partition_responses[0]
-            assert (part.error_code, part.base_offset) == (OK, number)
-        assert log.high_watermark == 20
+        producer = await TransactionalProducer.start(port, older=True)
+        written, never = (broker.parts.topics.log(TOPIC, partition) for partition in (0, 1))
+        for number in range(1, 4):
+            assert await producer.add(0, 1) == [OK, OK]
+            assert await producer.write({0: b"x"}) == [OK]
+            assert await producer.end(commit=number != 2) == OK
+            await complete(broker)
+            assert (written.log_end_offset, never.log_end_offset) == (2 * number, number)
+        assert await producer.add(1) == [OK]
+        producer._sequences[1] = 9
+        assert await producer.write({1: b"y"}) == [OutOfOrderSequenceNumber.code]
+        producer._sequences[1] = 0
+        assert await producer.write({1: b"y"}) == [OK]
+
+    run(tmp_path, scenario)
+
+
+def test_a_partition_that_knows_a_later_producer_gets_no_marker(tmp_path: Path) -> None:
+    """A later epoch ended the transaction by hand; the marker would let the earlier one in."""
+
+    async def scenario(broker: Broker, port: int) -> None:
+        await topic(port)
+        producer = await TransactionalProducer.start(port, older=True)
+        await producer.add(0)
+        assert await producer.write({0: b"x"}) == [OK]
+        log = broker.parts.topics.internal_log(TOPIC, 0)
+        marker = MarkerType.ABORT
+        end = broker.parts.transactions.markers.append(log, marker, producer.producer_id, 7)
         assert await producer.end(commit=True) == OK
-
-    run(tmp_path, scenario)
-
-
-def test_a_transaction_of_version_2_begins_at_sequence_0(tmp_path: Path) -> None:
-    async def scenario(_: Broker, port: int) -> None:
-        await topic(port)
-        producer = await TransactionalProducer.start(port)
-        producer._sequences[0] = 3
-        assert await producer.write({0: b"x"}) == [OutOfOrderSequenceNumber.code]
-        producer._sequences[0] = 0
-        assert await producer.write({0: b"x"}) == [OK]
-
-    run(tmp_path, scenario)
-
-
-def test_plain_records_of_a_producer_with_an_open_transaction(tmp_path: Path) -> None:
-    async def scenario(broker: Broker, port: int) -> None:
-        await topic(port)
-        producer = await TransactionalProducer.start(port)
-        assert await producer.write({0: b"x"}) == [OK]
-        with pytest.raises(KafkaError) as refused:
-            await broker.parts.topics.log(TOPIC, 0).append(
-                producer.batch(0, b"plain", attributes=0)
-            )
-        assert refused.value.code == InvalidTxnState.code
+        await complete(broker)
+        assert log.log_end_offset == end == 2
+        assert log.producer_states.epoch_of(producer.producer_id) == 7
 
     run(tmp_path, scenario)
 
@@ -204,8 +197,8 @@ def test_a_transaction_times_out(tmp_path: Path) -> None:
         log = broker.parts.topics.log(TOPIC, 0)
         await until(lambda: log.last_stable_offset == 2)  # its marker
         assert await producer.write({0: b"late"}) == [InvalidProducerEpoch.code]
-        assert await producer.end(commit=True) == InvalidTxnState.code
-        assert await producer.initialize(goes_on=True) == OK
+        assert await producer.end(commit=True) == TransactionAbortable.code
+        assert await producer.end(commit=False) == OK  # and so it goes on
         assert await producer.write({0: b"again"}) == [OK]
         assert await producer.end(commit=True) == OK
         await complete(broker)
@@ -232,6 +225,44 @@ def test_initialising_has_bounds(tmp_path: Path) -> None:
         assert await code("x", 1000, 5, 5) == ProducerFenced.code
 
     run(tmp_path, scenario, "transaction.max.timeout.ms=1000")
+
+
+def test_a_producer_without_transactions_gets_an_id_of_its_own(tmp_path: Path) -> None:
+    async def scenario(_: Broker, port: int) -> None:
+        peer = await Peer.connect(port)
+        seen = []
+        for known in ((-1, -1), (-1, -1), (7, 3)):
+            request = InitProducerIdRequest(None, 0, *known)
+            answer = await peer.ask(apis.INIT_PRODUCER_ID, 5, request)
+            assert (answer.error_code, answer.producer_epoch) == (OK, 0)
+            seen.append(answer.producer_id)
+        assert len({*seen, 7}) == 4
+
+    run(tmp_path, scenario)
+
+
+def test_nobody_can_ask_for_two_phases(tmp_path: Path) -> None:
+    """The version with them (KIP-939) is not advertised; nor is it by Kafka 4.4."""
+
+    async def scenario(_: Broker, port: int) -> None:
+        peer = await Peer.connect(port)
+        answer = await peer.ask(apis.API_VERSIONS, 4, ApiVersionsRequest("tests", "1"))
+        newest = {each.api_key: each.max_version for each in answer.api_keys}
+        assert newest[apis.INIT_PRODUCER_ID.key] == 5
+
+    run(tmp_path, scenario)
+
+
+def test_a_transactional_id_cannot_be_empty(tmp_path: Path) -> None:
+    async def scenario(_: Broker, port: int) -> None:
+        await topic(port)
+        producer = await TransactionalProducer.start(port)
+        producer.transactional_id = ""
+        assert await producer.initialize() == InvalidRequest.code
+        assert await producer.add(0) == [InvalidRequest.code]
+        assert await producer.end(commit=True) == InvalidRequest.code
+
+    run(tmp_path, scenario)
 
 
 def test_partitions_are_added_all_or_none(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ class Gate:
         self._loop = asyncio.get_running_loop()
         monkeypatch.setattr(unpacking, "walk_batches", self._walk)
 
-    def _walk(self, batches: bytes, *bound: int) -> Any:
+    def _walk(self, batches: bytes, *bound: int, **more: Any) -> Any:
         if threading.get_ident() == self._loop_thread:
-            return walk_batches(batches, *bound)
+            return walk_batches(batches, *bound, **more)
         self.at_once += 1
         self.at_once_max = max(self.at_once_max, self.at_once)
         self.in_thread.append(len(batches))

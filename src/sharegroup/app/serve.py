@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sharegroup import __version__
 from sharegroup.app import addresses, log_lines, signals
+from sharegroup.app.allocator import keep_freed_memory
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.broker.configs.broker import BrokerConfig, load
@@ -72,6 +73,7 @@ def run(options: ServeOptions) -> int:
         say_ready=logger.info if options.log_format == "json" else _print_line,
     )
     raise_descriptor_limit()
+    keep_freed_memory()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(plan))
     return 0

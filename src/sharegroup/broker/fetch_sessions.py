@@ -148,6 +148,10 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def partition_count(self) -> int:
+        """Partitions in all sessions."""
+        return self._partitions
+
     def begin(self, request: FetchRequest, version: int, now_ms: int) -> Fetching:
         """What a request wants. ``now_ms``: a monotonic clock.
 

@@ -51,6 +51,8 @@ from sharegroup.wire.messages.create_partitions import (
 )
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from sharegroup.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from sharegroup.wire.messages.describe_acls import DescribeAclsRequest
+from sharegroup.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from sharegroup.wire.messages.describe_cluster import DescribeClusterRequest
 from sharegroup.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from sharegroup.wire.messages.describe_topic_partitions import (
@@ -65,6 +67,7 @@ from sharegroup.wire.messages.heartbeat import HeartbeatRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
 from sharegroup.wire.messages.join_group import JoinGroupRequest
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from sharegroup.wire.messages.list_config_resources import ListConfigResourcesRequest
 from sharegroup.wire.messages.list_groups import ListGroupsRequest
 from sharegroup.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from sharegroup.wire.messages.list_transactions import ListTransactionsRequest
@@ -143,6 +146,9 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.INCREMENTAL_ALTER_CONFIGS, alter(32, "workers"), [GROUP]),
     (apis.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(
         -1, [OffsetForLeaderTopic("jobs", [OffsetForLeaderPartition(0)])]), [TOPIC]),
+    (apis.DESCRIBE_ACLS, DescribeAclsRequest(1, None, 1, None, None, 1, 1), [CLUSTER]),
+    (apis.DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(), [CLUSTER]),
+    (apis.LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(), [CLUSTER]),
     (apis.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), [CLUSTER]),
     (apis.ELECT_LEADERS, ElectLeadersRequest(0, None), [CLUSTER]),
     (apis.ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(), [CLUSTER]),

@@ -6,7 +6,7 @@ from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.groups.config import KAFKAS_DEFAULTS, Bounded
 from sharegroup.model.config import ConfigSource, format_value
-from sharegroup.model.errors import ConfigError, InvalidConfig
+from sharegroup.model.errors import ConfigError, InvalidConfig, InvalidRequest
 
 KAFKAS_OWN = """\
 # what Apache Kafka 4.4 ships as config/server.properties
@@ -138,14 +138,14 @@ def test_unsupported_replication_factors_give_a_warning() -> None:
         (
             "group.share.assignors=range",
             (
-                "Invalid value range for configuration group.share.assignors: "
+                "Invalid value [range] for configuration group.share.assignors: "
                 "the one assignor there is here is simple"
             ),
         ),
         (
             "group.coordinator.rebalance.protocols=consumer",
             (
-                "Invalid value consumer for configuration group.coordinator.rebalance.protocols: "
+                "Invalid value [consumer] for configuration group.coordinator.rebalance.protocols: "
                 "classic cannot be switched off"
             ),
         ),
@@ -202,7 +202,7 @@ def test_altering_a_running_broker() -> None:
     config = load("message.max.bytes=100").altered({"message.max.bytes": "200"})
     assert config.integer("message.max.bytes") == 200
     assert config.altered({}).integer("message.max.bytes") == 100
-    with pytest.raises(InvalidConfig, match="Cannot update these configs dynamically"):
+    with pytest.raises(InvalidRequest, match="Cannot update these configs dynamically"):
         config.altered({"node.id": "2"})
     with pytest.raises(InvalidConfig, match="there is no setting colour"):
         config.altered({"colour": "red"})
@@ -218,6 +218,31 @@ def test_describe_says_where_each_value_comes_from() -> None:
     assert (retention.value, retention.source) == ("6", ConfigSource.DYNAMIC_BROKER)
     assert [synonym.value for synonym in retention.synonyms] == ["6", "5"]
     assert not retention.read_only
-    assert entries["node.id"].value is None
+    assert (entries["node.id"].value, entries["node.id"].is_default) == ("1", True)
     assert entries["node.id"].read_only
     assert entries["num.partitions"].is_default
+
+
+def test_streams_groups_are_accepted_with_a_warning() -> None:
+    config = load("group.coordinator.rebalance.protocols=classic,consumer,streams")
+    assert config.names("group.coordinator.rebalance.protocols") == (
+        "classic",
+        "consumer",
+        "streams",
+    )
+    assert [w for w in config.warnings if "no streams groups" in w]
+
+
+def test_a_migration_policy_is_one_of_four_in_any_case() -> None:
+    config = load("group.consumer.migration.policy=Upgrade")
+    assert config.text("group.consumer.migration.policy") == "Upgrade"
+    with pytest.raises(ConfigError, match="the policies are disabled, upgrade, downgrade"):
+        load("group.consumer.migration.policy=sideways")
+
+
+def test_the_clusters_default_is_what_was_altered() -> None:
+    config = load("message.max.bytes=9").altered({"log.segment.bytes": "2000000"})
+    (entry,) = config.describe_altered()
+    assert (entry.name, entry.value) == ("log.segment.bytes", "2000000")
+    assert entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
+    assert [synonym.source for synonym in entry.synonyms] == [entry.source]

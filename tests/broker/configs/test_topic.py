@@ -87,3 +87,34 @@ def test_describe_says_where_each_value_comes_from() -> None:
     segment = entries["segment.bytes"]
     assert (segment.value, segment.source) == ("2000000", ConfigSource.DYNAMIC_BROKER)
     assert entries["preallocate"].is_default
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("compression.gzip.level", "0", "Value must be between 1 and 9 or equal to -1"),
+        ("leader.replication.throttled.replicas", "0:1,1", r"Invalid value \[0:1, 1\] for"),
+        ("errors.deadletterqueue.group.enable", "true", "there are no dead letter queues here"),
+        ("remote.storage.enable", "true", "Tiered Storage functionality is disabled"),
+        ("max.decompressed.message.bytes", "0", "Value must be at least 1"),
+    ],
+)
+def test_values_that_kafka_refuses_or_that_cannot_be_served(
+    name: str, value: str, words: str
+) -> None:
+    with pytest.raises(InvalidConfig, match=words):
+        check_topic_configs({name: value})
+
+
+def test_a_setting_without_effect_says_why_and_is_accepted() -> None:
+    idle = {name: each for name, each in TOPIC_CONFIGS.items() if each.no_effect}
+    assert len(idle) == 18
+    for name, definition in idle.items():
+        check_topic_configs({name: format_value(definition.default)})
+        assert definition.doc == f"No effect here: {definition.no_effect}."
+
+
+def test_a_setting_of_kafka_3_is_shown_only_where_it_is_set() -> None:
+    name = "message.downconversion.enable"
+    assert name not in {entry.name for entry in describe_topic_configs({}, BROKER)}
+    assert name in {entry.name for entry in describe_topic_configs({name: "true"}, BROKER)}

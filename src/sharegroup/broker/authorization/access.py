@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from sharegroup.broker.authorization.acls import Acl, AclAuthorizer
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
 from sharegroup.broker.authorization.resources import (
     ANONYMOUS,
@@ -49,6 +50,11 @@ class Access:
     def restricted(self) -> bool:
         """Whether anything can be refused at all; if not, callers may skip their checks."""
         return not self._free
+
+    @property
+    def acls(self) -> tuple[Acl, ...] | None:
+        """The list that the authorizer decides by; None if it has none."""
+        return self._authorizer.acls if isinstance(self._authorizer, AclAuthorizer) else None
 
     def allows(self, operation: Operation, resource: Resource) -> bool:
         """Whether this client may do ``operation`` on ``resource``."""

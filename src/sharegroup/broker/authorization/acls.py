@@ -74,14 +74,18 @@ class AclAuthorizer:
         self._literal: dict[Resource, list[Acl]] = {}
         self._prefixed: dict[ResourceType, list[Acl]] = {}
         self._by_type: dict[ResourceType, list[Acl]] = {}
-        self.acl_count = 0
-        for acl in acls:
-            self.acl_count += 1
+        self.acls = tuple(acls)
+        for acl in self.acls:
             self._by_type.setdefault(acl.resource.type, []).append(acl)
             if acl.prefixed:
                 self._prefixed.setdefault(acl.resource.type, []).append(acl)
             else:
                 self._literal.setdefault(acl.resource, []).append(acl)
+
+    @property
+    def acl_count(self) -> int:
+        """The number of ACLs."""
+        return len(self.acls)
 
     def authorize(
         self, principal: str, host: str, operation: Operation, resource: Resource

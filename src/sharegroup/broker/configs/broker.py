@@ -6,7 +6,7 @@ one warning. An unknown name is refused, with the nearest known name in the mess
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -42,7 +42,7 @@ from sharegroup.model.config import (
     format_value,
     nearest_name,
 )
-from sharegroup.model.errors import ConfigError, InvalidConfig
+from sharegroup.model.errors import ConfigError, InvalidConfig, InvalidRequest
 
 BROKER_CONFIGS: Final = ConfigTable(
     (
@@ -110,10 +110,9 @@ class BrokerConfig:
     @property
     def node_id(self) -> int:
         """node.id, else broker.id, else 1."""
-        node_id, broker_id = self["node.id"], self.integer("broker.id")
-        if isinstance(node_id, int):
-            return node_id
-        return broker_id if "broker.id" in self.static and broker_id >= 0 else 1
+        broker_id = self.integer("broker.id")
+        named = "node.id" in self.static or broker_id < 0
+        return self.integer("node.id") if named else broker_id
 
     @property
     def data_folder(self) -> str:
@@ -151,7 +150,7 @@ class BrokerConfig:
     def connections_per_ip(self) -> dict[str, int]:
         """max.connections.per.ip.overrides: the most connections by address."""
         setting = "max.connections.per.ip.overrides"
-        return parse_counts(setting, self.names(setting))
+        return parse_counts(setting, _parts(self.text(setting)))
 
     @property
     def retention_ms(self) -> int:
@@ -182,14 +181,15 @@ class BrokerConfig:
         """A copy in which ``dynamic`` replaces all settings altered while the broker runs.
 
         Raises:
-            InvalidConfig: a name is unknown or needs a restart, or a value is invalid.
+            InvalidConfig: a name is unknown or a value is invalid.
+            InvalidRequest: a setting needs a restart.
         """
         for name in dynamic:
             definition = BROKER_CONFIGS.get(name)
             if definition is None:
                 raise InvalidConfig(_unknown(name))
             if not definition.dynamic:
-                raise InvalidConfig(f"Cannot update these configs dynamically: {name}")
+                raise InvalidRequest(f"Cannot update these configs dynamically: [{name}]")
         config = replace(self, dynamic=dict(dynamic))
         check_broker(config)
         return config
@@ -198,24 +198,51 @@ class BrokerConfig:
         """The entries of DescribeConfigs for the broker."""
         return [self._entry(definition) for definition in BROKER_CONFIGS.values()]
 
+    def describe_altered(self) -> list[ConfigEntry]:
+        """The entries of DescribeConfigs for the cluster's default: what was altered while the
+        broker ran. There is one broker, so that they are its own as well."""
+        entries = [self._entry(BROKER_CONFIGS[name]) for name in self.dynamic]
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        return [
+            replace(
+                entry,
+                source=source,
+                synonyms=(ConfigSynonym(name=entry.name, value=entry.value, source=source),),
+            )
+            for entry in entries
+        ]
+
+    def synonyms(self, names: Sequence[str], default: ConfigValue) -> list[ConfigSynonym]:
+        """Where a value comes from that the settings ``names`` say, the effective one first; as in
+        Kafka only the first one's default counts. ``default`` is that of a setting which has no
+        effect here."""
+        layers = (
+            (ConfigSource.DYNAMIC_BROKER, self.dynamic),
+            (ConfigSource.STATIC_BROKER, self.static),
+        )
+        found = [
+            ConfigSynonym(name=name, value=layer[name], source=source)
+            for source, layer in layers
+            for name in names
+            if name in layer
+        ]
+        for name in names[:1]:
+            value = BROKER_CONFIGS[name].default if name in BROKER_CONFIGS else default
+            if value is not None:
+                text = format_value(value)
+                found.append(ConfigSynonym(name=name, value=text, source=ConfigSource.DEFAULT))
+        return found
+
     def _entry(self, definition: ConfigDef) -> ConfigEntry:
         name = definition.name
-        layers = (
-            (ConfigSource.DYNAMIC_BROKER, self.dynamic.get(name)),
-            (ConfigSource.STATIC_BROKER, self.static.get(name)),
-        )
-        synonyms = [
-            ConfigSynonym(name=name, value=text, source=source)
-            for source, text in layers
-            if text is not None
-        ]
-        if definition.default is not None or not synonyms:
-            text = None if definition.default is None else format_value(definition.default)
-            synonyms.append(ConfigSynonym(name=name, value=text, source=ConfigSource.DEFAULT))
+        synonyms = self.synonyms((name,), None)
+        own = self.dynamic.get(name, self.static.get(name))
+        if own is None and definition.default is not None:
+            own = format_value(definition.default)
         return ConfigEntry(
             name=name,
-            value=synonyms[0].value,
-            source=synonyms[0].source,
+            value=own,
+            source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
             type=definition.type,
             doc=definition.doc,
             read_only=not definition.dynamic,
@@ -247,13 +274,28 @@ def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
             if known is not None and (known == name or known not in texts):
                 BROKER_CONFIGS[known].parse(text)
                 static[known] = text
+        _same_id(static)
         config = BrokerConfig(static=static)
         check_broker(config)
     except InvalidConfig as error:
         raise ConfigError(error.message) from None
     warnings.extend(_copies(config))
     warnings.extend(_without_acls(config))
+    if "streams" in config.names("group.coordinator.rebalance.protocols"):
+        warnings.append(
+            "group.coordinator.rebalance.protocols: streams does nothing here: there are no "
+            "streams groups"
+        )
     return replace(config, warnings=tuple(warnings))
+
+
+def _same_id(static: dict[str, str]) -> None:
+    """node.id and broker.id are one setting: either one is set with the other (Kafka class
+    KafkaConfig)."""
+    if "node.id" in static:
+        static.setdefault("broker.id", static["node.id"])
+    elif int(static.get("broker.id", "-1")) >= 0:
+        static["node.id"] = static["broker.id"]
 
 
 def check_broker(config: BrokerConfig) -> None:
@@ -272,7 +314,7 @@ def check_broker(config: BrokerConfig) -> None:
     _check_queued(config)
     _check_access(config)
     check_plaintext(
-        config.listeners, parse_protocols(config.names("listener.security.protocol.map"))
+        config.listeners, parse_protocols(_parts(config.text("listener.security.protocol.map")))
     )
     if not config.listeners:
         raise InvalidConfig("listeners: there is none to accept connections on")
@@ -313,6 +355,10 @@ def _check_access(config: BrokerConfig) -> None:
     for name in config.principals:
         if name not in known:
             raise InvalidConfig(f"listener.principal.map: there is no listener {name}")
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _must_not_be_less(name: str, other: str) -> None:

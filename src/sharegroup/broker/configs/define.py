@@ -2,7 +2,65 @@
 
 from __future__ import annotations
 
-from sharegroup.model.config import INT_MAX, ConfigDef, ConfigType
+import re
+from dataclasses import replace
+from typing import Final
+
+from sharegroup.model.config import INT_MAX, ConfigDef, ConfigType, ConfigValue
+
+ARRAY_BYTES_MAX: Final = INT_MAX - 8
+"""The longest array that Java makes; Kafka's default of max.decompressed.message.bytes."""
+
+
+_REPLICA: Final = re.compile(r"\d+:\d+")
+
+
+def idle(definition: ConfigDef, why: str) -> ConfigDef:
+    """The same setting, accepted and without effect here; ``why`` is shown to users."""
+    return replace(definition, doc=f"No effect here: {why}.", no_effect=why)
+
+
+def gzip_level(value: ConfigValue) -> str | None:
+    """Why a level is none of gzip's, in Kafka's words; None if it is one."""
+    if value == -1 or (isinstance(value, int) and 1 <= value <= 9):
+        return None
+    return "Value must be between 1 and 9 or equal to -1"
+
+
+def throttled_replicas(name: str) -> ConfigDef:
+    """A list of replicas that are throttled."""
+
+    def check(value: ConfigValue) -> str | None:
+        parts = value if isinstance(value, tuple) else ()
+        if parts == ("*",) or all(_REPLICA.fullmatch(part) for part in parts):
+            return None
+        return (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+
+    return ConfigDef(name=name, type=ConfigType.LIST, default=(), check=check, doc="")
+
+
+def short(
+    name: str,
+    default: int,
+    minimum: int,
+    doc: str,
+    *,
+    aliases: tuple[str, ...] = (),
+    departs: str = "",
+) -> ConfigDef:
+    """A 16-bit number."""
+    return ConfigDef(
+        name=name,
+        type=ConfigType.SHORT,
+        default=default,
+        minimum=minimum,
+        doc=doc,
+        aliases=aliases,
+        departs=departs,
+    )
 
 
 def integer(
@@ -95,9 +153,9 @@ def choice(
     )
 
 
-def text(name: str, default: str | None, doc: str) -> ConfigDef:
+def text(name: str, default: str | None, doc: str, *, dynamic: bool = False) -> ConfigDef:
     """Any text; None as the default means "not set"."""
-    return ConfigDef(name=name, type=ConfigType.STRING, default=default, doc=doc)
+    return ConfigDef(name=name, type=ConfigType.STRING, default=default, doc=doc, dynamic=dynamic)
 
 
 def names(

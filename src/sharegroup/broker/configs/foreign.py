@@ -29,7 +29,7 @@ _KAFKA: Final = """
     errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
     follower.replication.throttled.rate
-    group.consumer.assignor.offload.enable group.consumer.migration.policy
+    group.consumer.assignor.offload.enable
     group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
     group.coordinator.threads group.share.assignor.offload.enable
@@ -167,7 +167,7 @@ _NO_CONTROLLER: Final = "there is no controller: one embedded node"
 _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
 _NO_SECURITY: Final = "connections are plaintext and nobody is authenticated"
 _OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
-_NO_GROUPS: Final = "there are no consumer groups yet"
+_ONE_THREAD: Final = "coordinators work on the one event loop, and write at once"
 _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
 _NO_TWO_PHASES: Final = "there is no two-phase commit"
 _OWN_COORDINATOR: Final = "the broker asks its own coordinator, at once"
@@ -203,9 +203,8 @@ _REASONS: Final = (
     ("listener.name.", _NO_SECURITY),
     ("log.cleaner.", "the log cleaner has one thread, which works in slices"),
     ("log.flush.", "write flush.policy=durable or flush.policy=system"),
-    ("group.consumer.migration.", "groups do not change their protocol online yet"),
     ("group.consumer.assignor.", "an assignment is computed in the heartbeat that needs it"),
-    ("group.coordinator.", _NO_GROUPS),
+    ("group.coordinator.", _ONE_THREAD),
     ("group.streams.", "there are no streams groups"),
     ("transaction.abort.", _AT_THE_DEADLINE),
     ("transaction.remove.", _AT_THE_DEADLINE),

@@ -8,6 +8,7 @@ from typing import Final
 from sharegroup.broker.configs.define import integer
 from sharegroup.groups.config import BROKER_BOUNDS, broker_names
 from sharegroup.groups.consumer.assignors import ASSIGNORS
+from sharegroup.groups.migration import MigrationPolicy
 from sharegroup.model.config import INT_MAX, ConfigDef, ConfigType, ConfigValue
 
 
@@ -41,9 +42,16 @@ def _only_known(value: ConfigValue) -> str | None:
 
 def _only_served(value: ConfigValue) -> str | None:
     names = set(value) if isinstance(value, tuple) else set()
-    if not names <= {"classic", "consumer"}:
-        return "the protocols are classic and consumer"
+    if not names <= {"classic", "consumer", "streams"}:
+        return "the protocols are classic, consumer and streams"
     return None if "classic" in names else "classic cannot be switched off"
+
+
+def _only_policies(value: ConfigValue) -> str | None:
+    policies = [policy.value for policy in MigrationPolicy]
+    if str(value).lower() in policies:
+        return None
+    return f"the policies are {', '.join(policies)}"
 
 
 CONSUMER_CONFIGS: Final = (
@@ -62,8 +70,17 @@ CONSUMER_CONFIGS: Final = (
         default=("classic", "consumer"),
         check=_only_served,
         doc="The protocols by which consumers may join a group. As in Kafka, the broker does not "
-        "start without classic. Share groups are switched by share.version.",
+        "start without classic. Share groups are switched by share.version. streams is accepted "
+        "and has no effect.",
         departs="there are no streams groups (Kafka: classic,consumer,streams)",
+    ),
+    ConfigDef(
+        name="group.consumer.migration.policy",
+        type=ConfigType.STRING,
+        default="bidirectional",
+        check=_only_policies,
+        doc="Which way a group may change its protocol while it has members: upgrade is from "
+        "classic to consumer, downgrade is back, bidirectional is both, disabled is neither.",
     ),
     ConfigDef(
         name="group.consumer.assignors",

@@ -35,6 +35,10 @@ class LiveConfigs:
         """A group's own settings."""
         return self._store.facts.group_configs.get(group_id, {})
 
+    def configured_groups(self) -> list[str]:
+        """The ids of the groups that have settings of their own, sorted."""
+        return sorted(name for name, own in self._store.facts.group_configs.items() if own)
+
     def of_topic(self, name: str) -> Mapping[str, str]:
         """The own settings of an existing topic."""
         return self._store.topics[name].configs
@@ -65,7 +69,8 @@ class LiveConfigs:
         """Replace the broker settings that were altered while it runs, durably.
 
         Raises:
-            InvalidConfig: one of them is invalid or needs a restart.
+            InvalidConfig: one of them is invalid.
+            InvalidRequest: one of them needs a restart.
         """
         altered = self.broker.altered(configs)
         if not validate_only:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import choice, flag, integer, long, names
+from sharegroup.broker.configs.define import (
+    ARRAY_BYTES_MAX,
+    choice,
+    flag,
+    gzip_level,
+    integer,
+    long,
+    names,
+)
 from sharegroup.model.config import LONG_MAX, ConfigDef, ConfigType
 
 LOG_CONFIGS: Final = (
@@ -134,21 +142,36 @@ LOG_CONFIGS: Final = (
         "How batches are stored; producer: as they came.",
         dynamic=True,
     ),
-    integer(
-        "compression.gzip.level",
-        -1,
-        -1,
-        "The level of gzip where batches are compressed here; -1 is gzip's own default.",
-        maximum=9,
+    ConfigDef(
+        name="compression.gzip.level",
+        type=ConfigType.INT,
+        default=-1,
+        check=gzip_level,
+        doc="The level of gzip where batches are compressed here; -1 is gzip's own default.",
         dynamic=True,
     ),
-    integer("compression.lz4.level", 9, 1, "Accepted; does nothing here.", maximum=17),
+    integer(
+        "compression.lz4.level",
+        9,
+        1,
+        "The level of lz4 where batches are compressed here; 9 is the fast algorithm.",
+        maximum=17,
+        dynamic=True,
+    ),
     integer(
         "compression.zstd.level",
         3,
         -131_072,
         "The level of zstd where batches are compressed here.",
         maximum=22,
+        dynamic=True,
+    ),
+    integer(
+        "max.decompressed.message.bytes",
+        ARRAY_BYTES_MAX,
+        1,
+        "The largest record in a compressed batch, unpacked, in bytes.",
+        maximum=ARRAY_BYTES_MAX,
         dynamic=True,
     ),
     integer(

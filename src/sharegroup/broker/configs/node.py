@@ -6,19 +6,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import choice, flag, integer, long, names, text
+from sharegroup.broker.configs.define import choice, flag, integer, long, names, short, text
 
 _ONE_NODE: Final = "one embedded node holds one copy (Kafka: {kafka})"
 
 NODE_CONFIGS: Final = (
     integer(
         "node.id",
-        None,
+        1,
         0,
         "The id by which clients know this broker; broker.id where that is set, else 1.",
         departs="a single node needs no id of its user (Kafka: required)",
     ),
-    integer("broker.id", None, -1, "The old name of node.id; -1 means not set."),
+    integer("broker.id", -1, -1, "The old name of node.id; -1 means not set."),
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),
@@ -34,9 +34,9 @@ NODE_CONFIGS: Final = (
         "interface (0.0.0.0, or no host) it is then the name of this machine; where that has no "
         "address, the broker does not start. (Kafka refuses 0.0.0.0 in listeners without it.)",
     ),
-    names(
+    text(
         "listener.security.protocol.map",
-        ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "What each listener name speaks, as NAME:PROTOCOL; PLAINTEXT is the one protocol there "
         "is yet.",
     ),
@@ -142,9 +142,9 @@ NODE_CONFIGS: Final = (
         "Connections open at once from one address; one more is closed as soon as it is made.",
         dynamic=True,
     ),
-    names(
+    text(
         "max.connections.per.ip.overrides",
-        (),
+        "",
         "max.connections.per.ip of single addresses, as HOST:COUNT.",
         dynamic=True,
     ),
@@ -183,7 +183,7 @@ NODE_CONFIGS: Final = (
         "Partitions of __consumer_offsets; fixed once it exists.",
         departs="one embedded node gains nothing from more (Kafka: 50)",
     ),
-    integer(
+    short(
         "offsets.topic.replication.factor",
         1,
         1,

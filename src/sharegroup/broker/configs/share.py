@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import integer
+from sharegroup.broker.configs.define import integer, short
 from sharegroup.broker.configs.groups import group_settings
 from sharegroup.model.config import ConfigDef, ConfigType, ConfigValue
 
@@ -48,7 +48,7 @@ SHARE_CONFIGS: Final = (
         aliases=("group.share.state.topic.num.partitions",),
         departs="one embedded node gains nothing from more (Kafka: 50)",
     ),
-    integer(
+    short(
         "share.coordinator.state.topic.replication.factor",
         1,
         1,
@@ -56,7 +56,7 @@ SHARE_CONFIGS: Final = (
         aliases=("group.share.state.topic.replication.factor",),
         departs="one embedded node holds one copy (Kafka: 3)",
     ),
-    integer(
+    short(
         "share.coordinator.state.topic.min.isr",
         1,
         1,

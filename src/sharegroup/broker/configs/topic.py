@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig
-from sharegroup.broker.configs.define import choice, flag, integer, long, names
+from sharegroup.broker.configs.define import (
+    ARRAY_BYTES_MAX,
+    choice,
+    flag,
+    gzip_level,
+    idle,
+    integer,
+    long,
+    names,
+    throttled_replicas,
+)
 from sharegroup.model.config import (
     LONG_MAX,
     ConfigDef,
@@ -23,9 +33,13 @@ from sharegroup.model.config import (
 )
 from sharegroup.model.errors import InvalidConfig
 from sharegroup.storage.settings import NO_LIMIT, FlushPolicy, LogSettings, TimestampType
-from sharegroup.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
+from sharegroup.wire.compression import GZIP, LZ4, LZ4_FAST, SNAPPY, ZSTD
 
-_NOTHING: Final = "Accepted; does nothing here."
+_NO_REPLICAS: Final = "there are no replicas"
+_NO_TIERS: Final = "there is no tiered storage"
+_NO_DEAD_LETTERS: Final = "there are no dead letter queues"
+_FLUSH_POLICY: Final = "write flush.policy"
+_DOWN_CONVERSION: Final = "message.downconversion.enable"
 
 _CODECS: Final = {"uncompressed": 0, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
@@ -129,22 +143,24 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "compression.type",
             "producer",
             ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-            "How batches are stored; producer: as they came.",
+            "How batches are stored; producer: as they came. A batch of another codec is "
+            "compressed anew.",
             synonyms=("compression.type",),
         ),
-        integer(
-            "compression.gzip.level",
-            -1,
-            -1,
-            "The level of gzip where batches are compressed here; -1 is gzip's own default.",
-            maximum=9,
+        ConfigDef(
+            name="compression.gzip.level",
+            type=ConfigType.INT,
+            default=-1,
+            check=gzip_level,
+            doc="The level of gzip where batches are compressed here; -1 is gzip's own default.",
             synonyms=("compression.gzip.level",),
         ),
         integer(
             "compression.lz4.level",
-            9,
+            LZ4_FAST,
             1,
-            _NOTHING,
+            "The level of lz4 where batches are compressed here; 9, the default, is the fast "
+            "algorithm, as in Kafka, and beyond 12 there is no further one.",
             maximum=17,
             synonyms=("compression.lz4.level",),
         ),
@@ -164,13 +180,28 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "after the cleaner met it.",
             synonyms=("log.cleaner.delete.retention.ms",),
         ),
-        long("file.delete.delay.ms", 60_000, 0, _NOTHING),
-        long("flush.messages", LONG_MAX, 1, f"{_NOTHING} Write flush.policy."),
-        long("flush.ms", LONG_MAX, 0, f"{_NOTHING} Write flush.policy."),
-        names("follower.replication.throttled.replicas", (), _NOTHING),
-        names("leader.replication.throttled.replicas", (), _NOTHING),
-        long("local.retention.bytes", -2, -2, _NOTHING),
-        long("local.retention.ms", -2, -2, _NOTHING),
+        idle(
+            flag("errors.deadletterqueue.group.enable", False, ""),
+            f"{_NO_DEAD_LETTERS}, and true is refused",
+        ),
+        idle(
+            long("file.delete.delay.ms", 60_000, 0, "", synonyms=("log.segment.delete.delay.ms",)),
+            "files are deleted at once, and readers that have them open read on",
+        ),
+        idle(
+            long("flush.messages", LONG_MAX, 1, "", synonyms=("log.flush.interval.messages",)),
+            _FLUSH_POLICY,
+        ),
+        idle(long("flush.ms", LONG_MAX, 0, ""), _FLUSH_POLICY),
+        idle(throttled_replicas("follower.replication.throttled.replicas"), _NO_REPLICAS),
+        idle(throttled_replicas("leader.replication.throttled.replicas"), _NO_REPLICAS),
+        idle(
+            long("local.retention.bytes", -2, -2, "", synonyms=("log.local.retention.bytes",)),
+            _NO_TIERS,
+        ),
+        idle(
+            long("local.retention.ms", -2, -2, "", synonyms=("log.local.retention.ms",)), _NO_TIERS
+        ),
         long(
             "max.compaction.lag.ms",
             LONG_MAX,
@@ -178,7 +209,19 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "A record of a compacted topic is cleaned when it is this old, whatever the ratio.",
             synonyms=("log.cleaner.max.compaction.lag.ms",),
         ),
-        flag("message.downconversion.enable", True, _NOTHING),
+        integer(
+            "max.decompressed.message.bytes",
+            ARRAY_BYTES_MAX,
+            1,
+            "The largest record in a compressed batch, unpacked, in bytes. A whole batch may "
+            "unpack to 256 MiB, whatever this says.",
+            maximum=ARRAY_BYTES_MAX,
+            synonyms=("max.decompressed.message.bytes",),
+        ),
+        idle(
+            flag(_DOWN_CONVERSION, True, ""),
+            "Kafka 4 has removed it. It is shown only where it is set",
+        ),
         ConfigDef(
             name="min.cleanable.dirty.ratio",
             type=ConfigType.DOUBLE,
@@ -195,15 +238,39 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "A record of a compacted topic stays at least this long.",
             synonyms=("log.cleaner.min.compaction.lag.ms",),
         ),
-        flag("preallocate", False, _NOTHING),
-        long("remote.copy.lag.bytes", 0, -2, _NOTHING),
-        long("remote.copy.lag.ms", 0, -2, _NOTHING),
-        flag("remote.log.copy.disable", False, _NOTHING),
-        flag("remote.log.delete.on.disable", False, _NOTHING),
-        flag("remote.storage.enable", False, _NOTHING),
-        integer("segment.index.bytes", 10_485_760, 4, _NOTHING),
-        long("segment.jitter.ms", 0, 0, _NOTHING),
-        flag("unclean.leader.election.enable", False, _NOTHING),
+        idle(
+            flag("preallocate", False, "", synonyms=("log.preallocate",)),
+            "segment files grow as they are written",
+        ),
+        idle(
+            long("remote.copy.lag.bytes", -1, -1, "", synonyms=("log.remote.copy.lag.bytes",)),
+            _NO_TIERS,
+        ),
+        idle(
+            long("remote.copy.lag.ms", 0, -1, "", synonyms=("log.remote.copy.lag.ms",)), _NO_TIERS
+        ),
+        idle(flag("remote.log.copy.disable", False, ""), _NO_TIERS),
+        idle(flag("remote.log.delete.on.disable", False, ""), _NO_TIERS),
+        idle(flag("remote.storage.enable", False, ""), f"{_NO_TIERS}, and true is refused"),
+        idle(
+            integer(
+                "segment.index.bytes", 10_485_760, 4, "", synonyms=("log.index.size.max.bytes",)
+            ),
+            "an index grows as it is written",
+        ),
+        idle(
+            long("segment.jitter.ms", 0, 0, ""),
+            "one node's segments need not be spread over time",
+        ),
+        idle(
+            flag(
+                "unclean.leader.election.enable",
+                False,
+                "",
+                synonyms=("unclean.leader.election.enable",),
+            ),
+            _NO_REPLICAS,
+        ),
     ]
 )
 
@@ -221,7 +288,13 @@ def check_topic_configs(overrides: Mapping[str, str]) -> None:
             raise InvalidConfig(
                 f"Unknown topic config name: {name}" + (f"; did you mean {near}?" if near else "")
             )
-        definition.parse(text)
+        if definition.parse(text) is True and name == "remote.storage.enable":
+            raise InvalidConfig(
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            )
+        if definition.parse(text) is True and name == "errors.deadletterqueue.group.enable":
+            raise InvalidConfig(f"{name} cannot be true: {_NO_DEAD_LETTERS} here")
 
 
 def topic_value(name: str, overrides: Mapping[str, str], broker: BrokerConfig) -> ConfigValue:
@@ -266,23 +339,25 @@ def log_settings(overrides: Mapping[str, str], broker: BrokerConfig) -> LogSetti
         min_compaction_lag_ms=number("min.compaction.lag.ms"),
         max_compaction_lag_ms=max_lag_ms,
         delete_retention_ms=number("delete.retention.ms"),
+        record_bytes_max=number("max.decompressed.message.bytes"),
     )
 
 
 def _level(codec: str, number: Callable[[str], int]) -> int | None:
-    """The level that is set for a codec; None for its own default, or if levels do nothing."""
-    if codec == "zstd":
-        return number("compression.zstd.level")
-    level = number("compression.gzip.level") if codec == "gzip" else -1
-    return None if level < 0 else level
+    """The level that is set for a codec; None for its own default, or if it has no levels."""
+    if codec not in ("gzip", "lz4", "zstd"):
+        return None
+    level = number(f"compression.{codec}.level")
+    return None if codec == "gzip" and level < 0 else level
 
 
 def describe_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> list[ConfigEntry]:
-    """DescribeConfigs of a topic; ``internal.`` settings only where they are set."""
+    """DescribeConfigs of a topic; ``internal.`` settings and those of Kafka 3 only where they are
+    set."""
     return [
         _entry(definition, overrides, broker)
         for name, definition in TOPIC_CONFIGS.items()
-        if name in overrides or not name.startswith("internal.")
+        if name in overrides or not (name.startswith("internal.") or name == _DOWN_CONVERSION)
     ]
 
 
@@ -293,7 +368,8 @@ def _inherited(definition: ConfigDef, broker: BrokerConfig) -> ConfigValue:
         case "segment.ms":
             return broker.segment_ms
         case _:
-            return broker[definition.synonyms[0]] if definition.synonyms else definition.default
+            named = next(iter(definition.synonyms), "")
+            return broker[named] if named in BROKER_CONFIGS else definition.default
 
 
 def _entry(
@@ -304,23 +380,10 @@ def _entry(
     if name in overrides:
         own = ConfigSynonym(name=name, value=overrides[name], source=ConfigSource.DYNAMIC_TOPIC)
         synonyms.append(own)
-    inherited = format_value(_inherited(definition, broker))
-    for synonym in definition.synonyms:
-        if synonym in broker.dynamic:
-            text, source = broker.dynamic[synonym], ConfigSource.DYNAMIC_BROKER
-        elif synonym in broker.static:
-            text, source = broker.static[synonym], ConfigSource.STATIC_BROKER
-        else:
-            default = BROKER_CONFIGS[synonym].default
-            if default is None:
-                continue
-            text, source = format_value(default), ConfigSource.DEFAULT
-        synonyms.append(ConfigSynonym(name=synonym, value=text, source=source))
-    if not definition.synonyms and definition.default is not None:
-        synonyms.append(ConfigSynonym(name=name, value=inherited, source=ConfigSource.DEFAULT))
+    synonyms += broker.synonyms(definition.synonyms, definition.default)
     return ConfigEntry(
         name=name,
-        value=overrides.get(name, inherited),
+        value=overrides.get(name, format_value(_inherited(definition, broker))),
         source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         type=definition.type,
         doc=definition.doc,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.configs.define import flag, integer
+from sharegroup.broker.configs.define import flag, integer, short
 
 _DAYS: Final = 24 * 60 * 60 * 1000
 
@@ -34,7 +34,7 @@ TRANSACTION_CONFIGS: Final = (
         "Partitions of __transaction_state; fixed once it exists.",
         departs="one embedded node gains nothing from more (Kafka: 50)",
     ),
-    integer(
+    short(
         "transaction.state.log.replication.factor",
         1,
         1,

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.classic_groups_machine import ClassicGroupsMachine
 from sharegroup.broker.coordination.classic_groups_view import ClassicGroupsView
 from sharegroup.broker.coordination.cleaning import Unused
-from sharegroup.broker.coordination.group_registry import delete_if_empty
+from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.runtime import (
     Runtime,
@@ -85,7 +85,7 @@ class ClassicGroupCoordinator:
         self._spawn = spawn
         self._runtimes: GroupRuntimes
         self._check_type: Callable[[str], None]
-        self._vacate_other: Callable[[str], Awaitable[None]]
+        self._consumer: ConsumerGroupCoordinator
         self._closed = False
         self.rebalances = 0
         """Generations whose assignments were handed out since the start."""
@@ -94,7 +94,13 @@ class ClassicGroupCoordinator:
         self.groups = ClassicGroupsView(
             lambda group_id: _machine(self._runtimes.of(group_id)).groups,
             lambda: [_machine(runtime).groups for runtime in self._runtimes.all()],
+            clock,
         )
+
+    @property
+    def waiting(self) -> int:
+        """Joins and syncs that wait for other members of their groups."""
+        return len(self._waiting)
 
     def new_machine(self) -> ClassicGroupsMachine:
         """An empty machine, for a runtime."""
@@ -105,17 +111,17 @@ class ClassicGroupCoordinator:
         self,
         runtimes: GroupRuntimes,
         check_type: Callable[[str], None],
-        vacate_other: Callable[[str], Awaitable[None]],
+        consumer: ConsumerGroupCoordinator,
     ) -> None:
         """Use these runtimes, which hold the machines.
 
         Args:
             check_type: raises KafkaError if a group of another type has the id.
-            vacate_other: deletes an empty consumer group of that id, but not its offsets.
+            consumer: serves those members of consumer groups that use the classic protocol.
         """
         self._runtimes = runtimes
         self._check_type = check_type
-        self._vacate_other = vacate_other
+        self._consumer = consumer
 
     def close(self) -> None:
         """Answer all requests that wait, and let none wait any more: the broker stops."""
@@ -130,8 +136,8 @@ class ClassicGroupCoordinator:
     # Requests --------------------------------------------------------------------------------
 
     async def join(self, request: Join) -> Joined | Refused:
-        """JoinGroup; waits for the other members. A consumer group goes on as a classic group with
-        its offsets once all its members have left.
+        """JoinGroup; waits for the other members, except in a consumer group. A consumer group goes
+        on as a classic group with its offsets once all its members have left.
 
         Raises:
             InconsistentGroupProtocol: a group of another type has this id.
@@ -139,10 +145,17 @@ class ClassicGroupCoordinator:
         """
         with unavailable():
             await self._runtimes.of(request.group_id).load_or_refuse()
-            await self._vacate_other(request.group_id)
+            await self._consumer.vacate(request.group_id)
             async with self._runtimes.holding(request.group_id) as runtime:
-                self._check_type(request.group_id)
                 await runtime.ensure()
+                if self._consumer.has_members(request.group_id):
+                    try:
+                        joined, written = self._consumer.begin_join(runtime, request)
+                    except KafkaError as error:
+                        return Refused(error)  # as in Kafka without the member's id
+                    await runtime.settle(written)
+                    return joined
+                self._check_type(request.group_id)
                 token, future = self._begin(
                     runtime,
                     lambda machine, token: machine.groups.join(request, token, machine.now()),
@@ -159,6 +172,8 @@ class ClassicGroupCoordinator:
             KafkaError: the log cannot be read or written.
         """
         runtime = await self._runtime(request.group_id)
+        if self._consumer.groups.exists(request.group_id):
+            return await self._consumer.sync(runtime, request)
         with unavailable():
             token, future = self._begin(
                 runtime, lambda machine, token: machine.groups.sync(request, token, machine.now())
@@ -176,6 +191,10 @@ class ClassicGroupCoordinator:
             KafkaError: as ``ClassicGroups.heartbeat``; or the log cannot be read.
         """
         runtime = await self._runtime(group_id)
+        if self._consumer.groups.exists(group_id):
+            return await self._consumer.classic_heartbeat(
+                runtime, group_id, member_id, instance_id, generation
+            )
 
         def decide(machine: ClassicGroupsMachine) -> tuple[bool, Sequence[ClassicRecord]]:
             must_join = machine.groups.heartbeat(
@@ -195,6 +214,8 @@ class ClassicGroupCoordinator:
             KafkaError: the log cannot be read or written.
         """
         runtime = await self._runtime(group_id)
+        if self._consumer.groups.exists(group_id):
+            return await self._consumer.leave(runtime, group_id, leaving)
         return await self._commit(
             runtime, lambda machine: machine.groups.leave(group_id, leaving, machine.now())
         )
@@ -208,10 +229,6 @@ class ClassicGroupCoordinator:
         """
         async with self._runtimes.holding(group_id) as runtime:
             await self._commit(runtime, lambda machine: (None, machine.groups.delete(group_id)))
-
-    async def vacate(self, group_id: str) -> None:
-        """As :func:`delete_if_empty`."""
-        await delete_if_empty(self.groups, self.delete, group_id)
 
     # Waiting ---------------------------------------------------------------------------------
 
@@ -300,7 +317,8 @@ class ClassicGroupCoordinator:
         """The loaded runtime of an existing group. Raises UnknownMemberId if there is none."""
         runtime = self._runtimes.of(group_id)
         await runtime.load_or_refuse()
-        if not _machine(runtime).groups.exists(group_id):
+        consumer = self._consumer.groups.exists(group_id)
+        if not consumer and not _machine(runtime).groups.exists(group_id):
             raise UnknownMemberId
         return runtime
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from sharegroup.broker.coordination.cleaning import Rounds, Unused
 from sharegroup.broker.coordination.log import KeyValue
+from sharegroup.groups.classic.group import Group
 from sharegroup.groups.classic.groups import ClassicGroups
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import Answer, Effects, Now
@@ -46,6 +47,22 @@ class ClassicGroupsMachine:
         if effects.answers:
             self._deliver(effects.answers)
         return effects.records
+
+    # Groups that change their protocol: implements ``groups.migration.ClassicSide`` --------------
+
+    def group(self, group_id: str) -> Group | None:
+        """A group, to be read only."""
+        return self.groups.group(group_id)
+
+    def release(self, group_id: str) -> Sequence[ClassicRecord]:
+        """As ``ClassicGroups.release``."""
+        return self.done(self.groups.release(group_id))
+
+    def adopt(self, group: Group, *, rebalance: bool) -> Sequence[ClassicRecord]:
+        """As ``ClassicGroups.adopt``."""
+        return self.done(self.groups.adopt(group, self.now(), rebalance=rebalance))
+
+    # ---------------------------------------------------------------------------------------------
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
         """Apply a record of a classic group; False for other types of group."""

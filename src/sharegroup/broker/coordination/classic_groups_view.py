@@ -5,19 +5,29 @@ Implements ``group_registry.CommittingGroups``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
 from sharegroup.groups.classic.group import CONSUMER_PROTOCOL, State
 from sharegroup.groups.classic.groups import ClassicGroups
-from sharegroup.groups.classic.requests import Description
+from sharegroup.groups.classic.requests import Description, Now
 from sharegroup.groups.offsets import Committer
+from sharegroup.model.environment import Clock
 from sharegroup.model.errors import NonEmptyGroup
 
 
 class ClassicGroupsView(GroupsView[ClassicGroups]):
     """The queries of ``ClassicGroups``, over all partitions."""
+
+    def __init__(
+        self,
+        of: Callable[[str], ClassicGroups],
+        machines: Callable[[], Sequence[ClassicGroups]],
+        clock: Clock,
+    ) -> None:
+        super().__init__(of, machines)
+        self._clock = clock
 
     def describe(self, group_id: str) -> Description:
         """A snapshot of a group. Raises GroupIdNotFound."""
@@ -38,6 +48,11 @@ class ClassicGroupsView(GroupsView[ClassicGroups]):
                 committer.epoch,
                 transactional=committer.transactional,
             )
+
+    def committed(self, committer: Committer) -> None:
+        """Restart the member's session (Kafka: OffsetMetadataManager.validateOffsetCommit)."""
+        now = Now(self._clock.monotonic_ms(), self._clock.wall_ms())
+        self._of(committer.group_id).committed(committer.group_id, committer.member_id, now)
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Nothing: whoever may read a classic group reads its offsets, as in Kafka."""

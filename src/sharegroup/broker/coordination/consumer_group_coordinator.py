@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
 from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
 from sharegroup.broker.coordination.group_registry import delete_if_empty
 from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
-from sharegroup.broker.coordination.runtime import Runtime, unavailable
+from sharegroup.broker.coordination.runtime import Runtime, Written, unavailable
+from sharegroup.groups.classic.requests import Join, Joined, Leaving, Left, Refused, Sync, Synced
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatResult
 from sharegroup.groups.consumer.membership import ConsumerGroups
-from sharegroup.groups.consumer.records import ConsumerRecord, GroupMetadata
+from sharegroup.groups.consumer.records import GroupMetadata, WrittenRecord
 from sharegroup.groups.consumer.transition import Sees
-from sharegroup.groups.heartbeat import JOIN_EPOCH
 from sharegroup.groups.topics import TopicsImage
 from sharegroup.model.environment import Clock
 from sharegroup.model.ids import topic_id_text
+
+_T = TypeVar("_T")
 
 
 class ConsumerGroupCoordinator:
@@ -27,8 +30,8 @@ class ConsumerGroupCoordinator:
     Args:
         new_id: a random id.
         image: returns the topics as they are now.
-        check_type: raises GroupIdNotFound if a group of another type has the id.
-        vacate_other: deletes an empty classic group of that id, but not its offsets.
+        check_type: raises GroupIdNotFound if a group that is no consumer group, and cannot become
+            one, has the id.
     """
 
     def __init__(
@@ -38,14 +41,12 @@ class ConsumerGroupCoordinator:
         new_id: Callable[[], UUID],
         image: Callable[[], TopicsImage],
         check_type: Callable[[str], None],
-        vacate_other: Callable[[str], Awaitable[None]],
     ) -> None:
         self._runtimes = runtimes
         self._clock = clock
         self._new_id = new_id
         self._image = image
         self._check_type = check_type
-        self._vacate_other = vacate_other
         self.rebalances = 0
         """Group epochs written since the start."""
         self.groups = ConsumerGroupsView(
@@ -57,8 +58,7 @@ class ConsumerGroupCoordinator:
         self, request: ConsumerHeartbeat, sees: Sees | None = None
     ) -> HeartbeatResult:
         """Process one heartbeat; its changes are durable on return. A member that joins without an
-        id gets one. A group whose members used the classic protocol before goes on with its
-        offsets once they have all left.
+        id gets one. A classic group becomes a consumer group, with its members and offsets.
 
         Raises:
             GroupIdNotFound: a group of another type has the id.
@@ -71,16 +71,13 @@ class ConsumerGroupCoordinator:
 
         def decide(
             machine: ConsumerGroupsMachine,
-        ) -> tuple[HeartbeatResult, Sequence[ConsumerRecord]]:
+        ) -> tuple[HeartbeatResult, Sequence[WrittenRecord]]:
             now_ms = self._clock.monotonic_ms()
             result = machine.groups.heartbeat(request, self._image(), now_ms, sees)
             self.count(result.records)
             return result, result.records
 
         with unavailable():
-            if request.member_epoch == JOIN_EPOCH:
-                await self._runtimes.of(request.group_id).load_or_refuse()
-                await self._vacate_other(request.group_id)
             async with self._runtimes.holding(request.group_id) as runtime:
                 self._check_type(request.group_id)
                 await runtime.ensure()
@@ -88,6 +85,99 @@ class ConsumerGroupCoordinator:
             # The lock is free here, so that heartbeats of many members share one fsync.
             await runtime.settle(written)
         return result
+
+    # Members of the classic protocol -----------------------------------------------------------
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether there is such a group, and it has members; its partition must be loaded."""
+        return _groups(self._runtimes.of(group_id)).has_members(group_id)
+
+    def begin_join(self, runtime: Runtime, request: Join) -> tuple[Joined | Refused, Written]:
+        """JoinGroup to a group that has members, while its lock is held. The caller must settle
+        what was written before it answers.
+
+        Raises:
+            KafkaError: as ``ClassicMembers.classic_join``; or the log failed.
+        """
+        return runtime.begin(
+            ConsumerGroupsMachine,
+            lambda machine: self._counted(
+                machine.groups.classic_join(request, self._image(), self._clock.monotonic_ms())
+            ),
+        )
+
+    async def sync(self, runtime: Runtime, request: Sync) -> Synced:
+        """SyncGroup of a member.
+
+        Raises:
+            KafkaError: as ``ClassicMembers.classic_sync``; or the log failed.
+        """
+
+        def decide(machine: ConsumerGroupsMachine) -> tuple[Synced, Sequence[WrittenRecord]]:
+            now_ms = self._clock.monotonic_ms()
+            return machine.groups.classic_sync(request, self._image(), now_ms), ()
+
+        return await self._settled(runtime, decide)
+
+    async def classic_heartbeat(
+        self,
+        runtime: Runtime,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+    ) -> bool:
+        """Heartbeat of a member; returns whether it must join again.
+
+        Raises:
+            KafkaError: as ``ClassicMembers.classic_heartbeat``; or the log failed.
+        """
+        return await self._settled(
+            runtime,
+            lambda machine: self._counted(
+                machine.groups.classic_heartbeat(
+                    group_id,
+                    member_id,
+                    instance_id,
+                    generation,
+                    self._image(),
+                    self._clock.monotonic_ms(),
+                )
+            ),
+        )
+
+    async def leave(
+        self, runtime: Runtime, group_id: str, leaving: Sequence[Leaving]
+    ) -> Sequence[Left]:
+        """LeaveGroup, for members of both protocols.
+
+        Raises:
+            KafkaError: the log failed.
+        """
+        return await self._settled(
+            runtime,
+            lambda machine: self._counted(
+                machine.groups.classic_leave(group_id, leaving, self._image())
+            ),
+        )
+
+    async def _settled(
+        self,
+        runtime: Runtime,
+        decide: Callable[[ConsumerGroupsMachine], tuple[_T, Sequence[WrittenRecord]]],
+    ) -> _T:
+        with unavailable():
+            result, written = runtime.begin(ConsumerGroupsMachine, decide)
+            await runtime.settle(written)
+        return result
+
+    def _counted(
+        self, decided: tuple[_T, Sequence[WrittenRecord]]
+    ) -> tuple[_T, Sequence[WrittenRecord]]:
+        self.count(decided[1])
+        return decided
+
+    # -------------------------------------------------------------------------------------------
 
     async def delete(self, group_id: str) -> None:
         """Delete an empty group. Its offsets are not touched here.
@@ -107,7 +197,7 @@ class ConsumerGroupCoordinator:
         """As :func:`delete_if_empty`."""
         await delete_if_empty(self.groups, self.delete, group_id)
 
-    def count(self, records: Sequence[ConsumerRecord]) -> None:
+    def count(self, records: Sequence[WrittenRecord]) -> None:
         """Count the group epochs among written records."""
         self.rebalances += sum(isinstance(record, GroupMetadata) for record in records)
 

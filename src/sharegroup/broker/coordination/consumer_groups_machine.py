@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sharegroup.broker.coordination.cleaning import Rounds, Unused
+from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.broker.coordination.membership_machine import Codec, MembershipMachine
+from sharegroup.groups.classic.records import ClassicGroupRecord, ClassicTombstone
 from sharegroup.groups.consumer.membership import ConsumerGroups
-from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.consumer.records import WrittenRecord
 from sharegroup.groups.topics import TopicsImage
+from sharegroup.wire.internal import classic_groups
 from sharegroup.wire.internal.consumer_groups import KEY_PREFIXES, decode_record, encode_record
 
 
-class ConsumerGroupsMachine(MembershipMachine[ConsumerRecord]):
+def _encode(record: WrittenRecord) -> KeyValue:
+    """A group that changes its protocol writes records of both types."""
+    if isinstance(record, ClassicGroupRecord | ClassicTombstone):
+        return classic_groups.encode_record(record)
+    return encode_record(record)
+
+
+class ConsumerGroupsMachine(MembershipMachine[WrittenRecord]):
     """Implements ``machine.Machine``."""
 
     def __init__(
         self,
         groups: ConsumerGroups,
         image: Callable[[], TopicsImage],
-        on_expired: Callable[[Sequence[ConsumerRecord]], None],
+        on_expired: Callable[[Sequence[WrittenRecord]], None],
         unused: Unused,
     ) -> None:
-        super().__init__(
-            groups, Codec(KEY_PREFIXES, decode_record, encode_record), image, on_expired
-        )
+        super().__init__(groups, Codec(KEY_PREFIXES, decode_record, _encode), image, on_expired)
         self.groups = groups
         self._unused = unused
         self._rounds = Rounds(unused.interval_ms)
@@ -41,7 +49,7 @@ class ConsumerGroupsMachine(MembershipMachine[ConsumerRecord]):
             return due_ms
         return round_ms if due_ms is None else min(due_ms, round_ms)
 
-    def tick(self, now_ms: int) -> Sequence[ConsumerRecord]:
+    def tick(self, now_ms: int) -> Sequence[WrittenRecord]:
         """Remove members whose time is up, delete unused groups."""
         records = super().tick(now_ms)
         if not self._rounds.are_due(now_ms):

@@ -30,6 +30,9 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
         """Allow a commit of offsets. See ``CommittingGroups``."""
         self._of(committer.group_id).check_commit(committer, partitions)
 
+    def committed(self, committer: Committer) -> None:
+        """Nothing: only heartbeats, joins and syncs keep a member of a consumer group."""
+
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch. See ``CommittingGroups``."""
         self._of(group_id).check_fetch(group_id, member_id, member_epoch)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
+from sharegroup.broker.coordination.classic_groups_machine import ClassicGroupsMachine
 from sharegroup.broker.coordination.cleaning import Unused
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.consumer_groups_machine import ConsumerGroupsMachine
@@ -21,15 +22,18 @@ from sharegroup.broker.coordination.offset_coordinator import (
     expire_group,
 )
 from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
-from sharegroup.broker.coordination.runtime import Spawn
+from sharegroup.broker.coordination.runtime import Runtime, Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.topics import Topics
+from sharegroup.groups.classic.group import Group as ClassicGroup
+from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.classic.requests import Settings as ClassicSettings
 from sharegroup.groups.consumer.membership import ConsumerGroups
-from sharegroup.groups.consumer.records import ConsumerRecord
+from sharegroup.groups.consumer.records import WrittenRecord
+from sharegroup.groups.migration import ClassicSide, MigrationPolicy
 from sharegroup.groups.records import CoordinatorRecord
 from sharegroup.groups.share import ShareGroups
 from sharegroup.model.environment import Clock, Environment
@@ -44,6 +48,27 @@ class GroupCoordinators(NamedTuple):
     offsets: OffsetCoordinator
     registry: GroupRegistry
     runtimes: GroupRuntimes
+
+
+class _ClassicGroups:
+    """The classic groups beside consumer groups, in the machine that is in use at the moment.
+    Implements ``groups.migration.ClassicSide``.
+    """
+
+    def __init__(self, runtime_of: Callable[[str], Runtime]) -> None:
+        self._runtime_of = runtime_of
+
+    def _machine(self, group_id: str) -> ClassicGroupsMachine:
+        return self._runtime_of(group_id).machine(ClassicGroupsMachine)
+
+    def group(self, group_id: str) -> ClassicGroup | None:
+        return self._machine(group_id).group(group_id)
+
+    def release(self, group_id: str) -> Sequence[ClassicRecord]:
+        return self._machine(group_id).release(group_id)
+
+    def adopt(self, group: ClassicGroup, *, rebalance: bool) -> Sequence[ClassicRecord]:
+        return self._machine(group.group_id).adopt(group, rebalance=rebalance)
 
 
 def group_coordinators(
@@ -80,7 +105,11 @@ def group_coordinators(
             lambda: _new_share_groups(configs, topics, lambda records: share.count(records)),
             classic.new_machine,
             lambda: _new_consumer_groups(
-                configs, topics, lambda records: consumer.count(records), unused
+                configs,
+                topics,
+                _ClassicGroups(lambda group_id: runtimes.of(group_id)),
+                lambda records: consumer.count(records),
+                unused,
             ),
             lambda: OffsetsMachine(_expiry(configs, clock, lambda: registry)),
         ],
@@ -97,7 +126,6 @@ def group_coordinators(
         environment.new_id,
         lambda: topics.image,
         lambda g: registry.check(g, GroupType.CONSUMER),
-        classic.vacate,
     )
     simple = SimpleGroups(runtimes)
     committing: dict[GroupType, CommittingGroups] = {
@@ -106,9 +134,7 @@ def group_coordinators(
     }
     registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
     offsets = OffsetCoordinator(runtimes, registry, clock)
-    classic.start(
-        runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer.vacate
-    )
+    classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer)
     return GroupCoordinators(share, classic, consumer, offsets, registry, runtimes)
 
 
@@ -123,7 +149,8 @@ def _new_share_groups(
 def _new_consumer_groups(
     configs: LiveConfigs,
     topics: Topics,
-    count: Callable[[Sequence[ConsumerRecord]], None],
+    classic: ClassicSide,
+    count: Callable[[Sequence[WrittenRecord]], None],
     unused: Unused,
 ) -> ConsumerGroupsMachine:
     broker = configs.broker
@@ -132,6 +159,9 @@ def _new_consumer_groups(
         assignors=broker.names("group.consumer.assignors"),
         group_size_max=broker.integer("group.consumer.max.size"),
         regex_refresh_ms=broker.integer("group.consumer.regex.refresh.interval.ms"),
+        classic=classic,
+        migration_policy=MigrationPolicy(broker.text("group.consumer.migration.policy").lower()),
+        classic_size_max=broker.integer("group.max.size"),
     )
     return ConsumerGroupsMachine(machine, lambda: topics.image, count, unused)
 

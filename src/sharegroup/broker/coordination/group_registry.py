@@ -70,6 +70,10 @@ class CommittingGroups(GroupsOfType, Protocol):
         """
         ...
 
+    def committed(self, committer: Committer) -> None:
+        """A member has committed offsets outside a transaction: it is alive."""
+        ...
+
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch to a group that exists.
 
@@ -141,15 +145,16 @@ class GroupRegistry:
         return None
 
     def check(self, group_id: str, kind: GroupType) -> None:
-        """Refuse a group id that another type has.
+        """Refuse a group id that another type has. A classic group may become a consumer group: its
+        coordinator decides.
 
         Raises:
             InconsistentGroupProtocol, GroupIdNotFound: as Kafka answers for a classic group, and
                 for a group of another type.
         """
         found = self.type_of(group_id)
-        takes_over = kind is GroupType.CONSUMER and self.is_simple(group_id)
-        if found in (None, kind) or takes_over:
+        may_change = kind is GroupType.CONSUMER and found is GroupType.CLASSIC
+        if found in (None, kind) or may_change:
             return
         if kind is GroupType.CLASSIC:
             raise InconsistentGroupProtocol

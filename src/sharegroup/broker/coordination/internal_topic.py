@@ -133,7 +133,9 @@ class InternalLog:
         """Make the topic unless it is there. Raises KafkaStorageError."""
         await self._topic.ensure()
 
-    def submit(self, records: Sequence[KeyValue], producer: Producer | None = None) -> LocalTicket:
+    def submit(
+        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+    ) -> LocalTicket:
         """Write records as one batch, which may exceed the limit for clients. See
         ``log.CoordinatorLog``.
         """
@@ -142,7 +144,7 @@ class InternalLog:
             return LocalTicket(log, log.log_end_offset, log.log_end_offset)
         now_ms = self._clock.wall_ms()
         if producer is None:
-            return self._append(encode_batch(records, timestamp_ms=now_ms))
+            return self._append(encode_batch(records, timestamp_ms=now_ms), flush=flush)
         return self._append(
             encode_batch(
                 records,
@@ -151,7 +153,8 @@ class InternalLog:
                 producer_epoch=producer.epoch,
                 base_sequence=0,  # as Kafka's coordinator: it has no sequence of its own
                 attributes=TRANSACTIONAL,
-            )
+            ),
+            flush=flush,
         )
 
     def submit_end(self, end: EndOfTransaction) -> LocalTicket:
@@ -166,13 +169,13 @@ class InternalLog:
             )
         )
 
-    def producer_epoch(self, producer_id: int) -> int:
+    def check_producer(self, producer: Producer) -> None:
         """See ``log.CoordinatorLog``."""
-        return self._log.producer_epoch(producer_id)
+        self._log.producer_states.check_epoch(*producer)
 
-    def _append(self, batch: bytes) -> LocalTicket:
+    def _append(self, batch: bytes, *, flush: bool = True) -> LocalTicket:
         log = self._log
-        appended = log.append_trusted(batch)
+        appended = log.append_trusted(batch, flush=flush)
         return LocalTicket(log, appended.base_offset, appended.last_offset + 1)
 
     async def delete_before(self, offset: int) -> int:

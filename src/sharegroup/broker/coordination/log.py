@@ -100,10 +100,13 @@ class CoordinatorLog(Protocol):
         """
         ...
 
-    def submit(self, records: Sequence[KeyValue], producer: Producer | None = None) -> Ticket:
+    def submit(
+        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+    ) -> Ticket:
         """Append records after all records submitted before, as part of the transaction of
         ``producer`` if there is one. If a ticket fails, all later tickets fail until the next
-        :meth:`replay`: no record may follow a missing one.
+        :meth:`replay`: no record may follow a missing one. Without ``flush`` the records become
+        durable with later ones, or when a ticket is waited for.
 
         Raises:
             KafkaStorageError: none of the records was written.
@@ -114,8 +117,12 @@ class CoordinatorLog(Protocol):
         """Append the marker of a transaction, as :meth:`submit` appends records."""
         ...
 
-    def producer_epoch(self, producer_id: int) -> int:
-        """The latest epoch of a producer in this log; -1 if it is not known."""
+    def check_producer(self, producer: Producer) -> None:
+        """Check that no later epoch of a producer has written to this log.
+
+        Raises:
+            InvalidProducerEpoch: one has.
+        """
         ...
 
     def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:

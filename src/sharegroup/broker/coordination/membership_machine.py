@@ -5,32 +5,34 @@ groups. Wraps the core's machine and encodes its records.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.groups.topics import TopicsImage
 
 R = TypeVar("R")
+"""What a change writes: records of the type, or of another one that a group changes to."""
+R_co = TypeVar("R_co", covariant=True)
 RECORDS_PER_GROUP: Final = 3
 RECORDS_PER_MEMBER: Final = 3
 
 
-class Membership(Protocol[R]):
-    """All groups of one type, in the core."""
+class Membership(Protocol[R_co]):
+    """All groups of one type, in the core. ``replay`` takes what its codec decodes."""
 
-    def replay(self, record: R) -> None: ...
+    def replay(self, record: Any) -> None: ...
 
     def sessions_restarted(self, now_ms: int) -> None: ...
 
     def next_deadline_ms(self) -> int | None: ...
 
-    def tick(self, topics: TopicsImage, now_ms: int) -> Sequence[R]: ...
+    def tick(self, topics: TopicsImage, now_ms: int) -> Sequence[R_co]: ...
 
     def sizes(self) -> Iterator[tuple[str, int]]: ...
 
     def group_ids(self) -> Sequence[str]: ...
 
-    def records(self, group_id: str) -> Iterable[R]: ...
+    def records(self, group_id: str) -> Iterable[R_co]: ...
 
     def check_invariants(self) -> None: ...
 

@@ -118,8 +118,18 @@ class OffsetCoordinator:
         self._registry = registry
         self._clock = clock
         self.check_transaction: TransactionCheck = _no_check
+        self.commits = 0
+        """Offsets committed since the start, in transactions or not."""
         self._checks: dict[int, set[_Check]] = {}
         """Producer → the checks of its transaction on which no offsets are written yet."""
+
+    def count(self) -> int:
+        """The number of committed offsets."""
+        return sum(len(_offsets(runtime)) for runtime in self._runtimes.all())
+
+    def expired(self) -> int:
+        """Offsets deleted because their time was over, since the partitions were loaded."""
+        return sum(runtime.machine(OffsetsMachine).expired for runtime in self._runtimes.all())
 
     def partition_of(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` that holds a group."""
@@ -137,9 +147,13 @@ class OffsetCoordinator:
 
         def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
             self._check_committer(committer, commits)
+            groups = self._registry.committing(committer.group_id)
+            if groups is not None:
+                groups.committed(committer)
             return None, machine.offsets.commit(committer.group_id, commits)
 
         await self._decide(committer.group_id, decide)
+        self.commits += len(commits)
 
     async def commit_in_transaction(
         self, committer: Committer, transaction: Transaction, commits: Sequence[Commit]
@@ -164,13 +178,14 @@ class OffsetCoordinator:
                 raise IllegalGeneration from error
             if check.ended:
                 raise InvalidTxnState("The transaction has ended.")
-            self._runtimes.of(group_id).check_producer(*producer)
+            self._runtimes.of(group_id).check_producer(producer)
             return None, machine.offsets.commit(group_id, commits, *producer)
 
         # The check may wait for the end of the producer's last transaction, which is not this one.
         await self.check_transaction(transaction, self.partition_of(group_id))
         with self._checking(producer.producer_id) as check:
             await self._decide(group_id, decide)
+        self.commits += len(commits)
 
     async def complete_transaction(
         self,

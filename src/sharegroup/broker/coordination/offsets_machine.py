@@ -34,6 +34,8 @@ class OffsetsMachine:
         self._expiry = expiry
         self._rounds = Rounds(expiry.interval_ms)
         self._to_check: list[str] = []
+        self.expired = 0
+        """Offsets that were deleted because their time was over."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
         """Apply a record of a committed offset; False for other records."""
@@ -80,7 +82,9 @@ class OffsetsMachine:
         if not self._to_check:
             self._rounds.done(now_ms)
         expire = self._expiry.expire
-        return [record for group_id in some for record in expire(self.offsets, group_id)]
+        records = [record for group_id in some for record in expire(self.offsets, group_id)]
+        self.expired += len(records)
+        return records
 
     def encode(self, record: OffsetRecord) -> KeyValue:
         """The bytes of a record."""

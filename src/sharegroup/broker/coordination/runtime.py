@@ -33,6 +33,7 @@ from sharegroup.broker.coordination.log import (
     EndOfTransaction,
     LoggedEnd,
     LoggedRecord,
+    Producer,
     Ticket,
 )
 from sharegroup.broker.coordination.machine import Machine, TransactionalMachine
@@ -41,7 +42,6 @@ from sharegroup.model.environment import Clock
 from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
-    InvalidProducerEpoch,
     KafkaError,
     KafkaStorageError,
     MalformedMessage,
@@ -154,9 +154,14 @@ class Runtime:
         await self._log.ensure()
 
     def begin(
-        self, kind: type[M], decide: Callable[[M], tuple[T, Sequence[Any]]]
+        self,
+        kind: type[M],
+        decide: Callable[[M], tuple[T, Sequence[Any]]],
+        *,
+        flush: bool = True,
     ) -> tuple[T, Written]:
-        """Decide, and submit the records that ``decide`` returns with its result.
+        """Decide, and submit the records that ``decide`` returns with its result. Without ``flush``
+        they become durable with later records, or when somebody waits for them.
 
         They are not durable yet: :meth:`settle` this write, or a later one, before answering. If
         ``decide`` raises, it must not have changed anything.
@@ -169,7 +174,7 @@ class Runtime:
             raise CoordinatorLoadInProgress
         machine = self.machine(kind)
         result, records = decide(machine)
-        written = self._write(machine, records)
+        written = self._write(machine, records, flush=flush)
         self._schedule()
         return result, written
 
@@ -197,8 +202,7 @@ class Runtime:
         """
         await self._log.ensure()
         await self.load()
-        if self._log.producer_epoch(end.producer.producer_id) > end.producer.epoch:
-            raise InvalidProducerEpoch
+        self._log.check_producer(end.producer)
         try:
             ticket = self._log.submit_end(end)
         except KafkaError as error:
@@ -210,14 +214,14 @@ class Runtime:
         self._schedule()
         await self.settle(Written(self._machines[0], (), ticket, self._loads))
 
-    def check_producer(self, producer_id: int, epoch: int) -> None:
+    def check_producer(self, producer: Producer) -> None:
         """Check the producer of a transaction before its records are decided on.
 
         Raises:
             InvalidProducerEpoch: a later epoch of it has written to this log.
         """
-        if self._log.exists and self._log.producer_epoch(producer_id) > epoch:
-            raise InvalidProducerEpoch
+        if self._log.exists:
+            self._log.check_producer(producer)
 
     async def settle(self, written: Written) -> None:
         """Wait until a write is durable. If it fails, load the machines again.
@@ -253,11 +257,14 @@ class Runtime:
         self.write_seconds.observe(now_s() - started)
         return result
 
-    def _write(self, machine: Machine[Any], records: Sequence[Any]) -> Written:
+    def _write(
+        self, machine: Machine[Any], records: Sequence[Any], *, flush: bool = True
+    ) -> Written:
         transactional = _transactional(machine)
         producer = transactional.producer_of(records[0]) if transactional and records else None
         try:
-            ticket = self._log.submit([machine.encode(record) for record in records], producer)
+            encoded = [machine.encode(record) for record in records]
+            ticket = self._log.submit(encoded, producer, flush=flush)
         except KafkaError as error:
             self._failed(self._loads, error)
             raise

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Final, TypeVar
 
 from sharegroup.broker.coordination.internal_topic import InternalTopic
-from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, unavailable
+from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn, Written, unavailable
 from sharegroup.broker.coordination.transaction_machine import TransactionMachine
 from sharegroup.broker.coordination.transaction_markers import TransactionMarkers
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
@@ -28,11 +29,12 @@ from sharegroup.model.errors import (
     CoordinatorLoadInProgress,
     InvalidRequest,
     KafkaError,
+    ProducerFenced,
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.share_state.partitioning import group_partition
 from sharegroup.transactions.coordinator import Record, TransactionCoordinator
-from sharegroup.transactions.transaction import Producer, Transaction
+from sharegroup.transactions.transaction import Producer, Transaction, TransactionState
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -40,6 +42,9 @@ T = TypeVar("T")
 
 COMPLETION_WAIT_S: Final = 1.0
 """How long a request waits until the last transaction of its id is complete."""
+
+COMPLETION_FLUSH_S: Final = 0.05
+"""How long the record of a completion waits for another record to be synced with."""
 
 RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 10.0
@@ -64,14 +69,22 @@ class Transactions:
         clock: Clock,
     ) -> None:
         self.markers = markers
+        self.ended = dict.fromkeys((True, False), 0)
+        """How many transactions are complete since the start, by whether they were committed."""
+        self.timed_out = 0
+        """How many the coordinator has aborted since the start because of their time-out."""
+        self.fenced = 0
+        """How many requests of fenced producers it has refused since the start."""
         self._clock = clock
         self._spawn: Spawn | None = None
+        self._durable: dict[str, Transaction] = {}
+        """The durable decision of each id whose markers are still to be written."""
         self._completing: set[str] = set()
         self._complete: dict[str, asyncio.Event] = {}
         """Set when the transaction of an id that somebody waits for is complete."""
 
         def new_machine() -> TransactionMachine:
-            return TransactionMachine(new_coordinator(), clock, self._decided)
+            return TransactionMachine(new_coordinator(), clock, self._decided, self._timed_out)
 
         self._runtimes = [
             Runtime(topic.partition(partition), [new_machine], clock, GROWTH, self._go_on)
@@ -159,7 +172,11 @@ class Transactions:
             CoordinatorLoadInProgress: try again later.
             KafkaError: as ``TransactionCoordinator.check_write``.
         """
-        self._ids(transactional_id).check_write(transactional_id, producer, partition)
+        try:
+            self._ids(transactional_id).check_write(transactional_id, producer, partition)
+        except ProducerFenced:
+            self.fenced += 1
+            raise
 
     async def end(
         self, transactional_id: str, producer: Producer, version: int, *, commit: bool
@@ -198,10 +215,41 @@ class Transactions:
             found += runtime.machine(TransactionMachine).coordinator
         return found
 
+    @property
+    def runtimes(self) -> Sequence[Runtime]:
+        """The logs of the coordinators, by partition."""
+        return self._runtimes
+
+    def by_state(self) -> Counter[TransactionState]:
+        """How many ids of the loaded logs are in each state."""
+        return sum((Counter(ids.by_state) for ids in self._loaded()), Counter())
+
+    def oldest_open_ms(self) -> int | None:
+        """How long the oldest open transaction has been open; None: none is open."""
+        started = [ids.oldest_started_ms() for ids in self._loaded()]
+        oldest = min((each for each in started if each is not None), default=None)
+        return None if oldest is None else max(0, self._clock.wall_ms() - oldest)
+
+    def _loaded(self) -> list[TransactionCoordinator]:
+        return [
+            runtime.machine(TransactionMachine).coordinator
+            for runtime in self._runtimes
+            if runtime.loaded
+        ]
+
     # -- completion ---------------------------------------------------------------------------
 
-    def _decided(self, transactional_id: str) -> None:
-        """An outcome is durable: write the markers in the background."""
+    def _timed_out(self) -> None:
+        self.timed_out += 1
+
+    def _decided(self, decided: Transaction) -> None:
+        """An outcome is durable: write the markers in the background. A rewrite of the log tells
+        of outcomes again, which must not hide the one of the next transaction."""
+        transactional_id = decided.transactional_id
+        ids = self._runtime(transactional_id).machine(TransactionMachine).coordinator
+        if not decided.is_same(ids.find(transactional_id)):
+            return
+        self._durable[transactional_id] = decided
         if self._spawn is not None and transactional_id not in self._completing:
             self._completing.add(transactional_id)
             self._spawn(self._finish(transactional_id))
@@ -211,45 +259,63 @@ class Transactions:
         for runtime in self._runtimes:
             if runtime.loaded:
                 for transaction in runtime.machine(TransactionMachine).coordinator.decided():
-                    self._decided(transaction.transactional_id)
+                    self._decided(transaction)
 
     async def _finish(self, transactional_id: str) -> None:
-        """Write markers until no decided transaction of the id is left."""
-        done: set[TopicPartition] = set()
-        pause_s = RETRY_FIRST_S
+        """Write the markers of each durable decision of an id until there is none left."""
         try:
-            while self._spawn is not None:
-                try:
-                    await self._finish_one(transactional_id, done)
-                except KafkaError as error:
-                    logger.warning("%s: markers are missing yet: %s", transactional_id, error)
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(2 * pause_s, RETRY_LAST_S)
-                    continue
-                done.clear()
-                now = self._runtime(transactional_id).machine(TransactionMachine).coordinator
-                transaction = now.find(transactional_id)
-                if transaction is None or not transaction.prepared:
-                    return
+            while self._spawn is not None and transactional_id in self._durable:
+                await self._finish_one(self._durable.pop(transactional_id))
         finally:
             self._completing.discard(transactional_id)
-            event = self._complete.pop(transactional_id, None)
-            if event is not None:
-                event.set()
+            self._tell_complete(transactional_id)
 
-    async def _finish_one(self, transactional_id: str, done: set[TopicPartition]) -> None:
-        # A decision without records waits for those before it: the outcome is durable then.
-        transaction = await self._commit(
-            transactional_id, lambda ids: (ids.find(transactional_id), ())
+    async def _finish_one(self, decided: Transaction) -> None:
+        transactional_id = decided.transactional_id
+        done: set[TopicPartition] = set()
+        pause_s = RETRY_FIRST_S
+        while self._spawn is not None:
+            try:
+                if not decided.is_same(self._ids(transactional_id).find(transactional_id)):
+                    return  # told a second time, as by a load
+                await self.markers.write(decided, done)
+                self._write_completion(decided)
+                return
+            except KafkaError as error:
+                logger.warning("%s: markers are missing yet: %s", transactional_id, error)
+                with suppress(KafkaError):  # a failed write has made it necessary
+                    await self._runtime(transactional_id).load()
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, RETRY_LAST_S)
+
+    def _write_completion(self, decided: Transaction) -> None:
+        """All markers are durable. The next transaction may begin at once: its records come behind
+        the one that says so, and are answered when both are durable. No sync is spent on that
+        record unless no other record follows soon: after a crash the markers are written again."""
+        runtime = self._runtime(decided.transactional_id)
+        marked = Producer(decided.producer_id, decided.epoch)
+        _, written = runtime.begin(
+            TransactionMachine,
+            lambda machine: machine.coordinator.completed(
+                decided.transactional_id, marked, self._clock.wall_ms()
+            ),
+            flush=False,
         )
-        if transaction is None or not transaction.prepared:
-            return
-        await self.markers.write(transaction, done)
-        marked = Producer(transaction.producer_id, transaction.epoch)
-        await self._commit(
-            transactional_id,
-            lambda ids: ids.completed(transactional_id, marked, self._clock.wall_ms()),
-        )
+        if written.records:
+            self.ended[decided.commits] += 1
+        self._tell_complete(decided.transactional_id)
+        if self._spawn is not None:
+            self._spawn(self._settle_later(runtime, written))
+
+    async def _settle_later(self, runtime: Runtime, written: Written) -> None:
+        await asyncio.sleep(COMPLETION_FLUSH_S)
+        with suppress(KafkaError):  # the log is loaded again, with the decision
+            await runtime.settle(written)
+
+    def _tell_complete(self, transactional_id: str) -> None:
+        event = self._complete.pop(transactional_id, None)
+        if event is not None:
+            event.set()
 
     async def _wait_complete(self, transactional_id: str, until_s: float | None = None) -> None:
         """Wait a moment while a decided transaction of the id is not complete.
@@ -279,10 +345,14 @@ class Transactions:
         transactional_id: str,
         decide: Callable[[TransactionCoordinator], tuple[T, Sequence[Record]]],
     ) -> T:
-        with unavailable():
-            return await self._runtime(transactional_id).commit(
-                TransactionMachine, lambda machine: decide(machine.coordinator)
-            )
+        try:
+            with unavailable():
+                return await self._runtime(transactional_id).commit(
+                    TransactionMachine, lambda machine: decide(machine.coordinator)
+                )
+        except ProducerFenced:
+            self.fenced += 1
+            raise
 
     def _runtime(self, transactional_id: str) -> Runtime:
         return self._runtimes[group_partition(transactional_id, len(self._runtimes))]

@@ -10,7 +10,7 @@ from typing import Final
 from sharegroup.broker.coordination.log import KeyValue
 from sharegroup.model.environment import Clock
 from sharegroup.transactions.coordinator import Record, TransactionCoordinator
-from sharegroup.transactions.transaction import Expired
+from sharegroup.transactions.transaction import Expired, Transaction
 from sharegroup.wire.internal.transaction_log import decode_record, encode_record
 
 MARKER_KEY_BYTES: Final = 4
@@ -18,8 +18,8 @@ MARKER_KEY_BYTES: Final = 4
 
 
 class TransactionMachine:
-    """Implements ``machine.Machine``. ``on_decided`` is called with each transactional id whose
-    outcome has become durable.
+    """Implements ``machine.Machine``. ``on_decided`` is called with each transaction whose outcome
+    has become durable, ``on_timed_out`` for each that has passed its time-out.
 
     The log holds wall-clock times, so that a transaction times out over a restart.
     """
@@ -28,11 +28,13 @@ class TransactionMachine:
         self,
         coordinator: TransactionCoordinator,
         clock: Clock,
-        on_decided: Callable[[str], None],
+        on_decided: Callable[[Transaction], None],
+        on_timed_out: Callable[[], None],
     ) -> None:
         self.coordinator = coordinator
         self._clock = clock
         self._on_decided = on_decided
+        self._on_timed_out = on_timed_out
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
         """Apply a record; True, because the log holds no others."""
@@ -52,7 +54,11 @@ class TransactionMachine:
 
     def tick(self, now_ms: int) -> Sequence[Record]:
         """Abort what has timed out, and forget what has expired."""
-        return self.coordinator.tick(self._clock.wall_ms())
+        records = self.coordinator.tick(self._clock.wall_ms())
+        for record in records:
+            if not isinstance(record, Expired):
+                self._on_timed_out()
+        return records
 
     def encode(self, record: Record) -> KeyValue:
         """The bytes of a record."""
@@ -62,7 +68,7 @@ class TransactionMachine:
         """Say which outcomes are durable."""
         for record in records:
             if not isinstance(record, Expired) and record.prepared:
-                self._on_decided(record.transactional_id)
+                self._on_decided(record)
 
     def lowest_needed(self, end_offset: int) -> int | None:
         """None: the offset is unknown without a rewrite."""

@@ -1,22 +1,26 @@
 """Writes the markers of a decided transaction to its partitions, in this process (Kafka class
 TransactionMarkerChannelManager).
 
-A partition whose producer has no open transaction and the marker's epoch or a later one has its
-marker already, or needs none. So a repetition after a crash writes no second one. Only group
-offsets may get one; it changes nothing.
+All markers of a transaction are written in one step, and so share a round of syncs.
+
+From transaction version 2 on each transaction has an epoch of its own. A partition whose producer
+has no open transaction and that epoch or a later one has its marker already. So a repetition after
+a crash writes no second one. Before version 2, and for group offsets, it may write one, as in
+Kafka; it changes nothing. A partition that knows a later epoch of the producer gets none.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, Protocol
 
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.topics import Topics
 from sharegroup.model.environment import Clock
-from sharegroup.model.errors import UnknownTopicOrPartition
+from sharegroup.model.errors import KafkaError, UnknownTopicOrPartition
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import TrustedLog
-from sharegroup.transactions.transaction import Transaction
+from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Transaction
 from sharegroup.wire.markers import MarkerType, encode_marker
 
 COORDINATOR_EPOCH: Final = 0
@@ -64,33 +68,40 @@ class TransactionMarkers:
             KafkaError: a log failed.
         """
         marker = MarkerType.COMMIT if transaction.commits else MarkerType.ABORT
-        written: list[tuple[TopicPartition, TrustedLog, int]] = []
-        offsets = []
+        own_epoch = transaction.client_version >= EPOCH_PER_TRANSACTION
+        producer_id, epoch = transaction.producer_id, transaction.epoch
+        waits = []
         for where in sorted(transaction.partitions - done):
             try:
                 log = self._topics.internal_log(*where)
+                if where.topic == CONSUMER_OFFSETS:
+                    # Even if it has the marker: offsets on their way must not come behind it.
+                    waits.append(self._end_offsets(transaction, where, done))
+                    continue
+                states = log.producer_states
+                later = states.epoch_of(producer_id) > epoch
+                if not later and not (own_epoch and states.is_marked(producer_id, epoch)):
+                    self.append(log, marker, producer_id, epoch)
             except UnknownTopicOrPartition:
                 done.add(where)
-                continue
-            if where.topic == CONSUMER_OFFSETS:
-                offsets.append(where)
-                continue
-            if not log.producer_states.is_marked(transaction.producer_id, transaction.epoch):
-                self.append(log, marker, transaction.producer_id, transaction.epoch)
-            written.append((where, log, log.log_end_offset))
-        for where, log, end_offset in written:
-            await log.wait_durable(end_offset)
-            done.add(where)
-        for where in offsets:
-            # Even if it has the marker: offsets may be on their way, and must not come behind it.
-            await self.complete_offsets(
-                where.partition,
-                transaction.producer_id,
-                transaction.epoch,
-                committed=transaction.commits,
-                coordinator_epoch=COORDINATOR_EPOCH,
-            )
-            done.add(where)
+            except KafkaError as error:
+                waits.append(_failed(error))
+            else:
+                waits.append(_durable(log, log.log_end_offset, where, done))
+        for failed in filter(None, await asyncio.gather(*waits, return_exceptions=True)):
+            raise failed
+
+    async def _end_offsets(
+        self, transaction: Transaction, where: TopicPartition, done: set[TopicPartition]
+    ) -> None:
+        await self.complete_offsets(
+            where.partition,
+            transaction.producer_id,
+            transaction.epoch,
+            committed=transaction.commits,
+            coordinator_epoch=COORDINATOR_EPOCH,
+        )
+        done.add(where)
 
     def append(
         self,
@@ -113,3 +124,14 @@ class TransactionMarkers:
             coordinator_epoch=coordinator_epoch,
         )
         return log.append_trusted(batch).last_offset + 1
+
+
+async def _durable(
+    log: TrustedLog, end_offset: int, where: TopicPartition, done: set[TopicPartition]
+) -> None:
+    await log.wait_durable(end_offset)
+    done.add(where)
+
+
+async def _failed(error: KafkaError) -> None:
+    raise error

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from sharegroup.broker.coordination.offset_coordinator import Transaction as OffsetTransaction
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
@@ -48,6 +49,10 @@ OFFSETS_ABORTABLE_FROM: Final = 4
 """The version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
 
 
+LOWEST_MAX: Final = 10_000
+"""Refused first batches that are remembered; more than there are producers in a bad moment."""
+
+
 class Write(NamedTuple):
     """A transactional batch that a producer wants to append."""
 
@@ -65,6 +70,11 @@ class Write(NamedTuple):
         later, and nothing needs to be checked."""
         return self.log.producer_states.in_transaction(*self.producer)
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the partition has no batch of the producer's latest epoch."""
+        return not self.log.producer_states.has_batches(self.header.producer_id)
+
 
 class Admission:
     """The transactional batches of one Produce request."""
@@ -76,11 +86,13 @@ class Admission:
         version: int,
         *,
         verifies: bool,
+        lowest: LowestSequences,
     ) -> None:
         self._transactions = transactions
         self._transactional_id = transactional_id
         self._version = version
         self._verifies = verifies
+        self._lowest = lowest
         self._refused: dict[TopicPartition, KafkaError] = {}
 
     async def add(self, writes: Sequence[Write]) -> None:
@@ -112,17 +124,78 @@ class Admission:
         if where in self._refused:
             raise self._refused[where]
         implicit = self._version >= IMPLICIT_FROM
+        if self._verifies and not implicit:
+            self._lowest.note(write)
         if implicit or self._verifies:
             try:
                 self._transactions.check_write(self._transactional_id, write.producer, where)
             except KafkaError as error:
                 raise _for_client(error, self._version) from error
-        if implicit and write.header.base_sequence != 0:
-            # Every transaction begins at 0 with its own epoch. An earlier batch was refused.
+        if self._verifies and not implicit:
+            self._lowest.check(write)
+        if implicit and write.header.base_sequence != 0 and write.is_first:
+            # An earlier batch was refused: every transaction has its own epoch, which begins at 0.
             raise OutOfOrderSequenceNumber(
                 f"The transaction of producer {write.header.producer_id} begins in {where} with "
                 f"sequence {write.header.base_sequence}"
             )
+
+    def appended(self, write: Write) -> None:
+        """The batch of a write that was allowed is in the log."""
+        self._lowest.forget(write)
+
+
+class LowestSequences:
+    """The lowest sequence of each producer whose first batch in a partition was refused (Kafka
+    class VerificationStateEntry).
+
+    A producer sends several batches at once. A later one that is let in where the first was refused
+    would be taken for the beginning, and the first could not come any more.
+    """
+
+    def __init__(self) -> None:
+        self._lowest: dict[tuple[UUID, int, int], tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._lowest)
+
+    def note(self, write: Write) -> None:
+        """Note the sequence of a producer's first batch, whatever becomes of it."""
+        if not write.is_first:
+            return
+        key, sequence, epoch = _key(write), write.header.base_sequence, write.producer.epoch
+        known_epoch, lowest = self._lowest.pop(key, (epoch, sequence))
+        if epoch > known_epoch:
+            known_epoch, lowest = epoch, sequence
+        elif epoch == known_epoch:
+            lowest = min(lowest, sequence)
+        self._lowest[key] = known_epoch, lowest
+        if len(self._lowest) > LOWEST_MAX:
+            del self._lowest[next(iter(self._lowest))]
+
+    def check(self, write: Write) -> None:
+        """Allow a producer's first batch, which is noted. In Kafka too the transaction is checked
+        before this.
+
+        Raises:
+            OutOfOrderSequenceNumber: an earlier one was refused, and has not come again.
+        """
+        sequence = write.header.base_sequence
+        _, lowest = self._lowest.get(_key(write), (0, sequence))
+        if write.is_first and sequence > lowest:
+            raise OutOfOrderSequenceNumber(
+                f"Out of order sequence number for producer {write.producer.producer_id}: "
+                f"{sequence} (incoming seq. number), {lowest} (earliest seen sequence)"
+            )
+
+    def forget(self, write: Write) -> None:
+        """Its batch is in the log, which knows the sequence from now on."""
+        self._lowest.pop(_key(write), None)
+
+
+def _key(write: Write) -> tuple[UUID, int, int]:
+    log = write.log
+    return log.topic_id, log.topic_partition.partition, write.header.producer_id
 
 
 class TransactionWrites:
@@ -133,6 +206,7 @@ class TransactionWrites:
         self._transactions = transactions
         self._verifies = verifies
         self._locks = KeyedLocks()
+        self._lowest = LowestSequences()
 
     @asynccontextmanager
     async def admission(self, transactional_id: str, version: int) -> AsyncIterator[Admission]:
@@ -140,7 +214,11 @@ class TransactionWrites:
         overtake each other while partitions are being added."""
         async with self._locks.holding(transactional_id):
             yield Admission(
-                self._transactions, transactional_id, version, verifies=self._verifies()
+                self._transactions,
+                transactional_id,
+                version,
+                verifies=self._verifies(),
+                lowest=self._lowest,
             )
 
 

@@ -41,7 +41,11 @@ class Unpacking:
         return how is None and not self._waiting and not _is_compressed(batches)
 
     async def walked(
-        self, partition: TopicIdPartition, batches: bytes, how: Recompression | None = None
+        self,
+        partition: TopicIdPartition,
+        batches: bytes,
+        how: Recompression | None = None,
+        record_bytes_max: int | None = None,
     ) -> bytes:
         """Check compressed batches, and return all batches, compressed as ``how`` says; the append
         checks the rest.
@@ -51,7 +55,8 @@ class Unpacking:
         Raises:
             CorruptMessage, InvalidRecord, UnsupportedCompressionType: a batch is not what it says.
         """
-        work = walk_batches if how is None else partial(_recompressed, how)
+        walk = walk_batches if how is None else partial(_recompressed, how)
+        work = partial(walk, record_bytes_max=record_bytes_max)
         small = how is None or len(batches) <= RECOMPRESSED_ON_LOOP_BYTES_MAX
         if small and partition not in self._waiting:
             with suppress(CorruptMessage):  # or too large: the thread tells which
@@ -68,9 +73,12 @@ class Unpacking:
 
 
 def _recompressed(
-    how: Recompression, batches: bytes, bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX
+    how: Recompression,
+    batches: bytes,
+    bytes_max: int = DECOMPRESSED_BATCH_BYTES_MAX,
+    record_bytes_max: int | None = None,
 ) -> bytes:
-    return recompressed(batches, how, bytes_max)
+    return recompressed(batches, how, bytes_max, record_bytes_max)
 
 
 def _is_compressed(batches: bytes) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import (
     InvalidReplicaAssignment,
     KafkaError,
@@ -32,9 +33,10 @@ async def alter_partition_reassignments(
         allow_replication_factor_change=request.allow_replication_factor_change,
         responses=[
             ReassignableTopicResponse(
-                topic.name, [_reassigned(parts, topic.name, part) for part in topic.partitions]
+                topic.name,
+                [_reassigned(parts, topic.name, part) async for part in sliced(topic.partitions)],
             )
-            for topic in request.topics
+            async for topic in sliced(request.topics)
         ],
     )
 

@@ -9,6 +9,7 @@ from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.handlers.share_group_describe import HIDDEN_TOPIC
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.groups.consumer import member as core
 from sharegroup.groups.consumer.records import plain
 from sharegroup.groups.records import Assignment as CoreAssignment
@@ -37,7 +38,9 @@ async def consumer_group_describe(
     """Each group on its own; one that does not exist says GROUP_ID_NOT_FOUND."""
     with_operations = request.include_authorized_operations
     return ConsumerGroupDescribeResponse(
-        groups=[_describe(parts, g, context, with_operations) for g in request.group_ids]
+        groups=[
+            _describe(parts, g, context, with_operations) async for g in sliced(request.group_ids)
+        ]
     )
 
 

@@ -41,11 +41,23 @@ async def _grow(
         context.access.require_topic(Operation.ALTER, topic.name)
         if parts.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
-        if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments or ()):
-            raise InvalidReplicaAssignment(
-                f"Every partition can only be on broker {parts.node_id}."
-            )
+        _check_assignments(parts, topic)
         await parts.topics.grow(topic.name, topic.count, validate_only=validate_only)
     except KafkaError as error:
         return _refused(topic.name, error)
     return CreatePartitionsTopicResult(topic.name)
+
+
+def _check_assignments(parts: BrokerParts, topic: CreatePartitionsTopic) -> None:
+    """Each new partition has one assignment, if there are any, and that is to this node."""
+    if topic.assignments is None:
+        return
+    found = parts.topics.find(topic.name)
+    more = topic.count - (found.partition_count if found else 0)
+    if found and more > 0 and more != len(topic.assignments):
+        raise InvalidReplicaAssignment(
+            f"Attempted to add {more} additional partition(s), but only "
+            f"{len(topic.assignments)} assignment(s) were specified."
+        )
+    if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments):
+        raise InvalidReplicaAssignment(f"Every partition can only be on broker {parts.node_id}.")

@@ -8,7 +8,6 @@ from sharegroup.broker.configs.topic import check_topic_configs, describe_topic_
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
-    InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
     InvalidRequest,
@@ -98,7 +97,9 @@ def _partitions(parts: BrokerParts, topic: CreatableTopic) -> int:
         raise InvalidRequest("Give either assignments or a partition count, not both.")
     indexes = sorted(assignment.partition_index for assignment in topic.assignments)
     if indexes != list(range(len(indexes))):
-        raise InvalidPartitions("Assigned partitions must be 0, 1, 2, … without a hole.")
+        raise InvalidReplicaAssignment(
+            "partitions should be a consecutive 0-based integer sequence"
+        )
     if any(list(a.broker_ids) != [parts.node_id] for a in topic.assignments):
         raise InvalidReplicaAssignment(f"Every partition can only be on broker {parts.node_id}.")
     return len(indexes)

@@ -8,6 +8,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.coordination.group_registry import GroupType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -23,7 +24,7 @@ async def delete_groups(
     return DeleteGroupsResponse(
         results=[
             await _delete(parts, group_id, context)
-            for group_id in dict.fromkeys(request.groups_names)
+            async for group_id in sliced(dict.fromkeys(request.groups_names))
         ]
     )
 

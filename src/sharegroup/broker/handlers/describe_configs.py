@@ -11,6 +11,7 @@ from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.configs.topic import describe_topic_configs
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.groups.config import describe_group_configs
 from sharegroup.model.config import ConfigEntry
 from sharegroup.model.errors import InvalidRequest, KafkaError, UnknownTopicOrPartition
@@ -34,7 +35,10 @@ async def describe_configs(
 ) -> DescribeConfigsResponse:
     """Each resource on its own."""
     return DescribeConfigsResponse(
-        results=[_describe(parts, resource, request, context) for resource in request.resources]
+        results=[
+            _describe(parts, resource, request, context)
+            async for resource in sliced(request.resources)
+        ]
     )
 
 
@@ -87,7 +91,7 @@ def entries_of(parts: BrokerParts, resource_type: int, name: str) -> Sequence[Co
         return describe_topic_configs(live.of_topic(name), live.broker)
     if resource_type == BROKER:
         check_broker_name(parts, name)
-        return live.broker.describe()
+        return live.broker.describe() if name else live.broker.describe_altered()
     if resource_type == BROKER_LOGGER:
         return []
     if resource_type == GROUP:

@@ -10,6 +10,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.wire.messages.describe_groups import (
     DescribedGroup,
@@ -30,7 +31,10 @@ async def describe_groups(
     """Each group on its own, with Kafka's error messages."""
     with_operations = request.include_authorized_operations
     return DescribeGroupsResponse(
-        groups=[_describe(parts, group_id, context, with_operations) for group_id in request.groups]
+        groups=[
+            _describe(parts, group_id, context, with_operations)
+            async for group_id in sliced(request.groups)
+        ]
     )
 
 

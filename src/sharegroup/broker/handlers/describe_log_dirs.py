@@ -6,6 +6,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -27,16 +28,15 @@ async def describe_log_dirs(
     if request.topics is not None:
         pairs = ((topic.topic, number) for topic in request.topics for number in topic.partitions)
         wanted = {TopicPartition(*pair) for pair in pairs}
-    topics: dict[str, DescribeLogDirsTopic] = {}
-    for key, size in sorted(folder.sizes.items()):
+    found: dict[str, list[DescribeLogDirsPartition]] = {}
+    async for key, size in sliced(sorted(folder.sizes.items())):
         if wanted is None or key in wanted:
-            topic = topics.setdefault(key.topic, DescribeLogDirsTopic(key.topic, []))
-            topic.partitions = [*topic.partitions, DescribeLogDirsPartition(key.partition, size)]
+            found.setdefault(key.topic, []).append(DescribeLogDirsPartition(key.partition, size))
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
                 log_dir=folder.path,
-                topics=list(topics.values()),
+                topics=[DescribeLogDirsTopic(name, own) for name, own in found.items()],
                 total_bytes=folder.total_bytes,
                 usable_bytes=folder.usable_bytes,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -23,9 +24,12 @@ async def describe_producers(
         topics=[
             TopicResponse(
                 topic.name,
-                [_one(parts, topic.name, index, context) for index in topic.partition_indexes],
+                [
+                    _one(parts, topic.name, index, context)
+                    async for index in sliced(topic.partition_indexes)
+                ],
             )
-            for topic in request.topics
+            async for topic in sliced(request.topics)
         ]
     )
 

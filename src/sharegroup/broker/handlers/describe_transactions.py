@@ -7,6 +7,7 @@ from collections import defaultdict
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import InvalidRequest, KafkaError, TransactionalIdNotFound
 from sharegroup.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -21,7 +22,9 @@ async def describe_transactions(
 ) -> DescribeTransactionsResponse:
     """Ids fail on their own. Topics that the client may not see are left out."""
     return DescribeTransactionsResponse(
-        transaction_states=[_one(parts, each, context) for each in request.transactional_ids]
+        transaction_states=[
+            _one(parts, each, context) async for each in sliced(request.transactional_ids)
+        ]
     )
 
 

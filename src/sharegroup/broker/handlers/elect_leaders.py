@@ -8,6 +8,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import (
     ElectionNotNeeded,
     InvalidRequest,
@@ -36,9 +37,10 @@ async def elect_leaders(
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
-                topic.topic, [_elected(parts, topic.topic, number) for number in topic.partitions]
+                topic.topic,
+                [_elected(parts, topic.topic, number) async for number in sliced(topic.partitions)],
             )
-            for topic in request.topic_partitions or ()
+            async for topic in sliced(request.topic_partitions or ())
         ]
     )
 

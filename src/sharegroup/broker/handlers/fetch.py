@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.fetch_sessions import Wanted
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import KafkaError, OffsetOutOfRange
 from sharegroup.model.ids import TopicIdPartition
 from sharegroup.model.log import PartitionLog
@@ -90,7 +91,7 @@ async def _look(
     size = 0
     failed = False
     committed = request.isolation_level == READ_COMMITTED
-    for topic, partition in wanted:
+    async for topic, partition in sliced(wanted):
         part = PartitionData(partition_index=partition.partition, records=b"")
         found.append(part)
         try:
@@ -147,12 +148,15 @@ async def _read(
     end = part.last_stable_offset if committed else part.high_watermark
     if partition.fetch_offset >= end or (space.bytes_max <= 0 and not space.first):
         return
-    read = await log.read(partition.fetch_offset, max(space.bytes_max, 1), end_offset=end)
-    if len(read.data) > space.bytes_max and not space.first:
+    offset, bytes_max = partition.fetch_offset, max(space.bytes_max, 1)
+    read = await log.read(offset, bytes_max, end_offset=end, stored=True)
+    found = read.stored.range if read.stored else read.data
+    if len(found) > space.bytes_max and not space.first:
         return
-    part.records = read.data
-    if committed and read.data:
-        aborted = log.aborted_transactions(partition.fetch_offset, end_offset_of(read.data))
+    part.records = cast(bytes, found)  # whoever writes the answer takes a range too
+    if committed and found:
+        end = read.stored.end_offset if read.stored else end_offset_of(read.data)
+        aborted = log.aborted_transactions(offset, end)
         part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
 
 

@@ -8,11 +8,8 @@ from typing import Final
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resource, ResourceType
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
-from sharegroup.model.errors import (
-    InvalidGroupId,
-    InvalidRequest,
-    KafkaError,
-)
+from sharegroup.broker.slices import sliced
+from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.ids import parse_topic_id
 from sharegroup.wire.messages.find_coordinator import (
     Coordinator,
@@ -33,7 +30,8 @@ async def find_coordinator(
     """One answer per key from v4 on; a single answer in earlier versions."""
     if context.version >= KEYS_FROM:
         coordinators = [
-            _find(parts, request.key_type, key, context) for key in request.coordinator_keys
+            _find(parts, request.key_type, key, context)
+            async for key in sliced(request.coordinator_keys)
         ]
         return FindCoordinatorResponse(coordinators=coordinators)
     found = _find(parts, request.key_type, request.key, context)
@@ -63,8 +61,6 @@ def _check(key_type: int, key: str, context: RequestContext) -> None:
         return
     if key_type == GROUP:
         context.access.require_group(Operation.DESCRIBE, key)
-        if not key:
-            raise InvalidGroupId
         return
     if key_type != SHARE or context.version < SHARE_FROM:
         raise InvalidRequest(f"coordinator key type {key_type} is unknown")

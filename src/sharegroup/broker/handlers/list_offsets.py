@@ -7,6 +7,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import InvalidRequest, KafkaError
 from sharegroup.model.log import PartitionLog
 from sharegroup.wire.messages.list_offsets import (
@@ -23,6 +24,7 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
 
 
 async def list_offsets(
@@ -31,10 +33,10 @@ async def list_offsets(
     """One look-up per partition; each fails on its own."""
     topics = []
     committed = request.isolation_level == READ_COMMITTED
-    for topic in request.topics:
+    async for topic in sliced(request.topics):
         partitions = [
             await _offset(parts, context, topic.name, partition, committed=committed)
-            for partition in topic.partitions
+            async for partition in sliced(topic.partitions)
         ]
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
@@ -71,7 +73,8 @@ async def _offset(
         context.access.require_topic(Operation.DESCRIBE, name)
         log = parts.topics.log(name, partition.partition_index)
         part.timestamp, part.offset = await _look_up(log, partition.timestamp, committed=committed)
-        part.leader_epoch = log.leader_epoch
+        if part.offset >= 0:  # without an offset there is no epoch either, as in Kafka
+            part.leader_epoch = log.leader_epoch
     except KafkaError as error:
         part.error_code = error.code
         parts.counters.add("list_offsets_errors", error.name)
@@ -85,7 +88,7 @@ async def _look_up(log: PartitionLog, timestamp: int, *, committed: bool) -> tup
         return -1, end
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset
-    if timestamp == LATEST_TIERED:
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # there is no tiered storage
         return -1, -1
     if timestamp == MAX_TIMESTAMP:
         found = await log.offset_of_max_timestamp()

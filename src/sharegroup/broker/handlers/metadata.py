@@ -10,6 +10,7 @@ from sharegroup.broker.authorization.resources import (
 from sharegroup.broker.authorization.resources import topic as topic_resource
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
 from sharegroup.model.ids import NULL_TOPIC_ID
@@ -32,13 +33,13 @@ async def metadata(
     if everything:
         topics = [
             _described(parts, topic)
-            for topic in parts.topics.all()
+            async for topic in sliced(parts.topics.all())
             if access.allows_topic(Operation.DESCRIBE, topic.name)
         ]
     else:
         topics = [
             await _wanted(parts, wanted, context, create=request.allow_auto_topic_creation)
-            for wanted in request.topics or ()
+            async for wanted in sliced(request.topics or ())
         ]
     if request.include_topic_authorized_operations:
         for described in topics:

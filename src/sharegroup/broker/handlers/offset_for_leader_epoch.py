@@ -11,6 +11,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import KafkaError
 from sharegroup.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -31,9 +32,12 @@ async def offset_for_leader_epoch(
         topics=[
             OffsetForLeaderTopicResult(
                 topic.topic,
-                [_end_offset(parts, context, topic.topic, part) for part in topic.partitions],
+                [
+                    _end_offset(parts, context, topic.topic, part)
+                    async for part in sliced(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            async for topic in sliced(request.topics)
         ]
     )
 

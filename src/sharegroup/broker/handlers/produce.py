@@ -14,10 +14,12 @@ from sharegroup.model.errors import (
     InvalidRequiredAcks,
     InvalidTopic,
     KafkaError,
+    MalformedMessage,
     TransactionalIdAuthorizationFailed,
     UnknownServerError,
 )
 from sharegroup.model.ids import NULL_TOPIC_ID, TopicIdPartition
+from sharegroup.model.limits import PRODUCED_PARTITIONS_MAX
 from sharegroup.model.log import PartitionLog
 from sharegroup.wire.batch import HEADER_BYTES, TRANSACTIONAL, parse_headers
 from sharegroup.wire.messages.produce import (
@@ -48,6 +50,9 @@ async def produce(
     """Append everything in order first, then wait for durability; partitions fail on their own."""
     if request.acks not in (NO_ACKS, LEADER_ACK, ALL_ACKS):
         return failure(request, InvalidRequiredAcks())
+    named = len(request.topic_data) + sum(len(t.partition_data) for t in request.topic_data)
+    if named > PRODUCED_PARTITIONS_MAX:
+        raise MalformedMessage(f"a Produce request with {named} topics and partitions")
     appends = _Appends([], [])
     if any(
         _is_transactional(p.records) for topic in request.topic_data for p in topic.partition_data
@@ -135,10 +140,14 @@ async def _append(
     how = log.recompression
     if not parts.unpacking.passes(batches, how):
         where = TopicIdPartition(log.topic_id, partition.index)
-        batches = await parts.unpacking.walked(where, batches, how)
+        batches = await parts.unpacking.walked(where, batches, how, log.record_bytes_max)
+    write = None
     if admission is not None and _is_transactional(batches):
-        admission.check(Write(log, parse_headers(batches)[0]))
+        write = Write(log, parse_headers(batches)[0])
+        admission.check(write)
     appended = await log.append(batches)
+    if admission is not None and write is not None:
+        admission.appended(write)
     part.base_offset = appended.base_offset
     part.log_append_time_ms = appended.append_time_ms
     part.log_start_offset = log.log_start_offset

@@ -7,6 +7,7 @@ from typing import Final
 from sharegroup.broker.authorization.resources import Operation, group
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import InvalidGroupId, KafkaError, TopicAuthorizationFailed
 from sharegroup.wire.messages.share_group_describe import (
     Assignment,
@@ -28,7 +29,9 @@ async def share_group_describe(
     """Each group on its own; one that does not exist says GROUP_ID_NOT_FOUND."""
     with_operations = request.include_authorized_operations
     return ShareGroupDescribeResponse(
-        groups=[_describe(parts, g, context, with_operations) for g in request.group_ids]
+        groups=[
+            _describe(parts, g, context, with_operations) async for g in sliced(request.group_ids)
+        ]
     )
 
 

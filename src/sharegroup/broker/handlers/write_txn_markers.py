@@ -8,6 +8,7 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import NONE, KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION
@@ -31,11 +32,11 @@ async def write_txn_markers(
     if not context.access.allows(Operation.ALTER, CLUSTER):
         context.access.require(Operation.CLUSTER_ACTION, CLUSTER)
     results = []
-    for marker in request.markers:
+    async for marker in sliced(request.markers):
         topics = []
-        for topic in marker.topics:
+        async for topic in sliced(marker.topics):
             answers = []
-            for index in topic.partition_indexes:
+            async for index in sliced(topic.partition_indexes):
                 where = TopicPartition(topic.name, index)
                 code = await _one(parts, marker, where, context.version)
                 answers.append(WritableTxnMarkerPartitionResult(index, code))

@@ -53,6 +53,26 @@ CONSUMER_REBALANCES: Final = counter(
     "changed.",
     kafka=_GROUPS + "consumer-group-rebalance-count, consumer-group-rebalance-rate",
 )
+CLASSIC_WAITING: Final = gauge(
+    "sharegroup_classic_group_waiting_requests",
+    "Joins and syncs that wait for other members of their groups.",
+    kafka="kafka.server:type=DelayedOperationPurgatory,delayedOperation=Rebalance, before Kafka 4",
+)
+OFFSETS: Final = gauge(
+    "sharegroup_committed_offsets",
+    "Committed offsets of all groups.",
+    kafka="kafka.server:type=GroupMetadataManager,name=NumOffsets",
+)
+COMMITS: Final = counter(
+    "sharegroup_offset_commits",
+    "Offsets committed, in transactions or not.",
+    kafka=_GROUPS + "offset-commit-count, offset-commit-rate",
+)
+EXPIRATIONS: Final = counter(
+    "sharegroup_offset_expirations",
+    "Committed offsets deleted after offsets.retention.minutes without a member.",
+    kafka=_GROUPS + "offset-expiration-count, offset-expiration-rate",
+)
 WRITE_SECONDS: Final = histogram(
     "sharegroup_share_state_write_seconds",
     "Writes of share state, until they are durable. Its count is the number of writes.",
@@ -86,6 +106,10 @@ METRICS: Final = (
     CLASSIC_REBALANCES,
     CONSUMER_GROUPS,
     CONSUMER_REBALANCES,
+    CLASSIC_WAITING,
+    OFFSETS,
+    COMMITS,
+    EXPIRATIONS,
     WRITE_SECONDS,
     LOAD_SECONDS,
     SHARDS,
@@ -108,6 +132,10 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield CLASSIC_REBALANCES.of(parts.classic_groups.rebalances)
     yield from _by_state(CONSUMER_GROUPS, GroupState, parts.consumer_groups.groups)
     yield CONSUMER_REBALANCES.of(parts.consumer_groups.rebalances)
+    yield CLASSIC_WAITING.of(parts.classic_groups.waiting)
+    yield OFFSETS.of(parts.offsets.count())
+    yield COMMITS.of(parts.offsets.commits)
+    yield EXPIRATIONS.of(parts.offsets.expired())
     yield from _shards(parts)
 
 

@@ -49,6 +49,44 @@ DISK_REFUSALS: Final = counter(
     labels=("lack",),
 )
 
+CLEANER_RUNS: Final = counter(
+    "sharegroup_cleaner_runs",
+    "Runs of the log cleaner, each over one compacted partition.",
+)
+CLEANER_READ: Final = counter(
+    "sharegroup_cleaner_read_bytes",
+    "Bytes of log that the cleaner has gone through.",
+    unit="bytes",
+)
+CLEANER_WRITTEN: Final = counter(
+    "sharegroup_cleaner_written_bytes",
+    "Bytes of log that the cleaner has written anew; the others of what it read are gone.",
+    unit="bytes",
+    kafka="kafka.log:type=LogCleaner,name=cleaner-recopy-percent",
+)
+CLEANER_SECONDS: Final = gauge(
+    "sharegroup_cleaner_last_run_seconds",
+    "How long the last run of the log cleaner took.",
+    unit="seconds",
+    kafka="kafka.log:type=LogCleaner,name=max-clean-time-secs",
+)
+CLEANER_ENDED: Final = gauge(
+    "sharegroup_cleaner_last_run_timestamp_seconds",
+    "When the last run of the log cleaner ended, in seconds since 1970; 0: none since the start.",
+    unit="seconds",
+    kafka="kafka.log:type=LogCleanerManager,name=time-since-last-run-ms",
+)
+CLEANER_DIRTY: Final = gauge(
+    "sharegroup_cleaner_max_dirty_ratio",
+    "The largest share of a compacted partition's sealed bytes that is not cleaned yet, 0 to 1.",
+    kafka="kafka.log:type=LogCleanerManager,name=max-dirty-percent",
+)
+UNCLEANABLE: Final = gauge(
+    "sharegroup_cleaner_uncleanable_partitions",
+    "Compacted partitions that are out of service, or keep a damaged segment as it is.",
+    kafka="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
+)
+
 METRICS: Final = (
     FLUSH_SECONDS,
     LOOP_LAG,
@@ -57,6 +95,13 @@ METRICS: Final = (
     LOG_END,
     LOG_DAMAGED,
     DISK_REFUSALS,
+    CLEANER_RUNS,
+    CLEANER_READ,
+    CLEANER_WRITTEN,
+    CLEANER_SECONDS,
+    CLEANER_ENDED,
+    CLEANER_DIRTY,
+    UNCLEANABLE,
 )
 
 SAMPLE_EVERY_S: Final = 0.1
@@ -98,8 +143,20 @@ def read(parts: BrokerParts, lag: LoopLag) -> Iterator[Sample]:
     yield FAILED_LOGS.of(len(parts.store.out_of_service()))
     for lack, count in parts.store.refusals().items():
         yield DISK_REFUSALS.of(count, lack)
+    yield from _read_cleaner(parts)
     for log in logs:
         topic, partition = log.topic_partition
         yield LOG_END.of(log.log_end_offset, topic, str(partition))
         damaged = sum(damage.last - damage.first + 1 for damage in log.damages())
         yield LOG_DAMAGED.of(damaged, topic, str(partition))
+
+
+def _read_cleaner(parts: BrokerParts) -> Iterator[Sample]:
+    facts = parts.store.cleaning(parts.clock.wall_ms())
+    yield CLEANER_RUNS.of(facts.runs)
+    yield CLEANER_READ.of(facts.read_bytes)
+    yield CLEANER_WRITTEN.of(facts.written_bytes)
+    yield CLEANER_SECONDS.of(facts.last_run_seconds)
+    yield CLEANER_ENDED.of(facts.last_run_wall_ms / 1000)
+    yield CLEANER_DIRTY.of(facts.dirty_ratio)
+    yield UNCLEANABLE.of(facts.uncleanable)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sharegroup.broker.metrics import coordination, delivery, node, traffic
+from sharegroup.broker.metrics import coordination, delivery, node, traffic, transactions
 from sharegroup.broker.metrics.exposition import Exposition
 from sharegroup.broker.metrics.lag import LagReader
 from sharegroup.broker.metrics.metric import Sample
@@ -41,6 +41,7 @@ class MetricsReader:
             *traffic.read(parts),
             *delivery.read(parts),
             *coordination.read(parts),
+            *transactions.read(parts),
             *node.read(parts, self._loop_lag),
         ]
         for number, led in enumerate(parts.views.led()):

@@ -138,6 +138,21 @@ SHARE_ACK_FAILURES: Final = counter(
     labels=("topic",),
     kafka=_TOPIC_METRICS + "FailedShareAcknowledgementRequestsPerSec,topic=…",
 )
+FETCH_SESSIONS: Final = gauge(
+    "sharegroup_fetch_sessions",
+    "Incremental fetch sessions (KIP-227).",
+    kafka="kafka.server:type=FetchSessionCache,name=NumIncrementalFetchSessions",
+)
+FETCH_SESSION_PARTITIONS: Final = gauge(
+    "sharegroup_fetch_session_partitions",
+    "Partitions in all incremental fetch sessions.",
+    kafka="kafka.server:type=FetchSessionCache,name=NumIncrementalFetchPartitionsCached",
+)
+FETCH_SESSIONS_EVICTED: Final = counter(
+    "sharegroup_fetch_sessions_evicted",
+    "Incremental fetch sessions given up for others.",
+    kafka="kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
+)
 
 METRICS: Final = (
     REQUEST_SECONDS,
@@ -161,6 +176,9 @@ METRICS: Final = (
     SHARE_FETCH_FAILURES,
     SHARE_ACKS,
     SHARE_ACK_FAILURES,
+    FETCH_SESSIONS,
+    FETCH_SESSION_PARTITIONS,
+    FETCH_SESSIONS_EVICTED,
 )
 
 _PARTITION_ERRORS: Final = {
@@ -184,6 +202,9 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield REQUEST_MEMORY.of(parts.connections.request_bytes)
     yield RESPONSE_MEMORY.of(parts.connections.unread_bytes)
     yield from _topics(parts)
+    yield FETCH_SESSIONS.of(len(parts.fetch_sessions))
+    yield FETCH_SESSION_PARTITIONS.of(parts.fetch_sessions.partition_count())
+    yield FETCH_SESSIONS_EVICTED.of(parts.fetch_sessions.evicted)
 
 
 def _counted(parts: BrokerParts) -> Iterator[Sample]:

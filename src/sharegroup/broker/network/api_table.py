@@ -85,7 +85,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.PRODUCE, 3, 13, "produce", "append record batches", FRAME_BYTES_MAX),
         _row(apis.FETCH, 4, 17, "fetch", "read record batches; incremental sessions"),
         _row(
-            apis.LIST_OFFSETS, 1, 10, "list_offsets", "offsets by time: earliest, latest, max, any"
+            apis.LIST_OFFSETS, 1, 11, "list_offsets", "offsets by time: earliest, latest, max, any"
         ),
         _row(apis.METADATA, 0, 13, "metadata", "brokers, topics, partitions"),
         _row(apis.OFFSET_COMMIT, 2, 10, "offset_commit", "commit offsets of a group"),
@@ -133,6 +133,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.END_TXN, 0, 5, "end_txn", "commit or abort a transaction"),
         _row(apis.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", "end transactions by hand"),
         _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
+        _row(apis.DESCRIBE_ACLS, 1, 3, "describe_acls", "the ACLs of authorizer.acl.file"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(
@@ -163,6 +164,13 @@ API_TABLE: dict[int, ServedApi] = {
             "there is never one",
         ),
         _row(apis.OFFSET_DELETE, 0, 0, "offset_delete", "delete committed offsets of a group"),
+        _row(
+            apis.DESCRIBE_CLIENT_QUOTAS,
+            0,
+            1,
+            "describe_client_quotas",
+            "quotas of clients; there are none",
+        ),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
         _row(
             apis.DESCRIBE_PRODUCERS,
@@ -192,6 +200,13 @@ API_TABLE: dict[int, ServedApi] = {
             1,
             "consumer_group_describe",
             "members of consumer groups, what they have and shall have",
+        ),
+        _row(
+            apis.LIST_CONFIG_RESOURCES,
+            0,
+            1,
+            "list_config_resources",
+            "topics, brokers and groups that have configs",
         ),
         _row(
             apis.DESCRIBE_TOPIC_PARTITIONS,

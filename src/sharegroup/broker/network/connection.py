@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, cast
 
 from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
 from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import Endpoint
+from sharegroup.broker.network.leaving import Chunk, Leaving
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
@@ -29,6 +31,7 @@ from sharegroup.model.limits import (
     OPEN_REQUESTS_MAX,
     TURN_BYTES,
     TURN_RECORD_BYTES,
+    WRITE_BYTES,
 )
 from sharegroup.wire import apis
 from sharegroup.wire.framing import FrameSplitter
@@ -45,7 +48,7 @@ class _Slot:
     __slots__ = ("chunks", "size")
 
     def __init__(self) -> None:
-        self.chunks: list[bytes] | None = None
+        self.chunks: Sequence[Chunk] | None = None
         self.size = 0
 
 
@@ -81,7 +84,8 @@ class BrokerConnection(asyncio.Protocol):
         self._running_bytes = 0
         self._ready_bytes = 0
         self._sent_bytes = 0
-        self._leaving: list[bytes] = []
+        self._leaving = Leaving()
+        self._paused = False  # the socket takes no more
         self._answered = False
         self._active_s = 0.0
         self._loop = asyncio.get_running_loop()
@@ -108,7 +112,7 @@ class BrokerConnection(asyncio.Protocol):
     def unread_bytes(self) -> int:
         """Bytes of answers that are ready and that the peer has not read."""
         written = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        return self._ready_bytes + sum(map(len, self._leaving)) + written
+        return self._ready_bytes + self._leaving.size + written
 
     @property
     def read_bytes(self) -> int:
@@ -170,19 +174,17 @@ class BrokerConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The peer does not read its answers: stop reading from it."""
-        self._peer_slow = True
-        self.blocked_s = self._loop.time()
-        self.blocked_read_bytes = self.read_bytes
-        self._answers.falls_behind(self)
-        self._adjust_reading()
+        self._paused = True
+        self._fall_behind()
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
-        self._peer_slow = False
+        """The peer has read what was written."""
+        self._paused = False
         self._active_s = self._loop.time()
-        if not self._ready_bytes:
-            self._answers.caught_up(self)
-        self._go_on()
+        if self._leaving:
+            self._write()
+        else:
+            self._catch_up()
 
     def may_read_again(self) -> None:
         """Resume reading if possible: the memory for requests has room again."""
@@ -240,6 +242,7 @@ class BrokerConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once; unsent answers are lost."""
         self._closing = True
+        self._leaving.clear()
         if self._transport is not None:
             self._transport.abort()
 
@@ -309,7 +312,7 @@ class BrokerConnection(asyncio.Protocol):
             self._answers.falls_behind(self)
 
     def _send_ready(self) -> None:
-        ready: list[bytes] = []
+        ready: list[Chunk] = []
         while self._slots and self._slots[0].chunks is not None:
             slot = self._slots.popleft()
             ready += slot.chunks or ()
@@ -317,23 +320,51 @@ class BrokerConnection(asyncio.Protocol):
             if slot is self._records_slot:
                 self._records_slot = None
         if ready and self._transport is not None:
-            for chunk in ready:
-                self._sent_bytes += len(chunk)
+            size = sum(map(len, ready))
+            self._sent_bytes += size
             if not self._leaving:  # answers that get ready in this loop step leave together
                 self._loop.call_soon(self._write)
-            self._leaving += ready
+            self._leaving.add(ready, size)
         self._go_on()
 
     def _write(self) -> None:
-        """Write all ready answers with one system call."""
-        leaving, self._leaving = self._leaving, []
+        """Write ready answers with one system call, WRITE_BYTES of them; the rest in later steps,
+        as the peer reads on."""
         if self._transport is None:
+            self._leaving.clear()
             return
-        self._transport.writelines(leaving)
+        try:
+            self._leaving.write(self._transport, None if self._closing else WRITE_BYTES)
+        except OSError as error:
+            self._dispatcher.out_of_means(self, error)
+            self.abort()
+            return
+        if self._leaving:
+            self._fall_behind()
+            if not self._paused:
+                self._loop.call_soon(self._write)
+        elif self._peer_slow and not self._paused:
+            self._catch_up()
         if self._peer_slow:
             self._answers.check()
         elif not self._ready_bytes:
             self._answers.caught_up(self)
+
+    def _fall_behind(self) -> None:
+        """Answers are ready that are not written: start nothing more, and read nothing."""
+        if not self._peer_slow:
+            self._peer_slow = True
+            self.blocked_s = self._loop.time()
+            self.blocked_read_bytes = self.read_bytes
+            self._answers.falls_behind(self)
+            self._adjust_reading()
+
+    def _catch_up(self) -> None:
+        """All answers are written, and the peer reads them."""
+        self._peer_slow = False
+        if not self._ready_bytes:
+            self._answers.caught_up(self)
+        self._go_on()
 
     def _go_on(self) -> None:
         """An answer has left, or the peer reads again: start requests that were held back."""

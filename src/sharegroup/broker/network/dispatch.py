@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 from sharegroup.broker.authorization.access import Access
@@ -22,6 +24,7 @@ from sharegroup.broker.network.api_table import (
     served_apis,
 )
 from sharegroup.broker.network.endpoint import Endpoint
+from sharegroup.broker.network.leaving import Chunk
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
@@ -31,6 +34,7 @@ from sharegroup.model.errors import (
     UnknownServerError,
     UnsupportedVersion,
 )
+from sharegroup.model.limits import REQUEST_ARRAY_MAX
 from sharegroup.wire.apis import API_VERSIONS
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
@@ -79,7 +83,7 @@ class Dispatcher:
         sentence = f"closing the connection from {connection.client_host}: {error}"
         self._counters.say(logging.ERROR, "requests_out_of_means", sentence)
 
-    async def answer(self, connection: Client, frame: bytes) -> list[bytes]:
+    async def answer(self, connection: Client, frame: bytes) -> Sequence[Chunk]:
         """The response frame for a request frame, in chunks; empty without a response (acks=0).
 
         Raises:
@@ -101,6 +105,8 @@ class Dispatcher:
                 response = served.failure(served.api.request(), error)
                 return response_frame(served.api, header.version, header.correlation_id, response)
         request = decode(served.api.request, header.version, frame, header.body)
+        if len(frame) > REQUEST_ARRAY_MAX:
+            _check_arrays(served, request)
         context = RequestContext(
             version=header.version,
             client_id=header.client_id or "",
@@ -111,7 +117,7 @@ class Dispatcher:
             answer_bytes_max=connection.answer_bytes_max,
         )
         response = await self._handle(served, request, context)
-        frames: list[bytes] = []
+        frames: Sequence[Chunk] = []
         if response is not None:
             api, version = served.api, header.version
             frames = response_frame(api, version, header.correlation_id, response)
@@ -139,7 +145,7 @@ class Dispatcher:
     def _trouble(self, served: ServedApi, error: KafkaError) -> None:
         self._counters.trouble("request_errors", f"{served.api.name} {error.name}", str(error))
 
-    def _unsupported(self, header: RequestHeader, served: ServedApi | None) -> list[bytes]:
+    def _unsupported(self, header: RequestHeader, served: ServedApi | None) -> Sequence[Chunk]:
         """Answer a too new ApiVersions request at v0 with our versions (KIP-511); raise
         MalformedMessage for every other API, which closes the connection."""
         if header.api_key != API_VERSIONS.key:
@@ -147,3 +153,14 @@ class Dispatcher:
             raise MalformedMessage(f"{name} version {header.version} is not served here")
         response = ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=served_apis())
         return response_frame(API_VERSIONS, 0, header.correlation_id, response)
+
+
+def _check_arrays(served: ServedApi, request: Any) -> None:
+    """Refuse a request with a very long array, before its handler goes through it."""
+    for field in fields(request):
+        value = getattr(request, field.name)
+        if isinstance(value, list) and len(value) > REQUEST_ARRAY_MAX:
+            raise MalformedMessage(
+                f"a {served.api.name} request with {len(value)} {field.name}; "
+                f"the limit is {REQUEST_ARRAY_MAX}"
+            )

@@ -1,0 +1,117 @@
+"""What is to be written to one connection: bytes, and ranges of files that are sent from there.
+
+A range goes from the file to the socket without being read (``FileRange.send``), as much as the
+socket takes. When it takes no more, a few bytes are read and given to the transport, which tells
+when they have left. So the transport alone waits for the socket. A connection without a socket of
+its own (``sim``) has ranges read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from sharegroup.model.environment import FileRange
+
+Chunk = bytes | memoryview | FileRange
+
+_WAITING_BYTES: Final = 16 * 1024
+"""Bytes given to the transport when the socket is full."""
+_READ_BYTES: Final = 256 * 1024
+"""Bytes read at once where a range cannot be sent."""
+
+
+class Leaving:
+    """The queue of what is to be written. ``size`` is its bytes."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[Chunk] = deque()
+        self._at = 0  # this much of the first chunk, a range, has left
+        self._bare = False  # the transport is to keep nothing
+        self.size = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    def add(self, chunks: Iterable[Chunk], size: int) -> None:
+        """Queue chunks of ``size`` bytes in all."""
+        self._chunks.extend(chunks)
+        self.size += size
+
+    def clear(self) -> None:
+        """Forget everything; nothing more is written."""
+        self._chunks.clear()
+        self._at = self.size = 0
+
+    def write(self, transport: asyncio.Transport, bytes_max: int | None) -> None:
+        """Write up to ``bytes_max`` bytes; less if the socket is full and a range is next, and then
+        the transport has paused writing. None: write everything, reading what is in files.
+
+        Raises:
+            OSError: a file cannot be read, or the socket is broken; the connection is of no use.
+        """
+        room = self.size if bytes_max is None else bytes_max
+        until = self.size - room
+        while self._chunks and (room := self.size - until) > 0:
+            first = self._chunks[0]
+            if isinstance(first, bytes | memoryview):
+                transport.writelines(self._next_bytes(room))
+                continue
+            wanted = min(room, len(first) - self._at)
+            socket = None if bytes_max is None else transport.get_extra_info("socket")
+            if socket is None or transport.is_closing():
+                transport.write(self._read(first, min(wanted, _READ_BYTES)))
+            elif not self._send(transport, socket.fileno(), first, wanted):
+                return
+        if self._bare and not self._chunks:
+            self._bare = False
+            transport.set_write_buffer_limits()
+
+    def _next_bytes(self, room: int) -> list[bytes | memoryview]:
+        """Take chunks up to the next range, ``room`` bytes at most."""
+        chunks: list[bytes | memoryview] = []
+        while self._chunks and room > 0:
+            chunk = self._chunks[0]
+            if not isinstance(chunk, bytes | memoryview):
+                break
+            if len(chunk) > room:
+                view = memoryview(chunk)
+                self._chunks[0], chunk = view[room:], view[:room]
+            else:
+                self._chunks.popleft()
+            chunks.append(chunk)
+            room -= len(chunk)
+            self.size -= len(chunk)
+        return chunks
+
+    def _send(
+        self, transport: asyncio.Transport, socket: int, file: FileRange, wanted: int
+    ) -> bool:
+        """Send of a range. Returns False if the transport has paused writing."""
+        if not self._bare:
+            self._bare = True
+            transport.set_write_buffer_limits(high=0)  # it pauses as soon as the socket is full
+        if transport.get_write_buffer_size():
+            return False
+        try:
+            sent = file.send(socket, wanted, self._at)
+            self._left(file, sent)
+        except BlockingIOError:
+            sent = 0
+        if sent < wanted:
+            transport.write(self._read(file, min(wanted - sent, _WAITING_BYTES)))
+        return not transport.get_write_buffer_size()
+
+    def _read(self, file: FileRange, size: int) -> bytes:
+        data = file.read(size, self._at)
+        self._left(file, size)
+        return data
+
+    def _left(self, file: FileRange, size: int) -> None:
+        self.size -= size
+        self._at += size
+        if self._at == len(file):
+            self._chunks.popleft()
+            self._at = 0
