@@ -35,6 +35,11 @@ settings.register_profile(
 )
 settings.load_profile("fast")  # --hypothesis-profile=thorough wins over this
 
+# Byte code is kept, also where the machine's environment says otherwise: each command and server
+# that a test starts would compile all of our sources again, and each worker all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A shell starts its background jobs with SIGINT ignored. The commands that tests start would
 # inherit that; at a terminal they do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

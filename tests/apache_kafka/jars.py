@@ -72,6 +72,13 @@ SPARK_CONNECTOR = Jars(
     dependencies=(("org.apache.spark", "spark-sql-kafka-0-10_2.13", SPARK_CONNECTOR_VERSION),),
     proof=f"spark-sql-kafka-0-10_2.13-{SPARK_CONNECTOR_VERSION}.jar",
 )
+# The newest on Maven Central, with its own clients.
+STREAMS_VERSION = TOOLS_VERSION
+STREAMS = Jars(
+    name=f"kafka-streams-{STREAMS_VERSION}",
+    dependencies=(("org.apache.kafka", "kafka-streams", STREAMS_VERSION), LOG_BINDING),
+    proof=f"kafka-streams-{STREAMS_VERSION}.jar",
+)
 
 
 class JarsMissing(Exception):

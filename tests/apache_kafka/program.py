@@ -9,6 +9,7 @@ from tests.apache_kafka.jars import COMPILER, KAFKA, Jars, class_path, jar_folde
 from tests.apache_kafka.java import java_command
 
 COMPILE_SECONDS = 120
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class DoesNotCompile(Exception):
@@ -21,12 +22,12 @@ def compile_java(source: Path, folder: Path, kafka: Jars = KAFKA) -> str:
     Raises DoesNotCompile; JarsMissing when compiler or Kafka cannot be fetched.
     """
     compiler = jar_folder(COMPILER) / COMPILER.proof
-    needed = ("kafka-clients-*.jar", "slf4j-api-*.jar")
+    needed = ("kafka-clients-*.jar", "kafka-streams-*.jar", "slf4j-api-*.jar")
     found = sorted(jar for pattern in needed for jar in jar_folder(kafka).glob(pattern))
     jars = ":".join(map(str, found))
-    command = [java_command(), "-jar", str(compiler), "-17", "-proc:none", "-cp", jars]
+    options = ["-17", "-proc:none", "-cp", jars, "-d", str(folder)]
     done = subprocess.run(
-        [*command, "-d", str(folder), str(source)],
+        [java_command(), *QUICK, "-jar", str(compiler), *options, str(source)],
         capture_output=True,
         text=True,
         timeout=COMPILE_SECONDS,

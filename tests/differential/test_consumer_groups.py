@@ -86,7 +86,7 @@ class Story:
             answer.member_id == member,
             bool(answer.member_id),
             answer.member_epoch,
-            answer.heartbeat_interval_ms,
+            0 < answer.heartbeat_interval_ms <= 5_000,  # ours is shorter after a change
             held,
         )
         return answer

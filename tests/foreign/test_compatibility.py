@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import socket
 import struct
 from pathlib import Path
@@ -36,6 +37,13 @@ def test_what_is_not_served_has_a_reason_and_nothing_else() -> None:
 def test_every_file_of_tests_is_named() -> None:
     named = {name for work in docs_compatibility.works() for name in work.tests}
     assert named == {path.name for path in FOLDER.glob("test_*.py")} - {Path(__file__).name}
+
+
+def test_every_program_run_by_hand_is_there() -> None:
+    with docs_compatibility.BY_HAND.open(newline="") as file:
+        programs = {row["program"] for row in csv.DictReader(file)} - {""}
+    kept = {path for path in (FOLDER / "by_hand").rglob("*") if path.suffix in (".go", ".js")}
+    assert {FOLDER / "by_hand" / name for name in programs} == kept
 
 
 @pytest.mark.process

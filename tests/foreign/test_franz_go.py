@@ -45,6 +45,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "-buildvcs=false",
             "-mod=readonly",
             "-gcflags=all=-N -l",
+            "-ldflags=-s -w",
             "-o",
             str(built),
             ".",

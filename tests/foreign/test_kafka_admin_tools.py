@@ -111,3 +111,33 @@ def test_partitions_stay_where_they_are(
     assert "is completed" in printed("kafka-reassign-partitions", "--verify", *file)
     listed = printed("kafka-reassign-partitions", "--list")
     assert "No partition reassignments found." in listed
+
+
+def test_the_configs_of_every_kind_of_resource(
+    printed: Callable[..., str], run: Tool, topic: str, name: str
+) -> None:
+    """Each begins with ListConfigResources, or with DescribeClientQuotas."""
+    listed = ("kafka-configs", "--describe", "--entity-type")
+    assert f"Dynamic configs for topic {topic} are:" in printed(*listed, "topics")
+    printed(
+        *("kafka-configs", "--alter", "--entity-type", "groups", "--entity-name", name),
+        *("--add-config", "consumer.session.timeout.ms=50000"),
+    )
+    assert "consumer.session.timeout.ms=50000" in printed(*listed, "groups")
+    assert printed(*listed, "client-metrics") == ""
+    for kind in ("clients", "ips"):
+        ran = run(*listed, kind)
+        assert (ran.status, ran.stdout) == (0, ""), ran
+
+
+def test_acls_are_not_there_without_a_file(run: Tool) -> None:
+    ran = run("kafka-acls", "--list")
+    assert ran.status == 1
+    assert "SecurityDisabledException: No Authorizer is configured" in ran.stdout + ran.stderr
+
+
+def test_features_are_described(printed: Callable[..., str]) -> None:
+    lines = printed("kafka-features", "describe").splitlines()
+    levels = {line.split()[1]: line.split("FinalizedVersionLevel: ")[1][0] for line in lines}
+    assert levels["group.version"] == levels["share.version"] == "1"
+    assert levels["transaction.version"] == "2"

@@ -34,13 +34,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found = sorted(jar_folder(SPARK_CONNECTOR).glob("*.jar"))
     jars = [str(jar) for jar in found if jar.name.startswith(NEEDED)]
     assert len(jars) == len(NEEDED), found
-    options = quick_start.options(folder(PYSPARK) / "pyspark")
+    quick_start.compile_once(folder(PYSPARK) / "pyspark")
     with SharegroupServer(work) as server:
         for topic in ("in", "out"):
             Admin(server.bootstrap).create_topic(topic, 2)
         done = subprocess.run(
             [sys.executable, str(PROGRAM), server.bootstrap, str(work), ",".join(jars)],
-            env={**environment(PYSPARK), "SPARK_SUBMIT_OPTS": options},
+            env=environment(PYSPARK),
             capture_output=True,
             text=True,
             timeout=SECONDS,

@@ -68,6 +68,8 @@ def _install(locked: Path, installed: Path) -> None:
             "--no-build-isolation",
             "--no-cache-dir",
             "--require-hashes",
+            # The wheel that pip builds is unpacked at once: its 430 MB of jars are not compressed.
+            "--config-settings=--build-option=--compression=stored",
         ]
         done = subprocess.run(
             [*pip, "--target", str(target), "--requirement", str(locked)],

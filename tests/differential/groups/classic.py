@@ -5,17 +5,27 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from sharegroup.groups.classic.embedded import decode_assignment, encode_assignment
 from sharegroup.wire import apis
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest
 from sharegroup.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from sharegroup.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.differential.groups.player import MEMBER_ID_REQUIRED, Client, GroupPlayer, Waiting
+from tests.differential.groups.player import (
+    MEMBER_ID_REQUIRED,
+    PARTITIONS,
+    Client,
+    GroupPlayer,
+    Waiting,
+)
 from tests.differential.groups.rendering import error_name, rendered
 
 REBALANCING = 27
 GONE = (25, 82)  # UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
 ROUNDS = 8
+EMBEDDED_VERSION = b"\0\1"
+SESSION_MS = 600_000
+"""Longer than a script takes on a machine that has much else to do."""
 
 
 class ClassicSteps(GroupPlayer):
@@ -34,19 +44,30 @@ class ClassicSteps(GroupPlayer):
         names = [] if protocols == "none" else protocols.split("+")
         request = JoinGroupRequest(
             self.group,
-            1 if timeout == "too short" else 30_000,
-            60_000,
+            1 if timeout == "too short" else SESSION_MS,
+            SESSION_MS,
             member_id,
             client.instance_id,
             kind,
-            [JoinGroupRequestProtocol(name, self._metadata(metadata)) for name in names],
+            [JoinGroupRequestProtocol(name, self._metadata(client, metadata)) for name in names],
         )
         self.begin(client, "join", apis.JOIN_GROUP, request)
 
-    def _metadata(self, kind: str) -> bytes:
-        """A consumer's subscription; the script's topic has the group's name."""
+    def _metadata(self, client: Client, kind: str) -> bytes:
+        """A consumer's subscription; the script's topic has the group's name. A cooperative
+        consumer says what it owns."""
         if kind == "garbage":
             return b"\x00"
+        if kind == "owning":
+            name = self.group.encode()
+            owned = decode_assignment(client.assignment).partitions.get(self.group, ())
+            return b"".join(
+                (
+                    struct.pack(f">hih{len(name)}si", 1, 1, len(name), name, -1),
+                    struct.pack(f">ih{len(name)}si", 1, len(name), name, len(owned)),
+                    struct.pack(f">{len(owned)}i", *owned),
+                )
+            )
         name = (self.group if kind == "topic" else "elsewhere").encode()
         return struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">i", -1)
 
@@ -63,6 +84,17 @@ class ClassicSteps(GroupPlayer):
             {"other type": "connect", "no protocol": None}.get(case, kind),
             {"other protocol": "cooperative", "no protocol": None}.get(case, name),
         )
+        if client.leads and case == "real":
+            members = sorted((one.member_id for one in joined.members), key=self.names.text)
+            request.assignments = [
+                SyncGroupRequestAssignment(
+                    one,
+                    encode_assignment(
+                        {self.group: range(at, PARTITIONS, len(members))}, EMBEDDED_VERSION
+                    ),
+                )
+                for at, one in enumerate(members)
+            ]
         if client.leads and case in ("right", "to strangers"):
             members = [member.member_id for member in joined.members]
             if case == "to strangers":
@@ -141,10 +173,10 @@ class ClassicSteps(GroupPlayer):
 
     # --- all together -----------------------------------------------------------------------------
 
-    async def settle(self, _: Client) -> list[str]:
+    async def settle(self, _: Client, sync: str = "right") -> list[str]:
         """Every member does what clients do until the group is stable."""
         for _round in range(ROUNDS):
-            if not await self._go_on():
+            if not await self._go_on(sync):
                 break
         return [
             f"{client.name} generation {client.generation} {self.names.data(client.assignment)}"
@@ -152,7 +184,7 @@ class ClassicSteps(GroupPlayer):
             if client.member_id
         ] + sorted(f"{one.client.name}.{one.verb} waits" for one in self.waiting)
 
-    async def _go_on(self) -> bool:
+    async def _go_on(self, sync: str) -> bool:
         """One round; whether there was something to do."""
         busy = False
         for client in self.clients:
@@ -170,6 +202,6 @@ class ClassicSteps(GroupPlayer):
                 await self.seen()
                 busy = True
             elif not client.synced:
-                await self.sync(client, "right")
+                await self.sync(client, sync)
                 busy = True
         return busy

@@ -23,6 +23,9 @@ class ConsumerSteps(GroupPlayer):
         super().__init__(*args)
         self._epochs: dict[str, int] = {}
         self._owned: dict[str, list[int]] = {}
+        self.assignor = ("uniform", "range")[self.script.seed // 3 % 2]
+        classic = any(step.verb == "join" for step in self.script.steps)
+        self._beside = " beside classic" if classic else ""
 
     async def cg_join(self, client: Client, topics: str, assignor: str, case: str) -> list[str]:
         """A first heartbeat, or that of a member that begins anew."""
@@ -34,7 +37,7 @@ class ConsumerSteps(GroupPlayer):
             {"empty instance": ""}.get(case, client.instance_id),
             rebalance_timeout_ms=-1 if case == "no timeout" else 60_000,
             subscribed_topic_names=None if case == "no topics" else names,
-            server_assignor=None if assignor == "any" else assignor,
+            server_assignor={"any": None, "wanted": self.assignor}.get(assignor, assignor),
             topic_partitions=None if case == "no partitions" else [],
         )
         if case == "no group name":
@@ -91,7 +94,7 @@ class ConsumerSteps(GroupPlayer):
         if assignment is not None:
             held = [p for topic in assignment.topic_partitions for p in topic.partitions]
             self._owned[client.name] = held
-            lines.append(f"assigned {len(held)}")
+            lines.append(f"assigned {len(held)}{self._beside}")
         return lines
 
     async def cg_settle(self, _: Client) -> list[str]:
@@ -113,7 +116,7 @@ class ConsumerSteps(GroupPlayer):
         taken = sorted(p for name in self._epochs for p in self._owned.get(name, []))
         sizes = sorted(len(self._owned.get(name, [])) for name in self._epochs)
         return [f"{name} epoch {self._epochs[name]}" for name in sorted(self._epochs)] + [
-            f"{len(taken)} of {len(set(taken))} as {sizes}".replace(", ", " ")
+            f"{len(taken)} of {len(set(taken))} as {sizes}{self._beside}".replace(", ", " ")
         ]
 
     async def cg_describe(self, _: Client, case: str) -> list[str]:
@@ -126,4 +129,7 @@ class ConsumerSteps(GroupPlayer):
             for one in (member.assignment, member.target_assignment):
                 for topic in one.topic_partitions:
                     topic.partitions = [len(topic.partitions)]
-        return rendered(answer, self.names)
+        return [
+            line + self._beside if "topic_partitions" in line else line
+            for line in rendered(answer, self.names)
+        ]

@@ -73,6 +73,7 @@ class Client:
     def forget(self) -> None:
         """It is no member any more."""
         self.member_id, self.generation, self.joined, self.synced = "", -1, None, False
+        self.assignment = b""
 
     @property
     def leads(self) -> bool:
@@ -121,8 +122,9 @@ class GroupPlayer:
                 connection.close()
 
     async def do(self, step: Step) -> list[str]:
-        """One step; what was seen of it."""
-        raise NotImplementedError
+        """One step, by the method of its verb; what was seen of it."""
+        seen: list[str] = await getattr(self, step.verb)(self.clients[step.member], *step.values)
+        return seen or ["nothing"]
 
     def pinned(self, api: apis.Api) -> int:
         """The version that this script speaks."""

@@ -15,7 +15,6 @@ from tests.differential.groups.consumer import ConsumerSteps
 from tests.differential.groups.offsets import OffsetSteps
 from tests.differential.groups.script import GroupScript
 from tests.differential.groups.transactions import TransactionSteps
-from tests.differential.script import Step
 
 ATTEMPTS = 3
 SHRINKS = 60
@@ -26,10 +25,6 @@ _runs = itertools.count(1)
 
 class Everything(ClassicSteps, ConsumerSteps, OffsetSteps, TransactionSteps):
     """Knows every step."""
-
-    async def do(self, step: Step) -> list[str]:
-        seen: list[str] = await getattr(self, step.verb)(self.clients[step.member], *step.values)
-        return seen or ["nothing"]
 
 
 @dataclass(frozen=True, slots=True)

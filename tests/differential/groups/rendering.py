@@ -11,7 +11,8 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 from uuid import UUID
 
-from sharegroup.model.errors import ERRORS
+from sharegroup.groups.classic.embedded import decode_assignment, encode_assignment
+from sharegroup.model.errors import ERRORS, MalformedMessage
 from sharegroup.wire.schema import Message
 
 LEFT_OUT = {
@@ -39,7 +40,11 @@ class Names:
         return CHOSEN.sub("-?", self.texts.get(value, value)).replace(", ", " ")
 
     def data(self, value: bytes) -> str:
-        """Bytes, with the script's topic under its name."""
+        """Bytes, with the script's topic under its name. Of an assignment of partitions only how
+        many: which they are is the assignor's."""
+        held = _partitions(value)
+        if held is not None:
+            return f"assignment of {held}"
         text = value.decode("latin-1")
         for known, name in self.texts.items():
             text = text.replace(known, name)
@@ -50,6 +55,16 @@ class Names:
         if value < 0:
             return str(value)
         return self._producers.setdefault(value, f"producer{len(self._producers) + 1}")
+
+
+def _partitions(value: bytes) -> int | None:
+    """How many partitions an assignment has; None for other bytes."""
+    try:
+        found = decode_assignment(value)
+    except MalformedMessage:
+        return None
+    is_one = len(value) > 2 and encode_assignment(found.partitions, value[:2]) == value
+    return sum(map(len, found.partitions.values())) if is_one else None
 
 
 def error_name(code: int) -> str:

@@ -56,6 +56,10 @@ def _beginning(subject: str, rng: random.Random) -> Iterator[Step]:
     if subject == "classic":
         yield Step("join", 0, ("own", "range", "topic", "consumer", "long"))
         yield Step("settle")
+    elif subject == "migration":
+        for member in (0, 1):
+            yield Step("join", member, ("own", "range", "topic", "consumer", "long"))
+        yield Step("settle", 0, ("real",))
     elif subject == "consumer":
         yield Step("cg_join", 0, ("topic", "any", "right"))
         yield Step("cg_settle")

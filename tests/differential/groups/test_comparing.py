@@ -16,7 +16,8 @@ from tests.differential.groups.script import GroupScript, random_group_script
 from tests.differential.groups.vocabulary import SUBJECTS
 from tests.differential.script import Step
 
-LEAVE = "leave(2, right) -> error_code=ok, members[].error_code={}"
+COMMIT = "commit(2, old generation, 0) -> partitions[0].error_code={}"
+BEAT = "cg_beat(1, right) -> error_code=ok, assigned {}"
 HEARTBEAT = "heartbeat(1, right) -> error_code={}"
 
 
@@ -47,14 +48,10 @@ def test_an_answer_is_told_field_by_field() -> None:
     [
         (HEARTBEAT.format("ok"), HEARTBEAT.format("ok"), Seen.SAME),
         (HEARTBEAT.format("ok"), HEARTBEAT.format("UNKNOWN_MEMBER_ID"), Seen.DIFFERENT),
-        (
-            HEARTBEAT.format("FENCED_INSTANCE_ID"),
-            HEARTBEAT.format("UNKNOWN_MEMBER_ID"),
-            Seen.DECLARED,
-        ),
-        (LEAVE.format("ok"), LEAVE.format("UNKNOWN_MEMBER_ID"), Seen.PARTED),
-        (LEAVE.format("UNKNOWN_MEMBER_ID"), LEAVE.format("ok"), Seen.DIFFERENT),
-        (LEAVE.format("ok"), LEAVE.format("ok") + ", members[].more=1", Seen.DIFFERENT),
+        (BEAT.format(1), BEAT.format(2), Seen.DECLARED),
+        (COMMIT.format("ok"), COMMIT.format("ILLEGAL_GENERATION"), Seen.PARTED),
+        (COMMIT.format("UNKNOWN_MEMBER_ID"), COMMIT.format("ok"), Seen.DIFFERENT),
+        (COMMIT.format("ok"), COMMIT.format("ok") + ", partitions[0].more=1", Seen.DIFFERENT),
     ],
 )
 def test_only_declared_differences_pass(kafka: str, ours: str, seen: Seen) -> None:

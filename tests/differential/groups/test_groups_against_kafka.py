@@ -29,7 +29,6 @@ OPTIONS = (
 # Ours assigns with the heartbeat that makes it necessary.
 KAFKAS_OPTIONS = (
     *OPTIONS[1:],
-    "group.consumer.migration.policy=disabled",
     "group.consumer.assignor.offload.enable=false",
 )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from sharegroup.wire import apis
-from sharegroup.wire.batch import TRANSACTIONAL, encode_batch, parse_headers
+from sharegroup.wire.batch import TRANSACTIONAL, BatchHeader, encode_batch, parse_headers
 from sharegroup.wire.markers import is_control
 from sharegroup.wire.messages import fetch as fetch_messages
 from sharegroup.wire.messages import txn_offset_commit as offset_messages
@@ -216,9 +217,28 @@ class TransactionSteps(GroupPlayer):
         return rendered(answer, self.names)
 
     async def read(self, _: Client, partition: str, level: str, start: str) -> list[str]:
-        """Fetch to the end; batches with their producers."""
+        """Fetch to the end; the first answer, and all batches with their producers."""
+        first = told = await self._fetched(int(partition), level, int(start))
+        answer = first.responses[0].partitions[0]
+        batches: list[BatchHeader] = []
+        aborted: list[fetch_messages.AbortedTransaction] = []
+        while found := parse_headers(bytes(told.responses[0].partitions[0].records or b"")):
+            batches += found
+            aborted += told.responses[0].partitions[0].aborted_transactions or ()
+            # Kafka answers from one segment, ours goes on over small ones.
+            told = await self._fetched(int(partition), level, found[-1].last_offset + 1)
+        answer.records = None
+        # Kafka names aborted transactions by the size that is asked for, not by what is sent.
+        answer.aborted_transactions = [
+            one
+            for at, one in enumerate(aborted)
+            if one.first_offset < answer.last_stable_offset and one not in aborted[:at]
+        ]
+        return rendered(first, self.names) + _batches(batches, self.names)
+
+    async def _fetched(self, partition: int, level: str, start: int) -> Any:
         wanted = fetch_messages.FetchPartition(
-            int(partition), fetch_offset=int(start), partition_max_bytes=1 << 20
+            partition, fetch_offset=start, partition_max_bytes=1 << 20
         )
         request = fetch_messages.FetchRequest(
             max_wait_ms=0,
@@ -226,22 +246,12 @@ class TransactionSteps(GroupPlayer):
             isolation_level=int(level == "committed"),
             topics=[fetch_messages.FetchTopic(self.group, NO_ID, [wanted])],
         )
-        answer = await self.told(self.ask(apis.FETCH, request))
-        part = answer.responses[0].partitions[0]
-        batches = _batches(bytes(part.records or b""), self.names)
-        part.records = None
-        # Kafka names aborted transactions by the size that is asked for, not by what is sent.
-        part.aborted_transactions = [
-            one
-            for one in part.aborted_transactions or ()
-            if one.first_offset < part.last_stable_offset
-        ]
-        return rendered(answer, self.names) + batches
+        return await self.told(self.ask(apis.FETCH, request))
 
 
-def _batches(data: bytes, names: Names) -> list[str]:
+def _batches(headers: Sequence[BatchHeader], names: Names) -> list[str]:
     return [
         f"{header.base_offset}-{header.last_offset} {names.producer(header.producer_id)}"
         f" epoch {header.producer_epoch}{' marker' * is_control(header)}"
-        for header in parse_headers(data)
+        for header in headers
     ]

@@ -83,8 +83,8 @@ CONSUMER: dict[str, tuple[int, Choices]] = {
     "cg_join": (
         10,
         (
-            ("topic", "topic", "topic", "topic", "nowhere"),
-            ("any", "any", "any", "uniform", "nobody's"),
+            ("topic", "topic", "topic", "topic", "nowhere", "none"),
+            ("any", "any", "wanted", "wanted", "nobody's"),
             ("right",) * 8
             + ("no member id", "no topics", "no timeout", "no partitions", "owning")
             + ("no group name", "empty instance", "regex"),
@@ -103,6 +103,38 @@ CONSUMER: dict[str, tuple[int, Choices]] = {
     "cg_settle": (10, ()),
     "cg_describe": (5, (("group", "group", "group", "unknown group"),)),
 }
+MIGRATION: dict[str, tuple[int, Choices]] = CONSUMER | {
+    "cg_join": (
+        10,
+        (
+            ("topic", "topic", "topic", "topic", "nowhere", "none"),
+            ("any", "any", "wanted"),
+            ("right",) * 8 + ("no member id", "no topics", "no partitions"),
+        ),
+    ),
+    "join": (
+        16,
+        (
+            ("own",) * 6 + ("none", "stranger"),
+            ("range", "range", "range", "range+sticky", "sticky"),
+            ("topic", "topic", "owning", "owning", "other"),
+            ("consumer",) * 12 + ("connect",),
+            ("long",),
+        ),
+    ),
+    "sync": (
+        12,
+        (
+            ("real",) * 8
+            + ("old generation", "stranger", "other protocol", "other type", "no protocol")
+            + ("other instance",),
+        ),
+    ),
+    "settle": (14, (("real",),)),
+    "heartbeat": CLASSIC["heartbeat"],
+    "leave": CLASSIC["leave"],
+}
+"""Members of both protocols in one group, with assignments that the broker can read."""
 PRODUCER_CASES = ("right",) * 8 + ("old epoch", "future epoch", "other producer", "unknown id")
 TRANSACTIONS: dict[str, tuple[int, Choices]] = {
     "txn_init": (
@@ -120,7 +152,7 @@ TRANSACTIONS: dict[str, tuple[int, Choices]] = {
     "txn_produce": (
         16,
         (
-            (*PRODUCER_CASES, "right", "right", "plain", "plain", "wrong sequence"),
+            (*PRODUCER_CASES, "right", "right", "plain", "plain", "outside", "wrong sequence"),
             ("0", "0", "1"),
         ),
     ),
@@ -141,11 +173,15 @@ SUBJECTS: dict[str, dict[str, tuple[int, Choices]]] = {
     "classic": CLASSIC | OFFSETS | LOOKS,
     "consumer": CONSUMER | OFFSETS | LOOKS,
     "both protocols": CLASSIC | CONSUMER | OFFSETS | LOOKS,
+    "migration": MIGRATION | OFFSETS | LOOKS,
     "transactions": TRANSACTIONS | {verb: OFFSETS[verb] for verb in ("fetch_offsets", "commit")},
     "everything": CLASSIC | CONSUMER | OFFSETS | LOOKS | TRANSACTIONS,
 }
-TURNS = ("classic", "classic", "consumer", "transactions", "transactions", "both protocols")
-"""The subjects of scripts, in turn; the last one is sometimes everything."""
+TURNS = (
+    *("classic", "classic", "consumer", "transactions", "transactions", "both protocols"),
+    *("migration", "migration"),
+)
+"""The subjects of scripts, in turn; both protocols is sometimes everything."""
 TRANSACTION_VERSIONS = (
     {"produce": 12, "end_txn": 5, "init_producer_id": 5, "txn_offset_commit": 5},
     {"produce": 11, "end_txn": 4, "init_producer_id": 4, "txn_offset_commit": 4},

@@ -70,11 +70,11 @@ def run_all(version: str, folder: Path) -> dict[str, Any]:
 
 
 def environment_of(version: str) -> dict[str, str]:
-    """The environment of a program that uses this PySpark, with an archive of its classes."""
+    """The environment of a program that uses this PySpark."""
     if version == "4.3":
         return environment(None)
-    options = quick_start.options(folder_of(version) / "pyspark")
-    return {**environment(version), "SPARK_SUBMIT_OPTS": options}
+    quick_start.compile_once(folder_of(version) / "pyspark")
+    return environment(version)
 
 
 @pytest.mark.parametrize("name", names())
