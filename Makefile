@@ -6,6 +6,9 @@ BIN := .venv/bin
 # Spark's workers find their Python, which is the `python3` on the PATH, in .venv.
 RUN := . .venv/java.env; PATH="$$PWD/$(BIN):$$PATH"
 
+# Tests start hundreds of Pythons: each would compile our sources again if none kept the byte code.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Most tests wait for a process, so that more of them than there are cores run side by side.
 JOBS ?= 4
 SIDE_BY_SIDE := --dist=loadgroup --no-loadscope-reorder

@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+import csv
 import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
 from sharegroup.broker.configs.access import ACCESS_CONFIGS
 from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
-from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES
+from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES, why_meaningless
 from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
@@ -22,7 +24,9 @@ from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.config import INT_MAX, LONG_MAX, ConfigDef, format_value
 
-PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "configuration.md"
+DIFFERENCES = ROOT / "tests" / "differential" / "config_differences.csv"
 
 INTRODUCTION = """\
 # Configuration
@@ -48,7 +52,18 @@ may be altered while running."""
 ACCEPTED = """\
 ## Accepted, and without effect
 
-Kafka's other broker settings. Each is read with one warning that says why it does nothing.
+Kafka's other settings. Those of the broker are read with one warning that says why they do nothing.
+"""
+
+TOLD = """\
+## What DescribeConfigs tells otherwise than Kafka
+
+`tests/differential/test_configs.py` compares names, values, sources, synonyms, types and what both
+answer to odd values with Apache Kafka 4.4. These differences are meant (from
+`tests/differential/config_differences.csv`); `*` stands for anything, `-` for not there.
+
+| Config of | Name | Fact | Kafka | Here | Why |
+| --- | --- | --- | --- | --- | --- |
 """
 
 SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
@@ -86,9 +101,35 @@ def page() -> str:
     for title, text, definitions in SECTIONS:
         table = _table(definitions, altered=title.startswith("Broker"))
         parts.append(f"## {title}\n\n{text}\n\n{table}")
-    parts.append(f"{ACCEPTED}\n{_names(KAFKA_NAMES)}\n")
+    parts.append(f"{ACCEPTED}\n{_without_effect()}\n")
     parts.append(f"Settings that Kafka 4 itself has dropped:\n\n{_names(REMOVED_NAMES)}\n")
+    parts.append(TOLD + _differences())
     return "\n".join(parts)
+
+
+def _without_effect() -> str:
+    """The settings by the reason why they do nothing."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for entry in TOPIC_CONFIGS.values():
+        if entry.no_effect:
+            reasons[entry.no_effect].append(f"{entry.name} (topic)")
+    for name in KAFKA_NAMES:
+        reasons[why_meaningless(name) or ""].append(name)
+    rows = [f"| {reason} | {_names(names)[:-1]} |" for reason, names in reasons.items()]
+    return "\n".join(["| Why | Settings |", "| --- | --- |", *rows]) + "\n"
+
+
+def _differences() -> str:
+    with DIFFERENCES.open(newline="", encoding="utf-8") as rows:
+        cells = [[_cell(text) for text in row] for row in list(csv.reader(rows))[1:]]
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def _cell(text: str) -> str:
+    plain = text.replace("\\.", ".")
+    if plain.isidentifier() or " " in plain.strip(" "):
+        return plain.replace("|", "\\|")
+    return _code(plain.replace("|", "\\|"))
 
 
 def _table(definitions: Iterable[ConfigDef], *, altered: bool) -> str:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from sharegroup.broker.metrics import coordination, delivery, lag, node, traffic
+from sharegroup.broker.metrics import coordination, delivery, lag, node, traffic, transactions
 from sharegroup.broker.metrics.metric import Metric
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
@@ -33,6 +33,9 @@ QUESTIONS = {
     ),
     "What do users wait for?": (
         "histogram_quantile(0.99, sum by (le, api) (rate(sharegroup_request_seconds_bucket[5m])))"
+    ),
+    "Does a transaction hold committed readers back?": (
+        "sharegroup_transaction_oldest_open_seconds"
     ),
     "Is the disk slow?": "histogram_quantile(0.99, rate(sharegroup_flush_seconds_bucket[5m]))",
     "Is the process busy?": (
@@ -84,6 +87,7 @@ SECTIONS: tuple[tuple[str, Iterable[Metric]], ...] = (
     ("Delivery", delivery.METRICS),
     ("Traffic", traffic.METRICS),
     ("Coordinators", coordination.METRICS),
+    ("Transactions", transactions.METRICS),
     ("Process and disk", node.METRICS),
 )
 

@@ -3,8 +3,8 @@
 Runs on any Python from 3.11 that has venv and pip, with the standard library only. Every package is
 checked against its hash, including the build tools: they are installed first, from their own lock,
 and nothing is built in an isolated environment, whose packages would have no hashes. Does nothing
-if the locks, pyproject.toml, walk.c, the Python, the Java, the Go and the C compiler are those of
-the last run.
+if the locks, pyproject.toml, the C sources, the Python, the Java, the Go and the C compiler are
+those of the last run.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ INPUTS = (
     "requirements-go.lock",
     "requirements-zig.lock",
     "hatch_build.py",
+    "src/sharegroup/records/key_hashes.c",
+    "src/sharegroup/records/reader.h",
     "src/sharegroup/records/walk.c",
     "scripts/setup_environment.py",
     "scripts/setup_java.py",
@@ -80,7 +82,10 @@ def install() -> None:
             shutil.rmtree(VENV, ignore_errors=True)
             sys.exit("python3 -m venv failed; on Debian: apt-get install python3-venv")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    locked = [*pip, "--require-hashes", "--no-build-isolation", "-r"]
+    # PySpark comes as sources: pip builds a wheel of its jars and unpacks it at once, so that it
+    # need not be compressed.
+    stored = "--config-settings=--build-option=--compression=stored"
+    locked = [*pip, "--require-hashes", "--no-build-isolation", stored, "-r"]
     say("installing the locked packages (the first time this takes a few minutes)")
     # The build tools are wheels. One of them is pip, which installs everything else.
     run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", "requirements-build.lock"])

@@ -1,0 +1,81 @@
+"""Clients and a broker killed at random points, for any number of seeds; a checker judges it.
+
+``python scripts/kills.py --seeds 20`` or ``--minutes 30``. Prints a line for each seed. Stops at
+the first one that is wrong, and prints what is wrong, the folder with all journals and logs, and
+the command that repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.kills.round import Round, Stuck  # noqa: E402
+from tests.servers.process import ServerFailed  # noqa: E402
+
+BAR = 30
+
+
+def main() -> None:
+    """Run the seeds; exit status 1 when one is wrong."""
+    parser = argparse.ArgumentParser(prog="scripts/kills.py", description=__doc__)
+    parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--seeds", type=int, help="how many seeds")
+    parser.add_argument("--minutes", type=float, help="for how long")
+    parser.add_argument("--kills", type=int, default=14, help="kills of a seed (14)")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at a wrong one")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
+    began = time.monotonic()
+    seeds = arguments.seeds or (None if arguments.minutes else 10)
+    wrong = kills = 0
+    for done in count():
+        spent = (time.monotonic() - began) / 60
+        share = max(done / seeds if seeds else 0, spent / (arguments.minutes or float("inf")))
+        if share >= 1:
+            break
+        seed = arguments.first + done
+        if sys.stderr.isatty():
+            filled = round(share * BAR)
+            bar = f"{'#' * filled}{'.' * (BAR - filled)}"
+            print(f"\r[{bar}] seed {seed}, {kills} kills ", end="", file=sys.stderr, flush=True)
+        if not one(seed, arguments.kills):
+            wrong += 1
+            if not arguments.keep_going:
+                break
+        kills += arguments.kills
+    print(f"{kills} kills, {wrong} seeds wrong, in {time.monotonic() - began:.0f} s")
+    sys.exit(1 if wrong else 0)
+
+
+def one(seed: int, kills: int) -> bool:
+    """Run one seed and print its result; whether all is well."""
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix=f"kills-{seed}-"))
+    this = Round(folder, seed, kills)
+    try:
+        wrong = this.run()
+    except (Stuck, ServerFailed) as error:
+        wrong = [f"{type(error).__name__}: {error}"]
+    verdict = "wrong" if wrong else "well"
+    last = this.moments[-1] if this.moments else ""
+    print(f"seed {seed} {verdict} in {time.monotonic() - began:.0f} s: {last}", flush=True)
+    if not wrong:
+        shutil.rmtree(folder)
+        return True
+    again = f"python scripts/kills.py --first {seed} --seeds 1 --kills {kills}"
+    print(*this.moments, *wrong, f"files: {folder}", f"again: {again}", sep="\n", flush=True)
+    return False
+
+
+if __name__ == "__main__":
+    main()
