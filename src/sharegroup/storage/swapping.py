@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from sharegroup.model.environment import Disk
@@ -59,6 +60,18 @@ def discard(disk: Disk, path: str) -> None:
     for suffix in reversed(WRITTEN):
         disk.remove(path + suffix + SWAP)
         disk.remove(path + suffix + CLEANED)
+
+
+def pending(disk: Disk, folder: str, names: Iterable[str], sparse_below: int) -> dict[int, int]:
+    """The exchanges that the next start will finish: base offset of the cleaned segment → its end.
+    Segments whose base offset lies between the two are replaced. Raises OSError."""
+    found = {}
+    for name in names:
+        base = name.removesuffix(LOG + SWAP)
+        if base != name and base.isdigit():
+            with suppress(BrokenBatch):  # a start does not use it
+                found[int(base)] = _end_of(disk, f"{folder}/{name}", int(base), sparse_below)
+    return found
 
 
 def recover(disk: Disk, folder: str, sparse_below: int) -> list[str]:

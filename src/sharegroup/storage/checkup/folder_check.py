@@ -302,10 +302,9 @@ class FolderCheck:
                     Severity.INFO,
                     "cleaning",
                     f"{key}/{name}",
-                    "is a cleaned segment that was about to be used; offsets that are said to be "
-                    "missing may be in it",
+                    "is a cleaned segment that was about to be used; `sharegroup serve` takes it "
+                    "into use, if it is whole",
                     key=key,
-                    action="start `sharegroup serve`, which finishes this, before any --repair",
                 )
 
     def _check_identity(self, key: TopicPartition, topic_id: UUID) -> None:

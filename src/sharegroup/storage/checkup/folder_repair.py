@@ -9,7 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from sharegroup.model.ids import TopicPartition
-from sharegroup.storage import checkpoints
+from sharegroup.storage import checkpoints, swapping
 from sharegroup.storage.catalog import FILE_NAME, Catalog
 from sharegroup.storage.checkup import small_files
 from sharegroup.storage.checkup.facts import PRODUCER_IDS_SPARE
@@ -39,6 +39,8 @@ class FolderRepair:
             give_up(self._check.partitions[key], end_offset, findings)
         for key, report in self._check.partitions.items():
             sparse_below = self._check.known[key].cleaned_offset
+            if report.exchanges:  # the check has seen the segments as they are after this
+                swapping.recover(self._disk, report.folder, sparse_below)
             await PartitionRepair(self._disk, report, sparse_below).run()
             self._identity(key)
         self._meta_properties()

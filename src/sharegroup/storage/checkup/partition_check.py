@@ -14,7 +14,7 @@ from sharegroup.model.environment import Disk, DiskFile
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.offsets import OFFSET_MAX
-from sharegroup.storage import gaps, producer_snapshot, rewrite
+from sharegroup.storage import gaps, producer_snapshot, rewrite, swapping
 from sharegroup.storage.batch_reader import RELATIVE_OFFSET_MAX, Offsets
 from sharegroup.storage.checkup.findings import Finding, Severity
 from sharegroup.storage.checkup.segment_check import OnBytes, SegmentCheck, SegmentReport
@@ -42,6 +42,8 @@ class PartitionReport:
     segments: list[SegmentReport] = field(default_factory=list)
     on_disk: set[int] = field(default_factory=set)
     """Base offsets of the segments that have a file."""
+    exchanges: dict[int, int] = field(default_factory=dict)
+    """Cleaned segments that the next start takes into use: base offset → end."""
     log_start: int = 0
     end_offset: int = 0
     scan_from: int = OFFSET_MAX
@@ -90,7 +92,10 @@ class PartitionCheck:
         """Check everything. Raises OSError."""
         report = self.report
         names = self._disk.list(report.folder) if self._disk.exists(report.folder) else []
-        bases = sorted(base for name in names if (base := base_of(name, ".log")) is not None)
+        report.exchanges = swapping.pending(
+            self._disk, report.folder, names, self._known.cleaned_offset
+        )
+        bases = self._bases(names)
         report.on_disk = set(bases)
         bases = bases or [self._known.log_start_offset or 0]
         self._scan_from(bases)
@@ -110,6 +115,13 @@ class PartitionCheck:
         return report
 
     # -- before the walk ----------------------------------------------------------------------
+
+    def _bases(self, names: Sequence[str]) -> list[int]:
+        """The segments that a start will find: it finishes an interrupted exchange first."""
+        found = {base for name in names if (base := base_of(name, ".log")) is not None}
+        for first, end in self.report.exchanges.items():
+            found -= {base for base in found if first < base < end}
+        return sorted(found | set(self.report.exchanges))
 
     def _scan_from(self, bases: Sequence[int]) -> None:
         report = self.report
@@ -207,6 +219,7 @@ class PartitionCheck:
             Offsets(base, self._known.cleaned_offset),
             end_offset,
             self._durable if end_offset == OFFSET_MAX else None,
+            exchanged=base in self.report.exchanges,
         )
         report.segments.append(check.run(on_batch, on_bytes))
 

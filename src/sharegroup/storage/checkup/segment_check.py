@@ -16,6 +16,7 @@ from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage.batch_reader import CHUNK_BYTES, BatchReader, Offsets
 from sharegroup.storage.checkup.index_check import IndexCheck
 from sharegroup.storage.damage import BrokenBatch, Damage, merged
+from sharegroup.storage.swapping import LOG, SWAP
 from sharegroup.wire.batch import BatchHeader
 
 MISPLACED_RUN_MAX: Final = 1_000
@@ -75,21 +76,30 @@ class SegmentCheck:
         offsets: which offsets may follow, as when the segment is read.
         end_offset: the base offset of the next segment; OFFSET_MAX for the last one.
         known_end: the known end of the log, if this is the last segment.
+        exchanged: the next start exchanges its files for those with ``.swap``; these are checked.
     """
 
     def __init__(
-        self, disk: Disk, path: str, offsets: Offsets, end_offset: int, known_end: int | None
+        self,
+        disk: Disk,
+        path: str,
+        offsets: Offsets,
+        end_offset: int,
+        known_end: int | None,
+        *,
+        exchanged: bool = False,
     ) -> None:
         self._disk = disk
         self._known_end = end_offset if known_end is None else known_end
         self._path = path
+        self._exchanged = exchanged
         self._offsets = offsets
         self._placed: set[int] = set()
         self.report = SegmentReport(base_offset=offsets.base_offset, end_offset=end_offset)
 
     def run(self, on_batch: OnBatch, on_bytes: OnBytes) -> SegmentReport:
         """Check the whole segment. Raises OSError."""
-        file = self._disk.open(self._path + ".log")
+        file = self._disk.open(self._name(LOG))
         try:
             self._walk(file, on_batch, on_bytes)
         finally:
@@ -182,6 +192,10 @@ class SegmentCheck:
         return []
 
     def _read(self, ending: str) -> bytes | None:
-        if not self._disk.exists(self._path + ending):
-            return None
-        return self._disk.read_file(self._path + ending)
+        name = self._name(ending)
+        return self._disk.read_file(name) if self._disk.exists(name) else None
+
+    def _name(self, ending: str) -> str:
+        """The file that counts: in an exchange, some may have their final names already."""
+        name = self._path + ending
+        return name + SWAP if self._exchanged and self._disk.exists(name + SWAP) else name
