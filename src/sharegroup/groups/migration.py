@@ -112,7 +112,9 @@ def upgraded(group: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
         GroupIdNotFound: the members' metadata or assignments do not fit; the message says why.
     """
     refusal = _refusal(group)
-    protocol = group.protocol_name or group.select_protocol()
+    protocol = group.protocol_name
+    if protocol is None or group.supported[protocol] < len(group.members):
+        protocol = group.select_protocol()  # a member that is joining knows other protocols
     try:
         members = [
             _to_consumer(member, protocol, group.generation, topics)
