@@ -123,7 +123,7 @@ class Admission:
         Raises:
             KafkaError: the partition is not part of the transaction, or the producer is fenced.
         """
-        write.log.producer_states.check_epoch(*write.producer)
+        _check_epoch(self._transactions, write.log.producer_states, write.producer)
         if write.begun:
             return
         where = write.log.topic_partition
@@ -246,7 +246,7 @@ class OffsetAdmission:
         implicit = transaction.version >= OFFSETS_IMPLICIT_FROM
         states = self._states_of(offsets_partition)
         if states is not None:
-            states.check_epoch(*producer)
+            _check_epoch(self._transactions, states, producer)
             if states.in_transaction(*producer):  # as for records: its marker comes later
                 return
         try:
@@ -265,6 +265,20 @@ class OffsetAdmission:
             if not implicit:
                 raise CoordinatorNotAvailable(error.message) from error
             raise
+
+
+def _check_epoch(transactions: Transactions, states: ProducerStates, producer: Producer) -> None:
+    """Refuse a producer of which the partition knows a later epoch, before the transaction is
+    looked at (Kafka class UnifiedLog).
+
+    Raises:
+        InvalidProducerEpoch: there is a later one.
+    """
+    try:
+        states.check_epoch(*producer)
+    except InvalidProducerEpoch:
+        transactions.fenced += 1
+        raise
 
 
 def _for_client(error: KafkaError, version: int) -> KafkaError:
