@@ -166,6 +166,21 @@ class KeyOrder:
         key = self._key_of[offset]
         return key.offsets[key.head] == offset
 
+    def accept(self, offsets: Sequence[int]) -> list[int]:
+        """Finish those records, ascending, whose key has no earlier unfinished one by then;
+        the others."""
+        early: list[int] = []
+        key_of = self._key_of
+        for offset in offsets:
+            key = key_of[offset]
+            if key.offsets[key.head] != offset:
+                early.append(offset)
+                continue
+            del key_of[offset]
+            key.remove(offset)
+            self._settle(key)
+        return early
+
     def finish(self, offsets: Iterable[int]) -> None:
         """Forget records that were accepted or archived. Offsets that are not loaded, or finished
         already, change nothing."""
@@ -188,6 +203,10 @@ class KeyOrder:
         key.wait = at
         self._settle(key)
         return later
+
+    def forget_member(self, member_id: str) -> None:
+        """Forget a member that holds nothing."""
+        self._own.pop(member_id, None)
 
     def block(self, offset: int) -> None:
         """Keep the key of this record, which is its next one and not held, from everybody."""
@@ -237,6 +256,13 @@ class KeyOrder:
             and key.offsets[key.wait] == offset
             and key.wait - key.head < self._key_max
         )
+
+    def holders(self) -> dict[int, str | None]:
+        """Who holds each unfinished record; for a checker."""
+        return {
+            offset: key.member_id if key.place(offset) >= 0 else None
+            for offset, key in self._key_of.items()
+        }
 
     def check_invariants(self) -> None:
         """Held records come before waiting ones, each record is in its key's queues once, and each
