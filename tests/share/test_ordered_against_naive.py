@@ -56,6 +56,8 @@ class OrderedMachine(RuleBasedStateMachine):
         self.durable: dict[int, tuple[int, int]] = {}
         self.durable_start = 0
         self.accepted: list[int] = []
+        self.begun: int | None = None
+        """Where a read of the log began that has not ended."""
 
     # -- the model --------------------------------------------------------------------------
 
@@ -108,7 +110,10 @@ class OrderedMachine(RuleBasedStateMachine):
     @rule(member=MEMBERS, most=st.integers(1, 9), batches=st.integers(1, 4))
     def fetch(self, member: str, most: int, batches: int) -> None:
         partition = self.partition
-        offset = partition.next_fetch_offset(member)
+        offset = self.begun
+        if offset is None:
+            offset = partition.next_fetch_offset(member)
+        self.begun = None
         if offset >= self.log_end or not partition.can_acquire(self.settings, member):
             return
         base = offset - offset % BATCH
@@ -141,6 +146,11 @@ class OrderedMachine(RuleBasedStateMachine):
             mine = [one for _, one in self.of_key(at) if one.holder == member]
             assert len(mine) <= self.settings.key_max
         assert len([one for one in self.records.values() if one.holder]) <= LOCKS_MAX
+
+    @rule(member=MEMBERS)
+    def begin_to_read(self, member: str) -> None:
+        """Much may happen until the read ends."""
+        self.begun = self.partition.next_fetch_offset(member)
 
     @rule(member=MEMBERS, data=st.data())
     def acknowledge(self, member: str, data: st.DataObject) -> None:
@@ -249,6 +259,7 @@ class OrderedMachine(RuleBasedStateMachine):
             for run in _runs(run)
             if row is not None
         ]
+        self.begun = None
         self.partition = OrderedSharePartition(
             start_offset=self.durable_start, state_epoch=1, leader_epoch=1, batches=rows
         )
@@ -276,6 +287,7 @@ class OrderedMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Everybody but one leaves, and this one accepts: every record is finished, in order."""
+        self.begun = None
         for member in ("a", "b", "c"):
             self.leave(member)
         for _ in range(2 * self.log_end + 10):
