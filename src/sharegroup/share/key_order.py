@@ -47,14 +47,19 @@ class _Key:
         if self.offsets[self.head] == offset:
             self.head += 1
             self.wait = max(self.wait, self.head)
-            if self.head >= _COMPACT and self.head * 2 > len(self.offsets):
-                del self.offsets[: self.head]
-                self.wait -= self.head
-                self.head = 0
+            self.compact()
             return
         at = bisect_left(self.offsets, offset, self.head)
         del self.offsets[at]
         self.wait -= at < self.wait
+
+    def compact(self) -> None:
+        """Forget finished records, if they are many."""
+        head = self.head
+        if head >= _COMPACT and head * 2 > len(self.offsets):
+            del self.offsets[:head]
+            self.wait -= head
+            self.head = 0
 
     def place(self, offset: int) -> int:
         """Where a record that is held stands; -1 if it is not held."""
@@ -167,17 +172,22 @@ class KeyOrder:
         return key.offsets[key.head] == offset
 
     def accept(self, offsets: Sequence[int]) -> list[int]:
-        """Finish those records, ascending, whose key has no earlier unfinished one by then;
-        the others."""
+        """Finish those of ``offsets``, which are held and ascend, whose key has no earlier
+        unfinished record by then; the others."""
         early: list[int] = []
         key_of = self._key_of
+        touched: dict[int, _Key] = {}
         for offset in offsets:
             key = key_of[offset]
-            if key.offsets[key.head] != offset:
+            head = key.head
+            if key.offsets[head] == offset:
+                del key_of[offset]
+                key.head = head + 1
+                touched[key.hash] = key
+            else:
                 early.append(offset)
-                continue
-            del key_of[offset]
-            key.remove(offset)
+        for key in touched.values():
+            key.compact()
             self._settle(key)
         return early
 

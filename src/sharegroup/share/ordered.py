@@ -43,6 +43,7 @@ from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import ABSENT, Span, Status, clipped
 from sharegroup.share.stretches import Stretch, recoded
+from sharegroup.share.stretches import clipped as cut_out
 
 WAITING_MAX: Final = 100_000
 """No more of the log is loaded while so many records wait behind others of their key."""
@@ -332,12 +333,11 @@ class OrderedSharePartition(SharePartition):
         held = sum(lock.held for lock in locks)
         said: list[list[int]] = [[] for _ in range(SILENT + 1)]
         rest: int | None = None
-        for first, last in regions(window, locks) if locks else ():
+        for piece in self._parts_held(locks):
             if len(said[Verb.RELEASE]) + len(said[Verb.EXHAUST]) >= RELEASED_MAX:
-                rest = first
+                rest = piece.first
                 break
-            for piece in window.pieces(first, last):
-                _sort_ended(piece, ended, settings.delivery_count_limit, said)
+            _sort_ended(piece, ended, settings.delivery_count_limit, said)
         _sort(said)
         exhausted = set(said[Verb.EXHAUST])
         said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
@@ -355,6 +355,13 @@ class OrderedSharePartition(SharePartition):
         change = changes.settled(window)
         window.offer_all()
         return change
+
+    def _parts_held(self, locks: list[Lock]) -> Iterator[Stretch]:
+        """Where ``locks`` may hold records, in short pieces."""
+        for first, last in regions(self._window, locks) if locks else ():
+            for piece in self._window.pieces(first, last):
+                for at in range(piece.first, piece.last + 1, RELEASED_MAX):
+                    yield cut_out(piece, at, at + RELEASED_MAX - 1)
 
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """As in the base class."""
