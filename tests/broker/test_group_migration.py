@@ -349,6 +349,49 @@ def test_what_cannot_be_read_stays_classic() -> None:
     simulate(scenario, SOON, EAGER)
 
 
+def test_members_that_wait_join_again_although_the_group_stays_classic() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 4)
+        one = await member(world)
+        one.metadata = subscription(("foo",), {})
+        await one.join(("range",))
+        garbage = {one.member_id: b"\0\1\0\0\0\0\0\0\0\1x"}
+        assert (await one.sync_once(garbage)).error_code == 0
+        other = await member(world)
+        other.metadata = subscription(("foo",), {})
+        waits = asyncio.create_task(other.join_once(("range",)))
+        await asyncio.sleep(1)
+        waits = waits if not waits.done() else asyncio.create_task(other.join_once(("range",)))
+        await asyncio.sleep(1)
+        assert not waits.done()
+        answer = await join(world, "new", group=CLASSIC)
+        assert answer.error_code == errors.GroupIdNotFound.code
+        assert (await waits).error_code == errors.RebalanceInProgress.code
+        assert await types(world) == "classic"
+        joins = [asyncio.create_task(each.join_once(("range",))) for each in (one, other)]
+        assert [(await each).error_code for each in joins] == [0, 0]
+
+    simulate(scenario, SOON, EAGER)
+
+
+def test_a_member_that_joins_with_another_protocol_does_not_keep_a_group_classic() -> None:
+    async def scenario(world: World) -> None:
+        await world.create_topic("foo", 4)
+        one, two = OldConsumer(await member(world)), await member(world)
+        one.member.metadata = two.metadata = subscription(("foo",), {})
+        await one.member.join(("range", "cooperative-sticky"))
+        assert await one.sync() == 0
+        joining = asyncio.create_task(two.join(("cooperative-sticky",)))
+        await asyncio.sleep(1)
+        new = NewConsumer(world, "new")
+        await new.beat()
+        with pytest.raises(AssertionError, match="RebalanceInProgress"):
+            await joining
+        assert await types(world) == "consumer"
+
+    simulate(scenario, SOON, EAGER)
+
+
 def test_a_commit_keeps_a_classic_member() -> None:
     async def scenario(world: World) -> None:
         (one,) = await old_group(world, None)

@@ -77,6 +77,10 @@ class Server:
         event("upgrade")
         return self.done(self.classic.release(group_id))
 
+    def keep(self, group_id: str) -> None:
+        event("kept")
+        self.done(self.classic.keep(group_id, self.now))
+
     def adopt(self, group: ClassicGroup, *, rebalance: bool) -> Sequence[ClassicRecord]:
         event("downgrade")
         return self.done(self.classic.adopt(group, self.now, rebalance=rebalance))

@@ -25,6 +25,7 @@ from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.internal_topics import (
+    CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
@@ -36,6 +37,7 @@ from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
 from sharegroup.model.environment import Clock, Environment
+from sharegroup.model.log import ProducerStates
 from sharegroup.model.store import Store
 from sharegroup.share.session import ShareSessions
 from sharegroup.transactions.coordinator import TransactionCoordinator
@@ -150,5 +152,11 @@ def _transactions(
         TransactionMarkers(topics, clock, offsets),
         clock,
     )
-    offsets.check_transaction = OffsetAdmission(transactions)
+
+    def states_of(partition: int) -> ProducerStates | None:
+        if topics.find(CONSUMER_OFFSETS) is None:
+            return None
+        return topics.log(CONSUMER_OFFSETS, partition).producer_states
+
+    offsets.check_transaction = OffsetAdmission(transactions, states_of)
     return transactions

@@ -74,29 +74,47 @@ class ClassicSide(Protocol):
         told to join again."""
         ...
 
+    def keep(self, group_id: str) -> None:
+        """A group cannot become a consumer group, although its settings allow it. Its members that
+        wait for an answer are told to join again."""
+        ...
+
     def adopt(self, group: ClassicGroup, *, rebalance: bool) -> Sequence[ClassicRecord]:
         """Take over a group that was a consumer group; ``rebalance`` makes its members join again
         at once."""
         ...
 
 
-def upgraded(
-    group: ClassicGroup, topics: TopicsImage, policy: MigrationPolicy, size_max: int
-) -> ConsumerGroup:
-    """The consumer group that a classic group with members becomes. Its members own what the last
-    assignments gave them. Nothing has changed yet.
+def _refusal(group: ClassicGroup) -> str:
+    return f"Cannot upgrade classic group {group.group_id} to consumer group because "
+
+
+def check_upgrade(group: ClassicGroup, policy: MigrationPolicy, size_max: int) -> None:
+    """Whether the settings let a classic group with members become a consumer group.
 
     Raises:
-        GroupIdNotFound: the group cannot become a consumer group; the message says why.
+        GroupIdNotFound: they do not; the message says why.
     """
-    refusal = f"Cannot upgrade classic group {group.group_id} to consumer group because "
+    refusal = _refusal(group)
     if not policy.upgrades:
         raise GroupIdNotFound(refusal + "online upgrade is disabled.")
     if group.protocol_type != CONSUMER_PROTOCOL:
         raise GroupIdNotFound(refusal + "the group does not use the consumer embedded protocol.")
     if len(group.members) > size_max:
         raise GroupIdNotFound(refusal + "the group size exceeds the consumer group maximum size.")
-    protocol = group.protocol_name or group.select_protocol()
+
+
+def upgraded(group: ClassicGroup, topics: TopicsImage) -> ConsumerGroup:
+    """The consumer group that a classic group with members becomes. Its members own what the last
+    assignments gave them. Nothing has changed yet.
+
+    Raises:
+        GroupIdNotFound: the members' metadata or assignments do not fit; the message says why.
+    """
+    refusal = _refusal(group)
+    protocol = group.protocol_name
+    if protocol is None or group.supported[protocol] < len(group.members):
+        protocol = group.select_protocol()  # a member that is joining knows other protocols
     try:
         members = [
             _to_consumer(member, protocol, group.generation, topics)

@@ -150,8 +150,13 @@ class ClassicSteps(GroupPlayer):
                 path = f"{one.client.name}.{one.verb}."
                 answer = one.answer.result()
                 lines += [path + line for line in rendered(answer, self.names)]
-        lines += sorted(f"{one.client.name}.{one.verb} waits" for one in self.waiting)
+        lines += self._still_waiting()
         return lines
+
+    def _still_waiting(self) -> list[str]:
+        both = any(step.verb == "cg_join" for step in self.script.steps)
+        beside = " beside consumer protocol" if both else ""
+        return sorted(f"{one.client.name}.{one.verb} waits{beside}" for one in self.waiting)
 
     def _take(self, one: Waiting) -> None:
         client, answer = one.client, one.answer.result()
@@ -182,7 +187,7 @@ class ClassicSteps(GroupPlayer):
             f"{client.name} generation {client.generation} {self.names.data(client.assignment)}"
             for client in self.clients
             if client.member_id
-        ] + sorted(f"{one.client.name}.{one.verb} waits" for one in self.waiting)
+        ] + self._still_waiting()
 
     async def _go_on(self, sync: str) -> bool:
         """One round; whether there was something to do."""

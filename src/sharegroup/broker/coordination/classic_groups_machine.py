@@ -58,6 +58,10 @@ class ClassicGroupsMachine:
         """As ``ClassicGroups.release``."""
         return self.done(self.groups.release(group_id))
 
+    def keep(self, group_id: str) -> None:
+        """As ``ClassicGroups.keep``."""
+        self.done(self.groups.keep(group_id, self.now()))
+
     def adopt(self, group: Group, *, rebalance: bool) -> Sequence[ClassicRecord]:
         """As ``ClassicGroups.adopt``."""
         return self.done(self.groups.adopt(group, self.now(), rebalance=rebalance))

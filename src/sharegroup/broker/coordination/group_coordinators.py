@@ -67,6 +67,9 @@ class _ClassicGroups:
     def release(self, group_id: str) -> Sequence[ClassicRecord]:
         return self._machine(group_id).release(group_id)
 
+    def keep(self, group_id: str) -> None:
+        self._machine(group_id).keep(group_id)
+
     def adopt(self, group: ClassicGroup, *, rebalance: bool) -> Sequence[ClassicRecord]:
         return self._machine(group.group_id).adopt(group, rebalance=rebalance)
 

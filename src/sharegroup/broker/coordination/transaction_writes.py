@@ -32,7 +32,7 @@ from sharegroup.model.errors import (
     TransactionAbortable,
 )
 from sharegroup.model.ids import TopicPartition
-from sharegroup.model.log import PartitionLog
+from sharegroup.model.log import PartitionLog, ProducerStates
 from sharegroup.transactions.transaction import EPOCH_PER_TRANSACTION, Producer
 from sharegroup.wire.batch import BatchHeader
 
@@ -71,6 +71,11 @@ class Write(NamedTuple):
         return self.log.producer_states.in_transaction(*self.producer)
 
     @property
+    def is_late(self) -> bool:
+        """Whether the partition knows a later epoch of the producer."""
+        return self.log.producer_states.epoch_of(self.producer.producer_id) > self.producer.epoch
+
+    @property
     def is_first(self) -> bool:
         """Whether the partition has no batch of the producer's latest epoch."""
         return not self.log.producer_states.has_batches(self.header.producer_id)
@@ -101,7 +106,7 @@ class Admission:
             return
         new: dict[Producer, set[TopicPartition]] = defaultdict(set)
         for write in writes:
-            if not write.begun:
+            if not write.begun and not write.is_late:
                 new[write.producer].add(write.log.topic_partition)
         for producer, partitions in new.items():
             try:
@@ -118,6 +123,7 @@ class Admission:
         Raises:
             KafkaError: the partition is not part of the transaction, or the producer is fenced.
         """
+        write.log.producer_states.check_epoch(*write.producer)
         if write.begun:
             return
         where = write.log.topic_partition
@@ -224,16 +230,25 @@ class TransactionWrites:
 
 class OffsetAdmission:
     """Lets offsets of a group into a transaction (TxnOffsetCommit); implements
-    ``offset_coordinator.TransactionCheck``."""
+    ``offset_coordinator.TransactionCheck``. ``states_of``: what a partition of
+    ``__consumer_offsets`` knows of its producers; None if there is no such topic yet."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(
+        self, transactions: Transactions, states_of: Callable[[int], ProducerStates | None]
+    ) -> None:
         self._transactions = transactions
+        self._states_of = states_of
 
     async def __call__(self, transaction: OffsetTransaction, offsets_partition: int) -> None:
         """See ``TransactionCheck``."""
         transactional_id, producer = transaction.transactional_id, Producer(*transaction.producer)
         where = TopicPartition(CONSUMER_OFFSETS, offsets_partition)
         implicit = transaction.version >= OFFSETS_IMPLICIT_FROM
+        states = self._states_of(offsets_partition)
+        if states is not None:
+            states.check_epoch(*producer)
+            if states.in_transaction(*producer):  # as for records: its marker comes later
+                return
         try:
             if implicit:
                 await self._transactions.add_partitions(

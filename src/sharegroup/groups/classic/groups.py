@@ -168,10 +168,23 @@ class ClassicGroups:
         """Forget a group that becomes a consumer group. Who waits for an answer is told to join
         again."""
         group = self._groups[group_id]
-        for member in list(group.members.values()):
-            self._rebalances.refuse(group, member, Refused(RebalanceInProgress(), member.member_id))
+        self._stop_waiting(group)
         self._delete(group)
         return self._rebalances.effects()
+
+    def keep(self, group_id: str, now: Now) -> Effects:
+        """A group cannot become a consumer group. Who waits for an answer is told to join again
+        all the same (``GroupMetadataManager.convertToConsumerGroup``)."""
+        group = self._groups[group_id]
+        for member in self._stop_waiting(group):
+            self._rebalances.restart_session(group, member, now)
+        return self._rebalances.effects()
+
+    def _stop_waiting(self, group: Group) -> list[Member]:
+        waiting = [member for member in group.members.values() if member.waits]
+        for member in waiting:
+            self._rebalances.refuse(group, member, Refused(RebalanceInProgress(), member.member_id))
+        return waiting
 
     def adopt(self, group: Group, now: Now, *, rebalance: bool) -> Effects:
         """Take over a stable group that was a consumer group. ``rebalance`` makes its members join

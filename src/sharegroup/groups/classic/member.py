@@ -96,7 +96,12 @@ class Member:
     def excused(self) -> bool:
         """Whether it need not send heartbeats, because it waits for an answer. A new member waits
         for a bounded time only: nobody would notice that it has gone."""
-        return not self.is_new and (self.joining is not None or self.syncing is not None)
+        return not self.is_new and self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether a request of it has not been answered yet."""
+        return self.joining is not None or self.syncing is not None
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """Its metadata for a protocol that it supports."""

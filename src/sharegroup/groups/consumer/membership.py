@@ -39,7 +39,7 @@ from sharegroup.groups.consumer.records import (
 )
 from sharegroup.groups.consumer.transition import Sees, Transition
 from sharegroup.groups.heartbeat import JOIN_EPOCH
-from sharegroup.groups.migration import upgraded
+from sharegroup.groups.migration import check_upgrade, upgraded
 from sharegroup.groups.offsets import Committer
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.sessions import MemberKey
@@ -134,7 +134,13 @@ class ConsumerGroups(ClassicMembers):
         """What a classic group would become. An empty one leaves nothing but its id."""
         if classic.state is State.EMPTY:
             return ConsumerGroup(classic.group_id)
-        return upgraded(classic, topics, self._migration_policy, self._group_size_max)
+        assert self._classic is not None
+        check_upgrade(classic, self._migration_policy, self._group_size_max)
+        try:
+            return upgraded(classic, topics)
+        except GroupIdNotFound:
+            self._classic.keep(classic.group_id)
+            raise
 
     def _take_over(
         self, classic: ClassicGroup, group: ConsumerGroup, now_ms: int
