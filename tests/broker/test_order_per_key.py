@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.share import OrderedSharePartition
@@ -294,6 +295,27 @@ def test_a_change_of_the_setting_takes_all_records_back(tmp_path: Path) -> None:
         assert await a.fetch(1) == [(0, 0, 1)]
         assert await b.fetch() == [(2, 2, 1)]
         assert core_of(broker).start_offset == 0
+
+    run(tmp_path, scenario)
+
+
+def test_what_goes_against_the_order_is_counted(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        a, _ = await ordered(broker, port, "xxyxx")
+        assert await a.fetch() == [(0, 4, 1)]
+        assert await a.answer(4, 4, ACCEPT) == 0, "out of order"
+        assert await a.answer(1, 1, RELEASE) == 0, "takes 3 back"
+        assert await a.answer(3, 3, ACCEPT) == INVALID_RECORD_STATE
+        body, _ = await MetricsReader(broker.parts).text()
+        shown = body.decode()
+        at = f'group="{GROUP}",partition="0",topic="{TOPIC}"'
+        for line in (
+            f"sharegroup_share_ordering_waiting_records{{{at}}} 3.0",
+            f'sharegroup_share_ordering_disorder_total{{event="out-of-order",{at}}} 1.0',
+            f'sharegroup_share_ordering_disorder_total{{event="taken-back",{at}}} 1.0',
+            f'sharegroup_share_ordering_disorder_total{{event="late",{at}}} 1.0',
+        ):
+            assert line in shown, line
 
     run(tmp_path, scenario)
 

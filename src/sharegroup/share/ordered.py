@@ -41,22 +41,26 @@ from sharegroup.share.ranges import AcquiredRange, Fetched
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
-from sharegroup.share.spans import ABSENT, Span, Status, clipped
+from sharegroup.share.spans import ABSENT, Status, as_spans, clipped
 from sharegroup.share.stretches import Stretch, recoded
 from sharegroup.share.stretches import clipped as cut_out
+from sharegroup.share.verbs import (
+    TAKE_BACK,
+    TYPE_BITS,
+    groups_of,
+    meant,
+    sort_all,
+    sort_ended,
+    sort_out,
+)
 
 WAITING_MAX: Final = 100_000
 """No more of the log is loaded while so many records wait behind others of their key."""
 RELEASED_MAX: Final = 4_096
 """So many records are taken from expired locks in one call, which takes some milliseconds."""
 
-_TAKE_BACK: Final = 5
-"""Beside the verbs: a release that also takes back the delivery."""
-_NEAR: Final = 4_096
-"""Changes with at most so many offsets between them are made in one pass."""
 _NO_LIMIT: Final = 2**31
 _DOUBLED = bytes([code << 1 & 0xFF for code in range(256)])
-_TYPE_BITS: Final = 3
 
 
 @dataclass(slots=True)
@@ -141,7 +145,7 @@ class OrderedSharePartition(SharePartition):
             offsets, hashes = self._known(offsets, hashes, min(end, window.end) - 1)
         if window.end < end:
             new = offsets[bisect_left(offsets, window.end) :]
-            window.extend(_as_spans(new, window.end, end - 1))
+            window.extend(as_spans(new, window.end, end - 1))
         order.load(offsets, hashes, end)
         window.pass_terminal()
         window.offer_all()
@@ -158,7 +162,7 @@ class OrderedSharePartition(SharePartition):
             free[first - since : until - since + 1] = b"\1" * (until - first + 1)
         kept = bytes(free[offset - since] for offset in offsets[:inside])
         tail = b"\1" * (len(offsets) - inside)
-        holes = [s for s in _as_spans(offsets[:inside], since, last) if s.delivery_count == ABSENT]
+        holes = [s for s in as_spans(offsets[:inside], since, last) if s.delivery_count == ABSENT]
         discard(self._window, [(hole.first, hole.last) for hole in holes])
         return [*compress(offsets, kept + tail)], [*compress(hashes, kept + tail)]
 
@@ -270,8 +274,8 @@ class OrderedSharePartition(SharePartition):
                 types = one.types
                 if len(types) > 1:
                     types = types[piece.first - one.first : piece.last - one.first + 1]
-                _sort_out(piece, types, member_id, settings.delivery_count_limit, said)
-        _sort(said)
+                sort_out(piece, types, member_id, settings.delivery_count_limit, said)
+        sort_all(said)
         late = len(said[SILENT])
         self.disorder.late += late
         order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
@@ -300,14 +304,14 @@ class OrderedSharePartition(SharePartition):
         if back:
             for verb in (Verb.RELEASE, Verb.RENEW):
                 said[verb] = [offset for offset in said[verb] if offset not in back]
-            said[_TAKE_BACK] = sorted(back)
+            said[TAKE_BACK] = sorted(back)
 
     def _changed(self, said: list[list[int]], member_id: str, deadline_ms: int) -> Changes:
         """Apply to the window what is said, as verb by number and offsets, ascending for each."""
         window = self._window
         changes = Changes(_NO_LIMIT, self.archived)
         renewed: Lock | None = None
-        for first, last in _groups(said):
+        for first, last in groups_of(said):
             marks = bytearray([SILENT]) * (last - first + 1)
             for verb, offsets in enumerate(said):
                 for offset in offsets[bisect_left(offsets, first) : bisect_left(offsets, last + 1)]:
@@ -320,7 +324,7 @@ class OrderedSharePartition(SharePartition):
                     renewed = window.locks.take(member_id, deadline_ms)
                     renewed.add_range(piece.first, piece.last)
                 codes = codes_of(piece, part)
-                met = {code: _meant(piece.statuses[code >> _TYPE_BITS], code & SILENT)
+                met = {code: meant(piece.statuses[code >> TYPE_BITS], code & SILENT)
                        for code in distinct(codes)}  # fmt: skip
                 new += changes.moved(piece, codes, met, renewed)
             window.replace(pieces, new)
@@ -337,8 +341,8 @@ class OrderedSharePartition(SharePartition):
             if len(said[Verb.RELEASE]) + len(said[Verb.EXHAUST]) >= RELEASED_MAX:
                 rest = piece.first
                 break
-            _sort_ended(piece, ended, settings.delivery_count_limit, said)
-        _sort(said)
+            sort_ended(piece, ended, settings.delivery_count_limit, said)
+        sort_all(said)
         exhausted = set(said[Verb.EXHAUST])
         said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
         self._give_back(said, [])
@@ -417,101 +421,3 @@ class OrderedSharePartition(SharePartition):
         assert not [offset for offset, one in holders.items() if offset >= end and one is not None]
         loaded = {offset: one for offset, one in holders.items() if offset < end}
         assert loaded == self._order.holders(), "order and window differ"
-
-
-def _sort_out(
-    piece: Stretch, types: bytes, member_id: str, limit: int, said: list[list[int]]
-) -> None:
-    """Add the offsets of ``piece`` to what is ``said`` by verb: to EXHAUST if they are released at
-    the ``limit``, to SILENT if the member does not hold them."""
-    codes = codes_of(piece, types)
-    for code in distinct(codes):
-        kind, status = code & SILENT, piece.statuses[code >> _TYPE_BITS]
-        if kind == SILENT or (status.lock is None and status.delivery_count == ABSENT):
-            continue
-        if status.lock is None or status.lock.member_id != member_id:
-            kind = SILENT
-        elif kind == Verb.RELEASE and status.delivery_count >= limit:
-            kind = Verb.EXHAUST
-        _add(said[kind], piece, codes, code)
-
-
-def _sort_ended(piece: Stretch, ended: set[Lock], limit: int, said: list[list[int]]) -> None:
-    """Add the offsets of ``piece`` whose lock has ended to RELEASE, or to EXHAUST at the limit."""
-    for code, status in piece.met():
-        if status.lock in ended:
-            verb = Verb.EXHAUST if status.delivery_count >= limit else Verb.RELEASE
-            _add(said[verb], piece, piece.codes, code)
-
-
-def _sort(said: Iterable[list[int]]) -> None:
-    for offsets in said:
-        offsets.sort()
-
-
-def _add(offsets: list[int], piece: Stretch, codes: bytes, code: int) -> None:
-    """Add the offsets with this code."""
-    every = range(piece.first, piece.last + 1)
-    if len(codes) == 1 or codes.count(code) == len(codes):
-        offsets += every
-    else:
-        table = bytearray(256)
-        table[code] = 1
-        offsets += compress(every, codes.translate(table))
-
-
-def _meant(status: Status, kind: int) -> tuple[Status, Verb | None]:
-    """A status and the verb that applies to it, as :meth:`Changes.moved` takes them."""
-    if kind == SILENT:
-        return status, None
-    if kind == _TAKE_BACK:
-        return status._replace(delivery_count=status.delivery_count - 1), Verb.RELEASE
-    return status, Verb(kind)
-
-
-def _groups(said: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Ranges that hold all offsets, with little between them."""
-    some = [offsets for offsets in said if offsets]
-    if not some:
-        return
-    first, last = min(one[0] for one in some), max(one[-1] for one in some)
-    if last - first <= _NEAR:
-        yield first, last
-        return
-    begin = before = first
-    for offset in sorted(chain.from_iterable(some)):
-        if offset - before > _NEAR:
-            yield begin, before
-            begin = offset
-        before = offset
-    yield begin, before
-
-
-def _as_spans(offsets: Sequence[int], first: int, last: int) -> list[Span]:
-    """``first`` … ``last`` as spans: available at ``offsets``, archived where no record is."""
-    spans: list[Span] = []
-    end = first
-    for begin, until in _runs_of(offsets):
-        if begin > end:
-            spans.append(Span(end, begin - 1, RecordState.ARCHIVED, ABSENT, None))
-        spans.append(Span(begin, until, AVAILABLE, 0, None))
-        end = until + 1
-    if end <= last:
-        spans.append(Span(end, last, RecordState.ARCHIVED, ABSENT, None))
-    return spans
-
-
-def _runs_of(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ascending offsets as ranges."""
-    if not offsets:
-        return
-    if offsets[-1] - offsets[0] == len(offsets) - 1:
-        yield offsets[0], offsets[-1]
-        return
-    begin = before = offsets[0]
-    for offset in offsets:
-        if offset - before > 1:
-            yield begin, before
-            begin = offset
-        before = offset
-    yield begin, before
