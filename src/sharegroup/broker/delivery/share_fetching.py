@@ -285,6 +285,8 @@ class ShareFetching:
         if not acquisition.ranges:
             if led.core.next_fetch_offset(wish.member_id) > ready.offset:
                 self._parts.share_partitions.wake(led)  # all was passed over: read on from there
+                if isinstance(led.core, OrderedSharePartition):
+                    await asyncio.sleep(0)  # very much may be passed over: others come in between
             return None
         self._parts.share_partitions.schedule(led)
         led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
