@@ -96,3 +96,23 @@ def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
     assert [(s.first, s.state.name, s.delivery_count) for s in partition.spans()] == [
         (1, "AVAILABLE", 3)
     ]
+
+
+def test_a_record_that_became_free_below_what_was_read_is_for_the_next_read() -> None:
+    partition = loaded([1, 2, 3, 4])
+    assert acquire(partition, most=2) == [(0, 1, 1)]
+    begun = partition.next_fetch_offset("n")
+    assert begun == 2
+    partition.acknowledge("m", [AckBatch(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    found = partition.acquire(
+        "n",
+        [(2, 3)],
+        fetch_offset=begun,
+        records_max=9,
+        batch_size=500,
+        now_ms=0,
+        settings=SETTINGS,
+    )
+    assert found.ranges == ()
+    assert partition.next_fetch_offset("n") == 0
+    assert acquire(partition, "n") == [(0, 0, 2), (2, 3, 1)]

@@ -135,6 +135,7 @@ class OrderedMachine(RuleBasedStateMachine):
         assert len(given) <= most
         for at, count in given:
             record = self.records[at]
+            assert base <= at < end, "not among what was read"
             assert record.state == RecordState.AVAILABLE
             for before, one in self.of_key(at):
                 assert one.finished or one.holder == member or before >= at, "out of order"
