@@ -23,6 +23,7 @@ from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import ArchivedRange
+from sharegroup.share.ordered import Disorder, OrderedSharePartition
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.record_state import RecordState
 from sharegroup.share.spans import Span
@@ -132,6 +133,8 @@ class LedView(NamedTuple):
     topic: str
     window: Statistics
     meter: SharePartitionMeter
+    disorder: Disorder | None
+    """With order per key: what went against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +276,10 @@ class ReadModel:
         for led in self._share_partitions.all():
             topic = self._topics.name_of(led.key.topic_id)
             if topic is not None:
-                yield LedView(led.key, topic, led.core.statistics(), led.meter)
+                disorder = (
+                    led.core.disorder if isinstance(led.core, OrderedSharePartition) else None
+                )
+                yield LedView(led.key, topic, led.core.statistics(), led.meter, disorder)
 
     async def _stored(self, key: SharePartitionKey) -> SharePartition:
         state = await self._state.read(key, NO_EPOCH)

@@ -125,6 +125,10 @@ def _plain(
     return field(default=read(default), metadata={"define": define, "read": read})
 
 
+def _whole(value: ConfigValue) -> int:
+    return int(str(value))
+
+
 def _offset_reset(value: ConfigValue) -> OffsetReset:
     return parse_offset_reset(str(value))
 
@@ -210,6 +214,24 @@ class GroupSettings:
         ConfigType.BOOLEAN,
         "Whether consumers may renew the lock of a record.",
         read=bool,
+    )
+    ordering: str = _plain(
+        "none",
+        ConfigType.STRING,
+        "Not a Kafka setting. With key, all records of a key that are in flight are with one "
+        "member, in the order of the log, and the others of that key wait for them. A change takes "
+        "all records in flight back.",
+        read=str,
+        choices=("none", "key"),
+    )
+    ordering_key_max_in_flight: int = _plain(
+        100,
+        ConfigType.INT,
+        "Not a Kafka setting. With share.ordering=key, how many records of one key a member holds "
+        "at once. With 1 it gets the next one when it has finished the one before.",
+        read=_whole,
+        minimum=1,
+        maximum=10_000,
     )
     consumer_session_timeout_ms: int = _bounded(
         (45_000, 1, INT_MAX),

@@ -90,6 +90,23 @@ def key_hashes(
     return KeyHashes(numbers[0], numbers[1])
 
 
+def offsets_of(header: BatchHeader, records: Buffer, index: KeyHashes) -> Sequence[int]:
+    """The offsets of a batch's records, ascending. The log cleaner leaves gaps between them.
+
+    Args:
+        records: the plain records that ``index`` was made from.
+    """
+    if header.record_count == header.last_offset_delta + 1:
+        return range(header.base_offset, header.last_offset + 1)
+    plain = bytes(records)
+    found = []
+    for start in index.starts:
+        _, at = number(plain, start, len(plain))
+        _, at = number(plain, at + 1, len(plain), LONG)
+        found.append(header.base_offset + number(plain, at, len(plain))[0])
+    return found
+
+
 def cut(
     header: BatchHeader,
     records: Buffer,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sharegroup.share.acknowledge import AckBatch
 from sharegroup.share.acquire import Acquisition
 from sharegroup.share.changes import StateChange
+from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition, Statistics
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.record_state import AckType, RecordState
@@ -21,6 +22,7 @@ __all__ = [
     "AcquiredRange",
     "Acquisition",
     "DeliverySettings",
+    "OrderedSharePartition",
     "RecordState",
     "SharePartition",
     "ShareSession",

@@ -70,6 +70,9 @@ class StateChange(NamedTuple):
     """Records that may be delivered again: waiting fetches should be tried."""
     expired: int = 0
     """Records taken back from their holder (lock expiry, end of a session)."""
+    late: int = 0
+    """Acknowledged records that the member does not hold, where the others were applied (order per
+    key): the answer must say so."""
 
 
 _Notes: TypeAlias = dict[int, tuple[int, int]]

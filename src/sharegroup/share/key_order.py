@@ -47,14 +47,19 @@ class _Key:
         if self.offsets[self.head] == offset:
             self.head += 1
             self.wait = max(self.wait, self.head)
-            if self.head >= _COMPACT and self.head * 2 > len(self.offsets):
-                del self.offsets[: self.head]
-                self.wait -= self.head
-                self.head = 0
+            self.compact()
             return
         at = bisect_left(self.offsets, offset, self.head)
         del self.offsets[at]
         self.wait -= at < self.wait
+
+    def compact(self) -> None:
+        """Forget finished records, if they are many."""
+        head = self.head
+        if head >= _COMPACT and head * 2 > len(self.offsets):
+            del self.offsets[:head]
+            self.wait -= head
+            self.head = 0
 
     def place(self, offset: int) -> int:
         """Where a record that is held stands; -1 if it is not held."""
@@ -166,6 +171,26 @@ class KeyOrder:
         key = self._key_of[offset]
         return key.offsets[key.head] == offset
 
+    def accept(self, offsets: Sequence[int]) -> list[int]:
+        """Finish those of ``offsets``, which are held and ascend, whose key has no earlier
+        unfinished record by then; the others."""
+        early: list[int] = []
+        key_of = self._key_of
+        touched: dict[int, _Key] = {}
+        for offset in offsets:
+            key = key_of[offset]
+            head = key.head
+            if key.offsets[head] == offset:
+                del key_of[offset]
+                key.head = head + 1
+                touched[key.hash] = key
+            else:
+                early.append(offset)
+        for key in touched.values():
+            key.compact()
+            self._settle(key)
+        return early
+
     def finish(self, offsets: Iterable[int]) -> None:
         """Forget records that were accepted or archived. Offsets that are not loaded, or finished
         already, change nothing."""
@@ -188,6 +213,10 @@ class KeyOrder:
         key.wait = at
         self._settle(key)
         return later
+
+    def forget_member(self, member_id: str) -> None:
+        """Forget a member that holds nothing."""
+        self._own.pop(member_id, None)
 
     def block(self, offset: int) -> None:
         """Keep the key of this record, which is its next one and not held, from everybody."""
@@ -237,6 +266,13 @@ class KeyOrder:
             and key.offsets[key.wait] == offset
             and key.wait - key.head < self._key_max
         )
+
+    def holders(self) -> dict[int, str | None]:
+        """Who holds each unfinished record; for a checker."""
+        return {
+            offset: key.member_id if key.place(offset) >= 0 else None
+            for offset, key in self._key_of.items()
+        }
 
     def check_invariants(self) -> None:
         """Held records come before waiting ones, each record is in its key's queues once, and each

@@ -130,12 +130,16 @@ class SharePartition:
         """Finished offsets in the window; lag is high watermark − start − this."""
         return self._window.finished
 
-    def next_fetch_offset(self) -> int:
+    def next_fetch_offset(self, member_id: str = "") -> int:
         """Where to read the log for the next acquisition: redelivery first, else new records."""
         available = self._window.first_available()
         return self._window.end if available is None else available
 
-    def can_acquire(self, settings: DeliverySettings) -> bool:
+    def can_acquire(
+        self,
+        settings: DeliverySettings,
+        member_id: str = "",
+    ) -> bool:
         """Whether to read the log: records are available, or the window may grow."""
         return (
             self._window.counts[AVAILABLE] > 0 or self.in_flight_count < settings.record_locks_max
@@ -337,7 +341,7 @@ def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting
         types = answer.types
         if len(types) > 1:
             types = types[piece.first - answer.first : piece.last - answer.first + 1]
-        codes = _codes(piece, types)
+        codes = codes_of(piece, types)
         met = {}
         refused: list[tuple[int, str]] = []
         for code in distinct(codes):
@@ -355,7 +359,7 @@ def _met(pieces: list[Stretch], answer: Answer, member_id: str) -> list[_Meeting
     return found
 
 
-def _codes(piece: Stretch, types: bytes) -> bytes:
+def codes_of(piece: Stretch, types: bytes) -> bytes:
     """Status and type in one byte each: the type is in the lowest bits."""
     if len(piece.codes) == 1:
         return types  # the only status has code 0

@@ -28,9 +28,9 @@ def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) 
     held = sum(lock.held for lock in locks)
     ended = set(locks)
     looked_at = 0
-    for first, last in _regions(window, locks):
+    for first, last in regions(window, locks):
         if looked_at >= STRETCHES_MAX or len(changes.batches) >= SPANS_MAX:
-            _put_off(window, ended, first, now_ms)
+            put_off(window, ended, first, now_ms)
             break
         old: list[Stretch] = []
         new: list[Stretch] = []
@@ -42,7 +42,7 @@ def take_back(window: Window, locks: list[Lock], changes: Changes, now_ms: int) 
             new += _released(piece, ended, changes)
         window.replace(old, new)
         if old[-1].last < last:
-            _put_off(window, ended, old[-1].last + 1, now_ms)
+            put_off(window, ended, old[-1].last + 1, now_ms)
             break
     changes.expired = held - sum(lock.held for lock in locks)
 
@@ -55,7 +55,7 @@ def _released(piece: Stretch, ended: set[Lock], changes: Changes) -> list[Stretc
     return changes.moved(piece, piece.codes, met)
 
 
-def _regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:
+def regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:
     """Where in the window to look for what ``locks`` hold, ascending."""
     start, last_of_all = window.start, window.end - 1
     ranges = sorted(
@@ -74,7 +74,8 @@ def _regions(window: Window, locks: list[Lock]) -> Iterator[tuple[int, int]]:
             end = last + 1
 
 
-def _put_off(window: Window, locks: set[Lock], first: int, now_ms: int) -> None:
+def put_off(window: Window, locks: set[Lock], first: int, now_ms: int) -> None:
+    """Leave what ``locks`` hold from ``first`` on to the next call, which is due at once."""
     for lock in locks:
         if lock.held:
             lock.ranges = [(first, window.end - 1)]

@@ -21,3 +21,6 @@ class DeliverySettings:
     ``share.partition.max.record.locks``."""
     renew_enabled: bool = True
     """``share.renew.acknowledge.enable``."""
+    key_max: int = 0
+    """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
+    holds at most so many records of one key: ``share.ordering.key.max.in.flight``."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sharegroup.share.locks import Lock
-from sharegroup.share.record_state import RecordState
+from sharegroup.share.record_state import AVAILABLE, RecordState
 
 ABSENT = -1
 """Delivery count of an ARCHIVED span whose offsets no read found. An acknowledgement may include
@@ -44,3 +45,33 @@ def clipped(span: Span, first: int, last: int) -> Span:
     if span.first >= first and span.last <= last:
         return span
     return Span(max(span.first, first), min(span.last, last), *span[2:])
+
+
+def as_spans(offsets: Sequence[int], first: int, last: int) -> list[Span]:
+    """``first`` … ``last`` as spans: available at ``offsets``, archived where no record is."""
+    spans: list[Span] = []
+    end = first
+    for begin, until in _adjoining(offsets):
+        if begin > end:
+            spans.append(Span(end, begin - 1, RecordState.ARCHIVED, ABSENT, None))
+        spans.append(Span(begin, until, AVAILABLE, 0, None))
+        end = until + 1
+    if end <= last:
+        spans.append(Span(end, last, RecordState.ARCHIVED, ABSENT, None))
+    return spans
+
+
+def _adjoining(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ascending offsets as ranges."""
+    if not offsets:
+        return
+    if offsets[-1] - offsets[0] == len(offsets) - 1:
+        yield offsets[0], offsets[-1]
+        return
+    begin = before = offsets[0]
+    for offset in offsets:
+        if offset - before > 1:
+            yield begin, before
+            begin = offset
+        before = offset
+    yield begin, before

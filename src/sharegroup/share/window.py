@@ -195,6 +195,10 @@ class Window:
             for first_and_last in ranges:
                 heappush(free, first_and_last)
 
+    def offer_all(self) -> None:
+        """Remember one range for all: for a window that does not look for AVAILABLE records."""
+        self._free[:] = [(self.start, self.end - 1)] if self.start < self.end else []
+
     def first_available(self) -> int | None:
         """The lowest AVAILABLE offset, or None."""
         free = self._free

@@ -16,7 +16,12 @@ from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
-from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from sharegroup.model.errors import (
+    InvalidRecordState,
+    KafkaError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.share.acknowledge import AckBatch, checked_answers
@@ -92,7 +97,8 @@ class AckRound:
         self.outcome: Outcome = {}
 
     def apply(self, topics: Sequence[AckTopicMessage]) -> None:
-        """Apply the acknowledgements; a partition's ranges succeed together or not at all."""
+        """Apply the acknowledgements; a partition's ranges succeed together or not at all, unless
+        there is order per key (:mod:`sharegroup.share.ordered`)."""
         for topic in topics:
             self._apply_topic(topic.topic_id, topic.partitions)
         if self._asked:
@@ -121,13 +127,13 @@ class AckRound:
             self._empty.append(key)
             return
         acks = list(map(_AS_BATCH, map(_FIELDS, batches)))
+        settings = self._parts.share_partitions.delivery_settings(self._group_id)
         led = self._parts.share_partitions.find(SharePartitionKey(self._group_id, *key))
         if led is None:
             # Malformed acknowledgements get their own error, even for an unknown partition.
             checked_answers(acks, start=0, end=OFFSET_MAX, renew_allowed=self._renew_allowed)
             raise UnknownTopicOrPartition("no record of this partition was delivered to the group")
         self._asked = True
-        settings = self._parts.share_partitions.delivery_settings(self._group_id)
         change = led.core.acknowledge(
             self._member_id,
             acks,
@@ -140,6 +146,10 @@ class AckRound:
         self._parts.meters.records_of(self._group_id, key.topic_id).acknowledge(acks)
         if change is not None:
             self._changes.append((led, change))
+            if change.late:
+                error = InvalidRecordState(f"{change.late} records are not held by the member.")
+                self.outcome[key] = error
+                self._parts.counters.add("acknowledgements_refused", error.name)
 
     @property
     def changed(self) -> bool:

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.key_loading import load_keys
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
 from sharegroup.model.errors import (
@@ -33,8 +34,10 @@ from sharegroup.model.errors import (
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.acquire import Acquisition
+from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
+from sharegroup.share.settings import DeliverySettings
 from sharegroup.wire.batch import Walk, walk
 from sharegroup.wire.markers import aborted_ranges
 
@@ -201,9 +204,9 @@ class ShareFetching:
             if isinstance(led, KafkaError):
                 fetched[key] = FetchedPartition(error=led)
                 continue
-            offset = led.core.next_fetch_offset()
+            offset = led.core.next_fetch_offset(wish.member_id)
             end = led.log.last_stable_offset if committed else led.log.high_watermark
-            if offset < end and not led.fetching and led.core.can_acquire(settings):
+            if offset < end and not led.fetching and led.core.can_acquire(settings, wish.member_id):
                 ready.append(_Ready(key, led, offset, end))
         return ready
 
@@ -266,11 +269,12 @@ class ShareFetching:
         now_s = asyncio.get_running_loop().time
         locked = now_s()
         try:
-            ready, data = await self._read(ready, share)
+            ready, data = await self._read(wish, ready, share)
+            settings = self._parts.share_partitions.delivery_settings(wish.group_id)
             if not data or not self._may_acquire(wish, led):
                 return None
             batches = walk(data)
-            acquisition = self._take(wish, ready, share, data, batches)
+            acquisition = self._take(wish, ready, share.records_max, data, batches, settings)
         except OffsetOutOfRange:
             await self._parts.share_partitions.follow_log_start(led)
             return None
@@ -279,8 +283,10 @@ class ShareFetching:
             led.meter.locks += 1
             led.meter.lock_seconds += now_s() - locked
         if not acquisition.ranges:
-            if led.core.next_fetch_offset() > ready.offset:
+            if led.core.next_fetch_offset(wish.member_id) > ready.offset:
                 self._parts.share_partitions.wake(led)  # all was passed over: read on from there
+                if isinstance(led.core, OrderedSharePartition):
+                    await asyncio.sleep(0)  # very much may be passed over: others come in between
             return None
         self._parts.share_partitions.schedule(led)
         led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
@@ -293,7 +299,13 @@ class ShareFetching:
         return FetchedPartition(records=records, acquired=ranges)
 
     def _take(
-        self, wish: FetchWish, ready: _Ready, share: _Share, data: bytes, batches: Walk
+        self,
+        wish: FetchWish,
+        ready: _Ready,
+        records_max: int,
+        data: bytes,
+        batches: Walk,
+        settings: DeliverySettings,
     ) -> Acquisition:
         """Acquire from the batches read; with read_committed, skip aborted transactions."""
         partitions = self._parts.share_partitions
@@ -301,19 +313,22 @@ class ShareFetching:
         if partitions.reads_committed(wish.group_id):
             void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
             aborted = aborted_ranges(data, void) if void else ()
-        return ready.led.core.acquire(
+        core = ready.led.core
+        if isinstance(core, OrderedSharePartition):
+            load_keys(core, data, batches, fetch_offset=ready.offset, aborted=aborted)
+        return core.acquire(
             wish.member_id,
             batches.bounds,
             fetch_offset=ready.offset,
-            records_max=share.records_max,
+            records_max=records_max,
             batch_size=wish.batch_size,
             strict=wish.strict,
             aborted=aborted,
             now_ms=self._parts.clock.monotonic_ms(),
-            settings=partitions.delivery_settings(wish.group_id),
+            settings=settings,
         )
 
-    async def _read(self, ready: _Ready, share: _Share) -> tuple[_Ready, bytes]:
+    async def _read(self, wish: FetchWish, ready: _Ready, share: _Share) -> tuple[_Ready, bytes]:
         """Read about as many bytes as ``records_max`` records take, by the size of the last read.
 
         Also returns ``ready``, with its offset moved past damaged records.
@@ -325,7 +340,7 @@ class ShareFetching:
         bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
         log = ready.led.log
         while True:
-            ready = self._behind_damage(ready)
+            ready = self._behind_damage(wish, ready)
             if ready.offset >= ready.end_offset:
                 return ready, b""
             try:
@@ -337,7 +352,7 @@ class ShareFetching:
             fits = share.first or len(read.data) <= share.bytes_max
             return ready, read.data if fits else b""
 
-    def _behind_damage(self, ready: _Ready) -> _Ready:
+    def _behind_damage(self, wish: FetchWish, ready: _Ready) -> _Ready:
         """Archive damaged records at the next offset, so that they do not hold back later ones.
         (In Kafka consumers reject records whose checksum fails.)
         """
@@ -354,7 +369,7 @@ class ShareFetching:
                 last,
             )
             partitions.persist_soon(led, led.core.damaged(ready.offset, last))
-            ready = ready._replace(offset=led.core.next_fetch_offset())
+            ready = ready._replace(offset=led.core.next_fetch_offset(wish.member_id))
         return ready
 
 

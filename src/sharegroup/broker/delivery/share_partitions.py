@@ -39,6 +39,7 @@ from sharegroup.model.log import PartitionLog
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import Archived
 from sharegroup.share.changes import StateChange
+from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition
 from sharegroup.share.session import ShareSession
 from sharegroup.share.settings import DeliverySettings
@@ -47,6 +48,8 @@ from sharegroup.share_state.state import NO_EPOCH, UNKNOWN_COUNT
 logger = logging.getLogger("sharegroup.broker")
 
 READ_COMMITTED: Final = "read_committed"
+BY_KEY: Final = "key"
+"""The value of ``share.ordering`` for order per key."""
 
 
 class LedSharePartition:
@@ -122,12 +125,18 @@ class SharePartitions:
         return list(self._led.values())
 
     def delivery_settings(self, group_id: str) -> DeliverySettings:
-        """The group's current delivery settings."""
+        """The group's current delivery settings.
+
+        If ``share.ordering`` has changed, the group's share partitions are discarded, which
+        releases all locks. So ask for the settings before :meth:`find`.
+        """
         settings = self._settings_of(group_id)
         known = self._delivery_settings.get(group_id)
         if known is None or known[0] is not settings:
-            known = (settings, _delivery_settings(settings))
+            before, known = known, (settings, _delivery_settings(settings))
             self._delivery_settings[group_id] = known
+            if before is not None and bool(before[1].key_max) != bool(known[1].key_max):
+                self._drop(lambda key: key.group_id == group_id, "share.ordering has changed")
         return known[1]
 
     def reads_committed(self, group_id: str) -> bool:
@@ -173,7 +182,8 @@ class SharePartitions:
                 start_offset = await self._reset_offset(key, log)
                 epochs = (state.state_epoch, log.leader_epoch)
                 await self._state.write([Change(key, *epochs, start_offset, UNKNOWN_COUNT, ())])
-            core = SharePartition(
+            by_key = self.delivery_settings(key.group_id).key_max
+            core = (OrderedSharePartition if by_key else SharePartition)(
                 start_offset=start_offset,
                 state_epoch=state.state_epoch,
                 leader_epoch=log.leader_epoch,
@@ -272,9 +282,9 @@ class SharePartitions:
             led.timer.set(led.core.next_deadline_ms())
 
     def _deadline(self, led: LedSharePartition) -> None:
+        settings = self.delivery_settings(led.key.group_id)
         if led.fenced:
             return
-        settings = self.delivery_settings(led.key.group_id)
         change = led.core.tick(self._clock.monotonic_ms(), settings)
         self.schedule(led)
         if change is not None:
@@ -368,4 +378,5 @@ def _delivery_settings(settings: GroupSettings) -> DeliverySettings:
         delivery_count_limit=settings.delivery_count_limit,
         record_locks_max=settings.partition_max_record_locks,
         renew_enabled=settings.renew_acknowledge_enable,
+        key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
     )

@@ -92,6 +92,22 @@ EXPIRED: Final = counter(
     unit="records",
     kafka=_PARTITION.format("AcquisitionLockTimeoutPerSec"),
 )
+WAITING_RECORDS: Final = gauge(
+    "sharegroup_share_ordering_waiting_records",
+    "With share.ordering=key: records between start and end of the window that nobody holds; most "
+    "wait behind others of their key.",
+    labels=_OF_PARTITION,
+    unit="records",
+)
+DISORDER: Final = counter(
+    "sharegroup_share_ordering_disorder",
+    "With share.ordering=key, records by what went against the order: out-of-order (accepted while "
+    "an earlier one of the key was unfinished, and so delivered again), taken-back (from their "
+    "holder, since an earlier one was released or its lock ran out), late (answered by a member "
+    "that did not hold them any more).",
+    labels=(*_OF_PARTITION, "event"),
+    unit="records",
+)
 DAMAGED: Final = counter(
     "sharegroup_share_offsets_damaged",
     "Offsets archived for a group because its log is damaged there.",
@@ -142,6 +158,8 @@ METRICS: Final = (
     PIECES,
     ACQUIRED_BATCH,
     EXPIRED,
+    WAITING_RECORDS,
+    DISORDER,
     DAMAGED,
     FETCH_LOCK,
     SESSIONS,
@@ -195,5 +213,10 @@ def read_partition(led: LedView) -> Iterator[Sample]:
     yield PIECES.of(window.spans, *labels)
     yield ACQUIRED_BATCH.of(Summed(meter.acquired_batches, meter.acquired_records), *labels)
     yield EXPIRED.of(meter.expired, *labels)
+    if led.disorder is not None:
+        yield WAITING_RECORDS.of(window.available, *labels)
+        yield DISORDER.of(led.disorder.out_of_order, *labels, "out-of-order")
+        yield DISORDER.of(led.disorder.taken_back, *labels, "taken-back")
+        yield DISORDER.of(led.disorder.late, *labels, "late")
     yield DAMAGED.of(meter.damaged, *labels)
     yield FETCH_LOCK.of(Summed(meter.locks, meter.lock_seconds), *labels)

@@ -1,0 +1,423 @@
+"""A share partition whose records are delivered in order per key (``share.ordering=key``).
+
+What holds, always: no record is accepted while an earlier one of its key is unfinished, and no two
+members hold records of one key. :mod:`sharegroup.share.key_order` has the order, the window has the
+states. What differs from a partition without order:
+
+* **Records are loaded before they are delivered.** The window holds records that wait behind others
+  of their key: AVAILABLE, never delivered. Only acquired records count against the lock limit, so a
+  key that stalls holds back nobody else. At most about :data:`WAITING_MAX` wait.
+* **A release or an expiry takes back the later records of its key.** They lose the delivery that
+  they were given: only the record that failed is charged with one.
+* **An accept out of order is no accept.** The record is taken back, and is delivered again after
+  the earlier one. It is not charged either: at the delivery limit a release would archive a record
+  that its consumer has done.
+* **An acknowledgement may apply in part.** Records that were taken back are not held any more; what
+  is said about them has no effect, and the rest of the request holds.
+* **No throttling of poison records.** A record that fails takes no other with it.
+
+A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress
+from typing import Final
+
+from sharegroup.model.errors import InvalidRecordState
+from sharegroup.model.share_state import StateRow
+from sharegroup.share.acknowledge import SILENT, AckBatch, checked_answers
+from sharegroup.share.acquire import NOTHING, Acquisition, discard
+from sharegroup.share.archived import Archived
+from sharegroup.share.changes import Changes, StateChange
+from sharegroup.share.codes import combined, distinct, runs
+from sharegroup.share.key_order import KeyOrder
+from sharegroup.share.locks import Lock
+from sharegroup.share.partition import SharePartition, codes_of
+from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
+from sharegroup.share.release import put_off, regions
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import ABSENT, Status, as_spans, clipped
+from sharegroup.share.stretches import Stretch, recoded
+from sharegroup.share.stretches import clipped as cut_out
+from sharegroup.share.verbs import (
+    TAKE_BACK,
+    TYPE_BITS,
+    groups_of,
+    meant,
+    sort_all,
+    sort_ended,
+    sort_out,
+)
+
+WAITING_MAX: Final = 100_000
+"""No more of the log is loaded while so many records wait behind others of their key."""
+RELEASED_MAX: Final = 4_096
+"""So many records are taken from expired locks in one call, which takes some milliseconds."""
+
+_NO_LIMIT: Final = 2**31
+_DOUBLED = bytes([code << 1 & 0xFF for code in range(256)])
+
+
+@dataclass(slots=True)
+class Disorder:
+    """What went against the order since the share partition was loaded, in records."""
+
+    out_of_order: int = 0
+    """Accepted while an earlier record of the key was unfinished: delivered again."""
+    taken_back: int = 0
+    """Taken from their holder, because an earlier record of the key was released or expired."""
+    late: int = 0
+    """Acknowledged by a member that did not hold them (any more)."""
+
+
+class OrderedSharePartition(SharePartition):
+    """One share partition at its leader, with order per key. See the module."""
+
+    def __init__(
+        self,
+        *,
+        start_offset: int,
+        state_epoch: int,
+        leader_epoch: int,
+        batches: Iterable[StateRow] = (),
+        archived: Archived | None = None,
+    ) -> None:
+        super().__init__(
+            start_offset=start_offset,
+            state_epoch=state_epoch,
+            leader_epoch=leader_epoch,
+            batches=batches,
+            archived=archived,
+        )
+        self.disorder = Disorder()
+        self._order = KeyOrder(self._window.start, 1)
+
+    @property
+    def loaded_end(self) -> int:
+        """One past the last offset whose key is known: :meth:`load` goes on from here."""
+        return self._order.end
+
+    @property
+    def waiting(self) -> int:
+        """Loaded records that nobody holds."""
+        return len(self._order) - self._window.counts[ACQUIRED]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more records may be loaded."""
+        return self.waiting < WAITING_MAX
+
+    def next_fetch_offset(self, member_id: str = "") -> int:
+        """Where to read the log for this member: the lowest record that it may get, else where
+        :meth:`load` goes on."""
+        offset = self._order.next_offset(member_id)
+        return self._order.end if offset is None else offset
+
+    def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
+        """Whether to read the log: the member may hold more, and there is one for it or room."""
+        if self._window.counts[ACQUIRED] >= settings.record_locks_max:
+            return False
+        return self.has_room or self._order.next_offset(member_id) is not None
+
+    # -- acquire ----------------------------------------------------------------------------
+
+    def load(self, offsets: Sequence[int], hashes: Sequence[int], end: int) -> None:
+        """Take in the records that the log has from :attr:`loaded_end` up to ``end``, exclusive;
+        every other offset there holds none and is archived.
+
+        Args:
+            offsets: of the records, ascending; those below :attr:`loaded_end` are left out.
+            hashes: of their keys.
+        """
+        window, order = self._window, self._order
+        since = order.end
+        if end <= since:
+            return
+        skipped = bisect_left(offsets, since)
+        if skipped:
+            offsets, hashes = offsets[skipped:], hashes[skipped:]
+        if since < window.end:
+            offsets, hashes = self._known(offsets, hashes, min(end, window.end) - 1)
+        if window.end < end:
+            new = offsets[bisect_left(offsets, window.end) :]
+            window.extend(as_spans(new, window.end, end - 1))
+        order.load(offsets, hashes, end)
+        window.pass_terminal()
+        window.offer_all()
+
+    def _known(
+        self, offsets: Sequence[int], hashes: Sequence[int], last: int
+    ) -> tuple[Sequence[int], Sequence[int]]:
+        """After a load of durable state: those records up to ``last`` that are not finished, and
+        all behind it. Available offsets that hold no record are archived."""
+        since = self._order.end
+        inside = bisect_left(offsets, last + 1)
+        free = bytearray(last - since + 1)
+        for first, until in self._available(since, last):
+            free[first - since : until - since + 1] = b"\1" * (until - first + 1)
+        kept = bytes(free[offset - since] for offset in offsets[:inside])
+        tail = b"\1" * (len(offsets) - inside)
+        holes = [s for s in as_spans(offsets[:inside], since, last) if s.delivery_count == ABSENT]
+        discard(self._window, [(hole.first, hole.last) for hole in holes])
+        return [*compress(offsets, kept + tail)], [*compress(hashes, kept + tail)]
+
+    def acquire(
+        self,
+        member_id: str,
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        records_max: int,
+        batch_size: int,
+        strict: bool = False,
+        aborted: Iterable[tuple[int, int]] = (),
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> Acquisition:
+        """Give ``member_id`` up to ``records_max`` of the records read that :meth:`load` has taken
+        in and that their keys' order allows.
+
+        As in the base class, but never more than ``records_max``, whatever ``strict`` and
+        ``batch_size`` say, and nothing past :attr:`loaded_end`.
+
+        Raises:
+            ValueError: ``batches`` are out of order.
+        """
+        window, order = self._window, self._order
+        if not batches or batches[-1][1] < window.start or fetch_offset > order.end:
+            return NOTHING
+        fetched = Fetched(fetch_offset, batches, aborted)
+        if fetched.missing:
+            self._lost(fetched.missing)
+        order.key_max = settings.key_max
+        wanted = min(records_max, settings.record_locks_max - window.counts[ACQUIRED])
+        first = order.next_offset(member_id)
+        # A record that became free below the data, since the read began, is for the next read.
+        if wanted <= 0 or first is None or first < batches[0][0]:
+            window.offer_all()
+            return NOTHING
+        taken = order.take(member_id, batches[-1][1], wanted)
+        given = self._lock(taken, member_id, now_ms + settings.lock_ms) if taken else []
+        window.offer_all()
+        return Acquisition(tuple(fetched.answer(given, None)))
+
+    def _lock(self, offsets: list[int], member_id: str, deadline_ms: int) -> list[AcquiredRange]:
+        """Acquire these records, which are available; returns them as ranges."""
+        window = self._window
+        base = offsets[0]
+        marks = bytearray(offsets[-1] - base + 1)
+        for offset in offsets:
+            marks[offset - base] = 1
+        lock = window.locks.take(member_id, deadline_ms)
+        lock.add_range(base, offsets[-1])
+        given: list[AcquiredRange] = []
+        new: list[Stretch] = []
+        pieces = window.pieces(base, offsets[-1])
+        for piece in pieces:
+            wanted = bytes(marks[piece.first - base : piece.last - base + 1])
+            codes = wanted
+            if not piece.uniform:
+                codes = combined(piece.codes.translate(_DOUBLED), wanted)
+            counts: dict[int, int] = {}
+            status_of: dict[int, Status] = {}
+            for code in distinct(codes):
+                status = piece.statuses[code >> 1]
+                if code & 1:
+                    counts[code] = status.delivery_count + 1
+                    status = Status(RecordState.ACQUIRED, counts[code], lock)
+                status_of[code] = status
+            found = runs(piece.first, piece.last, codes)
+            given += [
+                AcquiredRange(first, last, counts[code])
+                for first, last, code in zip(*found, strict=True)
+                if code in counts
+            ]
+            new += recoded(piece.first, piece.last, codes, status_of)
+        window.replace(pieces, new)
+        return given
+
+    # -- give back --------------------------------------------------------------------------
+
+    def acknowledge(
+        self,
+        member_id: str,
+        batches: Sequence[AckBatch],
+        *,
+        now_ms: int,
+        settings: DeliverySettings,
+        renew_allowed: bool = True,
+    ) -> StateChange | None:
+        """Apply the acknowledgements of ``member_id`` about records that it holds.
+
+        ``late`` of the result counts those about others, which have no effect. An accept while an
+        earlier record of its key is unfinished takes the record back.
+
+        Raises:
+            InvalidRequest: as in the base class.
+            InvalidRecordState: the member holds none of the records, or RENEW is switched off for
+                the group.
+        """
+        window, order = self._window, self._order
+        answers = checked_answers(
+            batches, start=window.start, end=window.end, renew_allowed=renew_allowed
+        )
+        if not settings.renew_enabled and any(Verb.RENEW in one.types for one in answers):
+            raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
+        said: list[list[int]] = [[] for _ in range(SILENT + 1)]
+        for one in answers:
+            for piece in window.pieces(one.first, one.last):
+                types = one.types
+                if len(types) > 1:
+                    types = types[piece.first - one.first : piece.last - one.first + 1]
+                sort_out(piece, types, member_id, settings.delivery_count_limit, said)
+        sort_all(said)
+        late = len(said[SILENT])
+        self.disorder.late += late
+        order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
+        early = order.accept(said[Verb.ACCEPT])
+        if early:
+            self.disorder.out_of_order += len(early)
+            refused = set(early)
+            said[Verb.ACCEPT] = [one for one in said[Verb.ACCEPT] if one not in refused]
+        self._give_back(said, early)
+        said[SILENT] = []
+        change = self._changed(said, member_id, now_ms + settings.lock_ms).settled(window)
+        window.offer_all()
+        if late and change is None:
+            raise InvalidRecordState(f"{late} records are not acquired by the member.")
+        return change if change is None or not late else change._replace(late=late)
+
+    def _give_back(self, said: list[list[int]], early: list[int]) -> None:
+        """Put records that are released, or were accepted too ``early``, back in line, and those
+        behind them: these move in ``said`` to the records whose delivery is taken back."""
+        back: set[int] = set()
+        for offset in sorted(said[Verb.RELEASE] + early) if early else said[Verb.RELEASE]:
+            if offset not in back:
+                back.update(self._order.give_back(offset))
+        self.disorder.taken_back += len(back)
+        back.update(early)
+        if back:
+            for verb in (Verb.RELEASE, Verb.RENEW):
+                said[verb] = [offset for offset in said[verb] if offset not in back]
+            said[TAKE_BACK] = sorted(back)
+
+    def _changed(self, said: list[list[int]], member_id: str, deadline_ms: int) -> Changes:
+        """Apply to the window what is said, as verb by number and offsets, ascending for each."""
+        window = self._window
+        changes = Changes(_NO_LIMIT, self.archived)
+        renewed: Lock | None = None
+        for first, last in groups_of(said):
+            marks = bytearray([SILENT]) * (last - first + 1)
+            for verb, offsets in enumerate(said):
+                for offset in offsets[bisect_left(offsets, first) : bisect_left(offsets, last + 1)]:
+                    marks[offset - first] = verb
+            new: list[Stretch] = []
+            pieces = window.pieces(first, last)
+            for piece in pieces:
+                part = bytes(marks[piece.first - first : piece.last - first + 1])
+                if Verb.RENEW in part:
+                    renewed = window.locks.take(member_id, deadline_ms)
+                    renewed.add_range(piece.first, piece.last)
+                codes = codes_of(piece, part)
+                met = {code: meant(piece.statuses[code >> TYPE_BITS], code & SILENT)
+                       for code in distinct(codes)}  # fmt: skip
+                new += changes.moved(piece, codes, met, renewed)
+            window.replace(pieces, new)
+        return changes
+
+    def _release(
+        self, locks: list[Lock], now_ms: int, settings: DeliverySettings
+    ) -> StateChange | None:
+        window, ended = self._window, set(locks)
+        held = sum(lock.held for lock in locks)
+        said: list[list[int]] = [[] for _ in range(SILENT + 1)]
+        rest: int | None = None
+        for piece in self._parts_held(locks):
+            if len(said[Verb.RELEASE]) + len(said[Verb.EXHAUST]) >= RELEASED_MAX:
+                rest = piece.first
+                break
+            sort_ended(piece, ended, settings.delivery_count_limit, said)
+        sort_all(said)
+        exhausted = set(said[Verb.EXHAUST])
+        said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
+        self._give_back(said, [])
+        said[Verb.EXHAUST] = [one for one in said[Verb.RELEASE] if one in exhausted]
+        said[Verb.RELEASE] = [one for one in said[Verb.RELEASE] if one not in exhausted]
+        self._order.finish(said[Verb.EXHAUST])
+        changes = self._changed(said, "", 0)
+        if rest is not None:
+            put_off(window, ended, rest, now_ms)
+        changes.expired = held - sum(lock.held for lock in locks)
+        for member_id in {lock.member_id for lock in ended}:
+            if not window.locks.of_member(member_id):
+                self._order.forget_member(member_id)
+        change = changes.settled(window)
+        window.offer_all()
+        return change
+
+    def _parts_held(self, locks: list[Lock]) -> Iterator[Stretch]:
+        """Where ``locks`` may hold records, in short pieces."""
+        for first, last in regions(self._window, locks) if locks else ():
+            for piece in self._window.pieces(first, last):
+                for at in range(piece.first, piece.last + 1, RELEASED_MAX):
+                    yield cut_out(piece, at, at + RELEASED_MAX - 1)
+
+    def log_start_moved(self, log_start: int) -> StateChange | None:
+        """As in the base class."""
+        change = super().log_start_moved(log_start)
+        if change is not None:
+            self._order.move_start(self._window.start)
+            self._window.offer_all()
+        return change
+
+    def damaged(self, first: int, last: int) -> StateChange | None:
+        """As in the base class; ``first`` is at most :attr:`loaded_end`."""
+        order = self._order
+        self._forget(first, last)
+        change = super().damaged(first, last)
+        if first <= order.end <= last:
+            order.load((), (), last + 1)
+        self._window.offer_all()
+        return change
+
+    def _lost(self, missing: list[tuple[int, int]]) -> None:
+        """Archive loaded records that are no longer in the log, or of aborted transactions."""
+        end = self._order.end
+        known = [(first, min(last, end - 1)) for first, last in missing if first < end]
+        for first, last in known:
+            self._forget(first, last)
+        discard(self._window, known)
+
+    def _forget(self, first: int, last: int) -> None:
+        """Take available records that will be archived out of the order."""
+        for at, until in list(self._available(first, last)):
+            self._order.finish(range(at, until + 1))
+
+    def _available(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        window = self._window
+        first, last = max(first, window.start), min(last, window.end - 1)
+        for piece in window.pieces(first, last) if first <= last else ():
+            for span in piece.spans():
+                if span.state is AVAILABLE:
+                    yield clipped(span, first, last)[:2]
+
+    def check_invariants(self) -> None:
+        """As in the base class, and that order and window agree."""
+        super().check_invariants()
+        self._order.check_invariants()
+        end = self._order.end
+        assert end <= self._window.end, "loaded past the window"
+        holders: dict[int, str | None] = {
+            offset: None if span.lock is None else span.lock.member_id
+            for span in self._window
+            if span.state in (AVAILABLE, ACQUIRED)
+            for offset in range(span.first, span.last + 1)
+        }
+        assert not [offset for offset, one in holders.items() if offset >= end and one is not None]
+        loaded = {offset: one for offset, one in holders.items() if offset < end}
+        assert loaded == self._order.holders(), "order and window differ"

@@ -1,0 +1,118 @@
+"""Order per key at the machine: what the property test beside the naive model does not reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sharegroup.share import AckBatch, AckType, DeliverySettings, OrderedSharePartition
+from sharegroup.share.ordered import RELEASED_MAX, WAITING_MAX
+
+SETTINGS = DeliverySettings(
+    lock_ms=100, delivery_count_limit=5, record_locks_max=1_000_000, key_max=100
+)
+
+
+def loaded(keys: Sequence[int]) -> OrderedSharePartition:
+    partition = OrderedSharePartition(start_offset=0, state_epoch=1, leader_epoch=1)
+    partition.load(range(len(keys)), keys, len(keys))
+    return partition
+
+
+def acquire(
+    partition: OrderedSharePartition, member: str = "m", now_ms: int = 0, most: int = 10**6
+) -> list[tuple[int, int, int]]:
+    at = partition.next_fetch_offset(member)
+    batches = [(at, partition.loaded_end - 1)] if at < partition.loaded_end else []
+    found = partition.acquire(
+        member,
+        batches,
+        fetch_offset=at,
+        records_max=most,
+        batch_size=500,
+        now_ms=now_ms,
+        settings=SETTINGS,
+    )
+    return [tuple(one) for one in found.ranges]  # type: ignore[misc]
+
+
+def test_very_many_records_of_a_lock_go_back_in_parts() -> None:
+    count = 3 * RELEASED_MAX
+    partition = loaded([offset % (count // 2) for offset in range(count)])
+    assert acquire(partition) == [(0, count - 1, 1)]
+    calls = 0
+    while (deadline := partition.next_deadline_ms()) is not None and deadline <= 100:
+        change = partition.tick(100, SETTINGS)
+        assert change is not None
+        assert change.expired <= 2 * RELEASED_MAX, "the first of a key, and the one behind it"
+        partition.check_invariants()
+        calls += 1
+    assert calls >= 2
+    half = count // 2
+    assert acquire(partition, "n") == [(0, half - 1, 2), (half, count - 1, 1)]
+
+
+def test_loading_stops_where_too_many_wait() -> None:
+    partition = loaded([7] * WAITING_MAX)
+    assert not partition.has_room
+    assert partition.can_acquire(SETTINGS, "m")
+    assert acquire(partition, most=1) == [(0, 0, 1)]
+    assert partition.waiting == WAITING_MAX - 1, "the one that is held does not wait"
+    partition.load([WAITING_MAX], [7], WAITING_MAX + 1)
+    assert not partition.can_acquire(SETTINGS, "n")
+    assert partition.can_acquire(SETTINGS, "m")
+
+
+def test_damage_and_deletion_let_keys_go_on() -> None:
+    partition = loaded([1, 2, 1, 2, 1, 2])
+    assert acquire(partition, most=1) == [(0, 0, 1)]
+    partition.damaged(1, 2)
+    partition.check_invariants()
+    assert acquire(partition, "n") == [(3, 3, 1), (5, 5, 1)], "2 is lost, and 4 waits behind 0"
+    partition.damaged(6, 9)
+    partition.check_invariants()
+    assert partition.loaded_end == 10
+    change = partition.log_start_moved(4)
+    assert change is not None
+    assert change.start_offset == 4
+    partition.check_invariants()
+    assert acquire(partition, "o") == [(4, 4, 1)]
+    assert partition.acknowledge(
+        "o", [AckBatch(3, 4, [AckType.ACCEPT])], now_ms=0, settings=SETTINGS
+    )
+    assert partition.start_offset == 5
+
+
+def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
+    """The count that a record gets back may be at the new limit: it is delivered once more."""
+    partition = loaded([1, 1])
+    for _ in range(3):
+        assert acquire(partition)
+        partition.acknowledge("m", [AckBatch(1, 1, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+        partition.acknowledge("m", [AckBatch(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    assert acquire(partition) == [(0, 1, 4)]
+    low = DeliverySettings(lock_ms=100, delivery_count_limit=2, record_locks_max=100, key_max=9)
+    partition.tick(100, low)
+    partition.check_invariants()
+    assert [(s.first, s.state.name, s.delivery_count) for s in partition.spans()] == [
+        (1, "AVAILABLE", 3)
+    ]
+
+
+def test_a_record_that_became_free_below_what_was_read_is_for_the_next_read() -> None:
+    partition = loaded([1, 2, 3, 4])
+    assert acquire(partition, most=2) == [(0, 1, 1)]
+    begun = partition.next_fetch_offset("n")
+    assert begun == 2
+    partition.acknowledge("m", [AckBatch(0, 0, [AckType.RELEASE])], now_ms=0, settings=SETTINGS)
+    found = partition.acquire(
+        "n",
+        [(2, 3)],
+        fetch_offset=begun,
+        records_max=9,
+        batch_size=500,
+        now_ms=0,
+        settings=SETTINGS,
+    )
+    assert found.ranges == ()
+    assert partition.next_fetch_offset("n") == 0
+    assert acquire(partition, "n") == [(0, 0, 2), (2, 3, 1)]

@@ -1,0 +1,324 @@
+"""A share partition with order per key, beside a naive model that knows each record by itself.
+
+Random members fetch, accept, release, reject, renew, fall silent and leave; the partition is loaded
+again from what it said must be durable. Two things hold always: no record is accepted while an
+earlier one of its key is unfinished, and no two members hold records of one key. At the end members
+that accept everything finish every record: nothing is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from sharegroup.model.errors import InvalidRecordState
+from sharegroup.share import AckBatch, AckType, DeliverySettings, OrderedSharePartition, StateChange
+from sharegroup.share.record_state import RecordState
+
+MEMBERS = st.sampled_from(["a", "b", "c"])
+LOCK_MS, LIMIT, LOCKS_MAX = 100, 3, 12
+BATCH = 4
+NO_RECORD = -1
+
+
+@dataclass
+class Record:
+    """What the model knows of one; ``state`` as the numbers of durable state, 1 while held."""
+
+    key: int
+    state: int = 0
+    count: int = 0
+    holder: str = ""
+    deadline: int = 0
+
+    @property
+    def finished(self) -> bool:
+        return self.state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+    def back(self, count: int) -> None:
+        self.state, self.count, self.holder = 0, count, ""
+
+
+class OrderedMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.partition = OrderedSharePartition(start_offset=0, state_epoch=1, leader_epoch=1)
+        self.records: dict[int, Record] = {}
+        self.log_end = 0
+        self.now_ms = 0
+        self.settings = DeliverySettings(
+            lock_ms=LOCK_MS, delivery_count_limit=LIMIT, record_locks_max=LOCKS_MAX, key_max=3
+        )
+        self.durable: dict[int, tuple[int, int]] = {}
+        self.durable_start = 0
+        self.accepted: list[int] = []
+        self.begun: int | None = None
+        """Where a read of the log began that has not ended."""
+
+    # -- the model --------------------------------------------------------------------------
+
+    def of_key(self, offset: int) -> list[tuple[int, Record]]:
+        key = self.records[offset].key
+        return [(at, one) for at, one in sorted(self.records.items()) if one.key == key]
+
+    def is_early(self, offset: int) -> bool:
+        return any(at < offset and not one.finished for at, one in self.of_key(offset))
+
+    def take_back_later(self, offset: int) -> None:
+        for at, one in self.of_key(offset):
+            if at > offset and one.state == RecordState.ACQUIRED:
+                one.back(one.count - 1)
+
+    def fail(self, offset: int) -> None:
+        one = self.records[offset]
+        if one.count >= LIMIT:
+            one.state, one.holder = RecordState.ARCHIVED, ""
+        else:
+            one.back(one.count)
+
+    def end_locks(self, ended: list[int]) -> None:
+        for offset in ended:
+            if self.records[offset].state == RecordState.ACQUIRED:
+                self.take_back_later(offset)
+                self.fail(offset)
+
+    def held(self, member: str) -> list[int]:
+        return [at for at, one in sorted(self.records.items()) if one.holder == member]
+
+    # -- the log ----------------------------------------------------------------------------
+
+    @initialize()
+    def begin(self) -> None:
+        self.append([0, 0, 1, 0])
+
+    @rule(keys=st.lists(st.integers(NO_RECORD, 3), min_size=1, max_size=3 * BATCH))
+    def append(self, keys: list[int]) -> None:
+        """Some offsets hold no record, as where the log was compacted."""
+        while len(keys) % BATCH:
+            keys = [*keys, NO_RECORD]
+        for key in keys:
+            if key != NO_RECORD:
+                self.records[self.log_end] = Record(key)
+            self.log_end += 1
+
+    # -- members ----------------------------------------------------------------------------
+
+    @rule(member=MEMBERS, most=st.integers(1, 9), batches=st.integers(1, 4))
+    def fetch(self, member: str, most: int, batches: int) -> None:
+        partition = self.partition
+        offset = self.begun
+        if offset is None:
+            offset = partition.next_fetch_offset(member)
+        self.begun = None
+        if offset >= self.log_end or not partition.can_acquire(self.settings, member):
+            return
+        base = offset - offset % BATCH
+        end = min(base + batches * BATCH, self.log_end)
+        known = [at for at in sorted(self.records) if base <= at < end]
+        if end > partition.loaded_end:
+            partition.load(known, [self.records[at].key for at in known], end)
+        acquisition = partition.acquire(
+            member,
+            [(at, at + BATCH - 1) for at in range(base, end, BATCH)],
+            fetch_offset=offset,
+            records_max=most,
+            batch_size=500,
+            now_ms=self.now_ms,
+            settings=self.settings,
+        )
+        given = [(at, one.delivery_count) for one in acquisition.ranges
+                 for at in range(one.first, one.last + 1)]  # fmt: skip
+        assert len(given) <= most
+        for at, count in given:
+            record = self.records[at]
+            assert base <= at < end, "not among what was read"
+            assert record.state == RecordState.AVAILABLE
+            for before, one in self.of_key(at):
+                assert one.finished or one.holder == member or before >= at, "out of order"
+                assert one.holder in ("", member), "two members hold records of one key"
+            record.state, record.holder = RecordState.ACQUIRED, member
+            record.count += 1
+            record.deadline = self.now_ms + LOCK_MS
+            assert count == record.count
+            mine = [one for _, one in self.of_key(at) if one.holder == member]
+            assert len(mine) <= self.settings.key_max
+        assert len([one for one in self.records.values() if one.holder]) <= LOCKS_MAX
+
+    @rule(member=MEMBERS)
+    def begin_to_read(self, member: str) -> None:
+        """Much may happen until the read ends."""
+        self.begun = self.partition.next_fetch_offset(member)
+
+    @rule(member=MEMBERS, data=st.data())
+    def acknowledge(self, member: str, data: st.DataObject) -> None:
+        mine = self.held(member)
+        kinds = data.draw(st.lists(st.sampled_from([None, *AckType]), max_size=len(mine)))
+        said = {at: kind for at, kind in zip(mine, kinds, strict=False) if kind is not None}
+        if not said:
+            return
+        change = self.partition.acknowledge(
+            member,
+            [AckBatch(at, at, [kind]) for at, kind in said.items()],
+            now_ms=self.now_ms,
+            settings=self.settings,
+        )
+        assert change is None or change.late == 0
+        self.answer(said)
+        self.write(change)
+
+    def answer(self, said: dict[int, AckType]) -> None:
+        """Those that end a record first, then what is accepted, then what goes back."""
+        self.end(said)
+        early = []
+        for at, kind in said.items():
+            if kind is AckType.ACCEPT and self.is_early(at):
+                early.append(at)
+            elif kind is AckType.ACCEPT:
+                self.records[at].state, self.records[at].holder = RecordState.ACKNOWLEDGED, ""
+                self.accepted.append(at)
+        for at in sorted(said):
+            record = self.records[at]
+            if record.state != RecordState.ACQUIRED:
+                continue
+            if at in early or said[at] is AckType.RELEASE:
+                self.take_back_later(at)
+                record.back(record.count - (at in early))
+        for at, kind in said.items():
+            if kind is AckType.RENEW and self.records[at].state == RecordState.ACQUIRED:
+                self.records[at].deadline = self.now_ms + LOCK_MS
+
+    def end(self, said: dict[int, AckType]) -> None:
+        """Archive what is rejected, and what is released too often."""
+        for at, kind in said.items():
+            exhausted = kind is AckType.RELEASE and self.records[at].count >= LIMIT
+            if exhausted or kind in (AckType.GAP, AckType.REJECT):
+                self.records[at].state, self.records[at].holder = RecordState.ARCHIVED, ""
+
+    @rule(member=MEMBERS, which=st.integers(0, 99), kind=st.sampled_from(AckType))
+    def answer_late(self, member: str, which: int, kind: AckType) -> None:
+        """About a record that the member does not hold: it changes nothing."""
+        inside = range(self.partition.start_offset, self.partition.end_offset)
+        others = [at for at in inside if at in self.records and self.records[at].holder != member]
+        if not others:
+            return
+        at = others[which % len(others)]
+        late = self.partition.disorder.late
+        try:
+            self.partition.acknowledge(
+                member, [AckBatch(at, at, [kind])], now_ms=self.now_ms, settings=self.settings
+            )
+        except InvalidRecordState:
+            assert self.partition.disorder.late == late + 1
+        else:
+            raise AssertionError(f"{member} has answered for {at}")
+
+    @rule(member=MEMBERS)
+    def leave(self, member: str) -> None:
+        held = self.held(member)
+        change = self.partition.release_member(member, now_ms=self.now_ms, settings=self.settings)
+        self.end_locks(held)
+        self.write(change)
+
+    @rule(ms=st.integers(1, 150))
+    def pass_time(self, ms: int) -> None:
+        self.now_ms += ms
+        due = [at for at, one in sorted(self.records.items())
+               if one.holder and one.deadline <= self.now_ms]  # fmt: skip
+        change = self.partition.tick(self.now_ms, self.settings)
+        self.end_locks(due)
+        self.write(change)
+        deadline = self.partition.next_deadline_ms()
+        assert deadline is None or deadline > self.now_ms
+
+    @rule(most=st.integers(1, 4))
+    def configure(self, most: int) -> None:
+        self.settings = replace(self.settings, key_max=most)
+
+    # -- durable state ----------------------------------------------------------------------
+
+    def write(self, change: StateChange | None) -> None:
+        if change is None:
+            return
+        self.durable_start = change.start_offset
+        for first, last, state, count in change.batches:
+            for at in range(first, last + 1):
+                self.durable[at] = (state, count)
+        self.durable = {at: row for at, row in self.durable.items() if at >= self.durable_start}
+
+    @rule()
+    def load_again(self) -> None:
+        """As after a restart: locks are gone, and so is what was not written."""
+        rows = [
+            (run[0], run[-1], *row)
+            for row, run in (
+                (row, list(group)) for row, group in groupby(sorted(self.durable), self.durable.get)
+            )
+            for run in _runs(run)
+            if row is not None
+        ]
+        self.begun = None
+        self.partition = OrderedSharePartition(
+            start_offset=self.durable_start, state_epoch=1, leader_epoch=1, batches=rows
+        )
+        for at, one in self.records.items():
+            state, count = self.durable.get(at, (0, 0))
+            if at >= self.durable_start:
+                assert one.finished == (state in (2, 4)), f"{at} is not as it was written"
+                if not one.finished:
+                    one.back(count)
+            else:
+                assert one.finished, f"{at} is lost"
+
+    @invariant()
+    def agrees(self) -> None:
+        self.partition.check_invariants()
+        for span in self.partition.spans():
+            for at in range(span.first, span.last + 1):
+                one = self.records.get(at)
+                if one is not None and at < self.partition.end_offset:
+                    holder = "" if span.lock is None else span.lock.member_id
+                    assert (span.state, holder) == (one.state, one.holder), at
+                    assert one.finished or span.delivery_count == one.count, at
+        assert all(one.finished for at, one in self.records.items()
+                   if at < self.partition.start_offset)  # fmt: skip
+
+    def teardown(self) -> None:
+        """Everybody but one leaves, and this one accepts: every record is finished, in order."""
+        self.begun = None
+        for member in ("a", "b", "c"):
+            self.leave(member)
+        for _ in range(2 * self.log_end + 10):
+            before = self.partition.loaded_end, len(self.accepted)
+            self.fetch("z", 9, 4)
+            said = dict.fromkeys(self.held("z"), AckType.ACCEPT)
+            if said:
+                acks = [AckBatch(at, at, [kind]) for at, kind in said.items()]
+                self.write(self.partition.acknowledge(
+                    "z", acks, now_ms=self.now_ms, settings=self.settings))  # fmt: skip
+                self.answer(said)
+            self.agrees()
+            if before == (self.partition.loaded_end, len(self.accepted)):
+                break
+        assert self.partition.start_offset == self.partition.loaded_end == self.log_end
+        assert all(one.finished for one in self.records.values()), "a record is lost"
+        for key in {one.key for one in self.records.values()}:
+            mine = [at for at in self.accepted if self.records[at].key == key]
+            assert mine == sorted(set(mine)), f"{mine} of key {key} were accepted in this order"
+
+
+def _runs(offsets: list[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for at in offsets:
+        if runs and runs[-1][-1] + 1 == at:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    return runs
+
+
+TestOrdered = OrderedMachine.TestCase
+TestOrdered.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
