@@ -367,11 +367,14 @@ def test_unsubscribing_releases_prefetched_records(broker: RunningServer) -> Non
     run(scenario)
 
 
-def test_a_consumer_that_does_not_poll_leaves_and_rejoins(broker: RunningServer) -> None:
+@pytest.mark.parametrize("interval_ms", [1, 200], ids=["shorter than a join", "usual"])
+def test_a_consumer_that_does_not_poll_leaves_and_rejoins(
+    broker: RunningServer, interval_ms: int
+) -> None:
     async def scenario() -> None:
         topic, group = await topic_with(broker.bootstrap, 0)
         async with (
-            consumer_of(broker, topic, group=group, max_poll_interval_ms=200) as consumer,
+            consumer_of(broker, topic, group=group, max_poll_interval_ms=interval_ms) as consumer,
             Admin(broker.bootstrap) as admin,
             asyncio.timeout(WAIT_S),
         ):
@@ -379,7 +382,8 @@ def test_a_consumer_that_does_not_poll_leaves_and_rejoins(broker: RunningServer)
                 continue  # asking takes a round trip: no busy loop
             assert consumer.assignment == []
             await produce(broker.bootstrap, topic, 3)
-            assert len(await poll_until(consumer, 3)) == 3
+            if interval_ms > 1:
+                assert len(await poll_until(consumer, 3)) == 3
 
     run(scenario)
 

@@ -147,8 +147,9 @@ class ShareMember:
         if not self._topics:
             return
         timeout_ms = self._cluster.request_timeout_ms
+        # STALE: it has joined, and left again because no poll came in time. The next poll rejoins.
         joined = await self._heartbeats.wait_for(
-            MemberState.STABLE, MemberState.FAILED, timeout_ms=timeout_ms
+            MemberState.STABLE, MemberState.STALE, MemberState.FAILED, timeout_ms=timeout_ms
         )
         self._raise_failure()
         if not joined:
