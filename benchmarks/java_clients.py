@@ -1,4 +1,4 @@
-"""Kafka's own clients, many in one process of Java (`java/Clients.java`)."""
+"""Programs of Java's that use Kafka's own clients (`java/*.java`); one holds many clients."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 from tests.apache_kafka.cache import cached_folder
-from tests.apache_kafka.jars import KAFKA, class_path
+from tests.apache_kafka.jars import KAFKA, Jars, class_path
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.program import compile_java
 
-SOURCE = Path(__file__).resolve().parent / "java" / "Clients.java"
+SOURCES = Path(__file__).resolve().parent / "java"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xmx2g")
 SECONDS = 600
@@ -24,8 +24,17 @@ class ClientsFailed(Exception):
 
 def run_clients(job: str, bootstrap: str, topic: str, clients: int, *arguments: object) -> float:
     """Run one job of Clients.java, and return the number that it prints; raises ClientsFailed."""
-    words = [job, bootstrap, topic, str(clients), *map(str, arguments)]
-    command = [java_command(), *JVM, QUIET, "-cp", _class_path(), "Clients", *words]
+    return run_java("Clients", KAFKA, job, bootstrap, topic, clients, *arguments)
+
+
+def run_java(program: str, jars: Jars, *arguments: object) -> float:
+    """Run a program with these jars, and return the number that it prints.
+
+    Raises:
+        ClientsFailed: it ended with an error.
+    """
+    words = [program, *map(str, arguments)]
+    command = [java_command(), *JVM, QUIET, "-cp", _class_path(program, jars), *words]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
@@ -35,12 +44,12 @@ def run_clients(job: str, bootstrap: str, topic: str, clients: int, *arguments: 
 
 
 @functools.cache
-def _class_path() -> str:
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
-    name = f"bench-clients-{KAFKA.name}-{digest}"
-    folder = cached_folder(name, _compile)
-    return f"{folder}:{class_path(KAFKA)}"
+def _class_path(program: str, jars: Jars) -> str:
+    source = SOURCES / f"{program}.java"
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    name = f"bench-{program.lower()}-{jars.name}-{digest}"
 
+    def compile_into(folder: Path) -> None:
+        compile_java(source, folder, jars)
 
-def _compile(folder: Path) -> None:
-    compile_java(SOURCE, folder)
+    return f"{cached_folder(name, compile_into)}:{class_path(jars)}"

@@ -2,7 +2,8 @@
 
 ``python scripts/kills.py --seeds 20`` or ``--minutes 30``. Prints a line for each seed. Stops at
 the first one that is wrong, and prints what is wrong, the folder with all journals and logs, and
-the command that repeats it.
+the command that repeats it. With ``--ordering`` the clients are members of a share group with order
+per key.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tests.kills.ordering.round import OrderedRound  # noqa: E402
 from tests.kills.round import Round, Stuck  # noqa: E402
 from tests.servers.process import ServerFailed  # noqa: E402
 
@@ -31,11 +33,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--seeds", type=int, help="how many seeds")
     parser.add_argument("--minutes", type=float, help="for how long")
-    parser.add_argument("--kills", type=int, default=14, help="kills of a seed (14)")
+    parser.add_argument("--kills", type=int, help="kills of a seed (14; 50 with --ordering)")
+    parser.add_argument("--ordering", action="store_true", help="order per key in a share group")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at a wrong one")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     began = time.monotonic()
+    kills_each = arguments.kills or (50 if arguments.ordering else 14)
     seeds = arguments.seeds or (None if arguments.minutes else 10)
     wrong = kills = 0
     for done in count():
@@ -48,20 +52,20 @@ def main() -> None:
             filled = round(share * BAR)
             bar = f"{'#' * filled}{'.' * (BAR - filled)}"
             print(f"\r[{bar}] seed {seed}, {kills} kills ", end="", file=sys.stderr, flush=True)
-        if not one(seed, arguments.kills):
+        if not one(seed, kills_each, ordering=arguments.ordering):
             wrong += 1
             if not arguments.keep_going:
                 break
-        kills += arguments.kills
+        kills += kills_each
     print(f"{kills} kills, {wrong} seeds wrong, in {time.monotonic() - began:.0f} s")
     sys.exit(1 if wrong else 0)
 
 
-def one(seed: int, kills: int) -> bool:
+def one(seed: int, kills: int, *, ordering: bool) -> bool:
     """Run one seed and print its result; whether all is well."""
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"kills-{seed}-"))
-    this = Round(folder, seed, kills)
+    this = (OrderedRound if ordering else Round)(folder, seed, kills)
     try:
         wrong = this.run()
     except (Stuck, ServerFailed) as error:
@@ -73,6 +77,7 @@ def one(seed: int, kills: int) -> bool:
         shutil.rmtree(folder)
         return True
     again = f"python scripts/kills.py --first {seed} --seeds 1 --kills {kills}"
+    again += " --ordering" if ordering else ""
     print(*this.moments, *wrong, f"files: {folder}", f"again: {again}", sep="\n", flush=True)
     return False
 

@@ -79,6 +79,19 @@ STREAMS = Jars(
     dependencies=(("org.apache.kafka", "kafka-streams", STREAMS_VERSION), LOG_BINDING),
     proof=f"kafka-streams-{STREAMS_VERSION}.jar",
 )
+# The newest on Maven Central, with the clients that it names. It logs nothing without a binding.
+PARALLEL_CONSUMER_VERSION = "0.5.3.2"
+PARALLEL_CONSUMER = Jars(
+    name=f"parallel-consumer-{PARALLEL_CONSUMER_VERSION}",
+    dependencies=(
+        (
+            "io.confluent.parallelconsumer",
+            "parallel-consumer-core",
+            PARALLEL_CONSUMER_VERSION,
+        ),
+    ),
+    proof=f"parallel-consumer-core-{PARALLEL_CONSUMER_VERSION}.jar",
+)
 
 
 class JarsMissing(Exception):

@@ -22,7 +22,12 @@ def compile_java(source: Path, folder: Path, kafka: Jars = KAFKA) -> str:
     Raises DoesNotCompile; JarsMissing when compiler or Kafka cannot be fetched.
     """
     compiler = jar_folder(COMPILER) / COMPILER.proof
-    needed = ("kafka-clients-*.jar", "kafka-streams-*.jar", "slf4j-api-*.jar")
+    needed = (
+        "kafka-clients-*.jar",
+        "kafka-streams-*.jar",
+        "parallel-consumer-core-*.jar",
+        "slf4j-api-*.jar",
+    )
     found = sorted(jar for pattern in needed for jar in jar_folder(kafka).glob(pattern))
     jars = ":".join(map(str, found))
     options = ["-17", "-proc:none", "-cp", jars, "-d", str(folder)]

@@ -100,9 +100,9 @@ class World:
         self._connection: Connection
 
     async def start(self) -> None:
-        self.broker = await Broker.open(
-            load("", self.options), simulated_environment(self.disk), "data"
-        )
+        # Each start has ids of its own: a topic must not get the id of one made before a crash.
+        environment = simulated_environment(self.disk, seed=len(self._brokers))
+        self.broker = await Broker.open(load("", self.options), environment, "data")
         self._brokers.append(self.broker)
         _, self._port = await self.broker.listen("127.0.0.1", 0)
         self._connection = await self.connect()

@@ -62,8 +62,9 @@ def test_hundreds_of_thousands_of_ranges_are_refused_undecoded(
         assert acquired(await session.fetch(0)) == {0: [(0, 9, 1)]}
         read.clear()
         peer = await Greedy.connect(port, begun=True)
+        request = sent(session.topic_id, 200_000)
         for _ in range(3):
-            peer.send(sent(session.topic_id, 200_000))
+            peer.send(request)
             answer = await peer.answer()
             correlation_id, at = response_body(api, 1, answer)
             response: Any = decode(api.response, 1, answer, at)

@@ -18,6 +18,7 @@ from sharegroup.model.limits import (
     ACKNOWLEDGING_REQUEST_BYTES_MAX,
     ANSWER_BYTES_MIN,
     FIRST_REQUEST_BYTES_MAX,
+    MODEST_BYTES,
     SMALL_REQUEST_BYTES_MAX,
 )
 from sharegroup.wire import apis
@@ -140,6 +141,7 @@ class Peer:
         self.host = "peer"
         self.held_bytes = self.moved_bytes = 0
         self.claimed = False
+        self.modest = True
         self.unread_bytes = unread
         self.read_bytes = read
         self.blocked_s = 0.0
@@ -172,6 +174,31 @@ def test_at_the_bound_nothing_is_read_until_enough_is_free() -> None:
         memory.count(one, -BOUND // 8 - 1)
         assert not memory.full
         assert one.told == other.told == 1
+        memory.close()
+
+    asyncio.run(scenario())
+
+
+def test_at_the_bound_connections_that_held_little_are_read_a_while_longer() -> None:
+    async def scenario() -> None:
+        crowd, one, other = Peer(), Peer(), Peer()
+        peers = [Peer() for _ in range(BOUND // 8 // MODEST_BYTES)]
+        memory = memory_of(crowd, one, other, *peers)
+        memory.count(crowd, BOUND)
+        memory.count(one, MODEST_BYTES)
+        assert memory.full
+        memory.count(other, MODEST_BYTES + 1)
+        assert [memory.may_read(peer) for peer in (crowd, one, other)] == [False, True, False]
+        memory.count(other, -MODEST_BYTES - 1)
+        assert not memory.may_read(other), "it would fill what is kept for others, bit by bit"
+        for peer in peers:
+            assert memory.may_read(peer), "just inside"
+            memory.count(peer, MODEST_BYTES)
+        assert not any(map(memory.may_read, peers))
+        other.claimed = True
+        assert memory.may_read(other)
+        memory.count(crowd, -BOUND // 2)
+        assert memory.may_read(one)
         memory.close()
 
     asyncio.run(scenario())

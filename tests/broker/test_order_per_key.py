@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from sharegroup.broker.handlers.share_fetch import RECORD_LIMIT
 from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.server import Broker
 from sharegroup.model.ids import SharePartitionKey
@@ -92,9 +93,13 @@ class Member:
     async def join(cls, port: int, topic_id: UUID, name: str) -> Member:
         return cls(Session(await connect(port), topic_id, name))
 
-    async def fetch(self, most: int = 500, wait_ms: int = 0) -> list[Range]:
+    async def fetch(
+        self, most: int = 500, wait_ms: int = 0, mode: int = RECORD_LIMIT
+    ) -> list[Range]:
         new = [0] if self.session.epoch == 0 else []
-        answer = await self.session.fetch(*new, max_records=most, max_wait_ms=wait_ms)
+        answer = await self.session.fetch(
+            *new, max_records=most, max_wait_ms=wait_ms, share_acquire_mode=mode
+        )
         return acquired(answer).get(0, [])
 
     async def answer(self, first: int, last: int, *kinds: int) -> int:
@@ -165,7 +170,7 @@ def test_an_accept_out_of_order_does_not_count(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         a, b = await ordered(broker, port, "xxyx")
         assert await a.fetch() == [(0, 3, 1)]
-        assert await a.answer(1, 1, ACCEPT) == 0
+        assert await a.answer(1, 1, ACCEPT) == INVALID_RECORD_STATE
         assert await b.fetch() == [], "its key is still with the other member"
         assert await a.answer(0, 0, ACCEPT) == 0
         assert await b.fetch() == [(1, 1, 1), (3, 3, 1)]
@@ -289,7 +294,7 @@ def test_a_change_of_the_setting_takes_all_records_back(tmp_path: Path) -> None:
         assert await a.fetch(2) == [(0, 1, 1)]
         assert await alter(port, share_ordering="none") == 0
         assert await a.answer(0, 1, ACCEPT) != 0
-        assert await b.fetch(2) == [(0, 3, 1)], "as Kafka does it: the whole batch"
+        assert await b.fetch(2, mode=0) == [(0, 3, 1)], "as Kafka does it: the whole batch"
         assert await alter(port, share_ordering="key") == 0
         assert await b.answer(0, 0, ACCEPT) != 0
         assert await a.fetch(1) == [(0, 0, 1)]
@@ -303,7 +308,7 @@ def test_what_goes_against_the_order_is_counted(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         a, _ = await ordered(broker, port, "xxyxx")
         assert await a.fetch() == [(0, 4, 1)]
-        assert await a.answer(4, 4, ACCEPT) == 0, "out of order"
+        assert await a.answer(4, 4, ACCEPT) == INVALID_RECORD_STATE, "out of order"
         assert await a.answer(1, 1, RELEASE) == 0, "takes 3 back"
         assert await a.answer(3, 3, ACCEPT) == INVALID_RECORD_STATE
         body, _ = await MetricsReader(broker.parts).text()
@@ -325,7 +330,7 @@ def test_values_that_are_refused(tmp_path: Path) -> None:
         for wrong in (
             {"share_ordering": "keys"},
             {"share_ordering_key_max_in_flight": "0"},
-            {"share_ordering_on_failure": "block"},
+            {"share_ordering_on_failure": "stop"},
         ):
             assert await alter(port, **wrong) == INVALID_CONFIG
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pytest
 
+from sharegroup.client import ConsumerRecord
 from sharegroup.sync import Consumer
 from tests.cli.command import Commands
 from tests.cli.test_groups import rows_of
@@ -157,3 +158,39 @@ def test_all_groups_of_a_kind(own_commands: Commands) -> None:
     assert deleted.stdout == "reading deleted\n"
     left = own_commands.inside("groups", "list", "--json").json
     assert [one["group"] for one in left] == ["sharing"]
+
+
+def test_a_group_whose_members_share_a_partition(commands: Commands, topic: str) -> None:
+    """KIP-X: who has which part of the hash space, and what is committed behind the offset."""
+    commands.ok("topics", "alter", topic, "--config", "accept.range.fetch=true")
+    commands.ok("produce", topic, "--partition", "0", stdin="1\n2\n3\n4\n")
+    group = f"{topic}-shared"
+
+    def member() -> Consumer:
+        return Consumer(
+            topic,
+            group_id=group,
+            bootstrap_servers=commands.bootstrap,
+            key_ranges=True,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+        )
+
+    with member() as one:
+        records: list[ConsumerRecord] = []
+        while len(records) < 4:
+            records += one.poll(1_000)
+        one.commit([records[1], records[3]])
+    with member() as one, member() as two, member() as three:
+        members = [one, two, three]
+        while sum(bool(each.key_ranges) for each in members) < 2:
+            for each in members:
+                each.poll(50)
+        found = commands.inside("groups", "describe", group, "--json").json
+        first = found["partitions"][0]
+        assert (first["committed"], first["ranges"]) == (0, [[1, 1], [3, 3]])
+        parts = [where for each in found["members"] for where in each["assignment"]]
+        assert sum("key_ranges" in where for where in parts) == 2
+        text = commands.inside("groups", "describe", group).stdout
+        assert "2: 1, 3" in text
+        assert text.count("50%") == 2

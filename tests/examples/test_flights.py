@@ -54,6 +54,7 @@ def test_every_flight_has_the_right_outcome_after_the_kills(tmp_path: Path) -> N
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_spark_answers_each_flight_once_despite_kills_of_it_and_the_broker(
     tmp_path: Path,
 ) -> None:

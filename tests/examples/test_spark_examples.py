@@ -297,6 +297,31 @@ def test_the_same_pipeline_through_spark_connect(readings: SharegroupServer, run
     assert all_done(readings, "climate-connect")
 
 
+# --- i: by key ------------------------------------------------------------------------------------
+
+
+def test_each_account_has_one_statement_in_a_batch(
+    run: Run, server: SharegroupServer, tmp_path: Path
+) -> None:
+    accounts, payments = 20, 30
+    produce(
+        server,
+        "payments",
+        [(f"a{n}", f"{n}.5") for _ in range(payments) for n in range(accounts)],
+        partitions=1,
+    )
+    run("i_by_key.py")
+    batches = [table(folder) for folder in sorted((tmp_path / "statements").glob("batch=*"))]
+    assert all(len({row["account"] for row in rows}) == len(rows) for rows in batches)
+    rows = [row for batch in batches for row in batch]
+    assert len({row["task"] for row in rows}) == 4
+    for n in range(accounts):
+        mine = [row for row in rows if row["account"] == f"a{n}"]
+        assert sum(row["payments"] for row in mine) == payments
+        assert sum(row["total"] for row in mine) == payments * (n + 0.5)
+        assert max(row["last_offset"] for row in mine) == (payments - 1) * accounts + n
+
+
 # --- all ------------------------------------------------------------------------------------------
 
 

@@ -11,14 +11,18 @@ from tests.servers.admin import SILENT
 RECEIVE_SECONDS = 30
 
 
-def share_consumer(bootstrap: str, group: str, topic: str, *, explicit: bool) -> ShareConsumer:
-    """A subscribed share consumer; close it, or use it in a `with`."""
+def share_consumer(
+    bootstrap: str, group: str, topic: str, *, explicit: bool, **settings: str | int
+) -> ShareConsumer:
+    """A subscribed share consumer; close it, or use it in a `with`. Underscores in the names of
+    `settings` stand for dots."""
     mode = "explicit" if explicit else "implicit"
     consumer = ShareConsumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "share.acknowledgement.mode": mode,
+            **{name.replace("_", "."): value for name, value in settings.items()},
             **SILENT,
         }
     )

@@ -78,13 +78,22 @@ class Worker:
         arguments = [self._bootstrap, str(self._folder), self.who, str(self.life), self.variant]
         with (self._folder / f"{self.who}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self._program, *arguments],
+                [*self.command(), *arguments],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
             )
+
+    def command(self) -> list[str]:
+        """What is started, without the arguments."""
+        return [sys.executable, "-m", self._program]
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def strike(self) -> None:
         """SIGKILL."""
@@ -100,8 +109,7 @@ class Worker:
 
     def leave(self) -> None:
         """SIGTERM."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self.send(signal.SIGTERM)
 
     def stop(self, timeout_s: float) -> int:
         """SIGTERM; the exit status. Raises Stuck."""

@@ -28,6 +28,7 @@ class Orders(RuleBasedStateMachine):
         self.order = KeyOrder(0, 2)
         self.records: dict[int, Record] = {}
         self.blocked: set[int] = set()
+        """Offsets."""
 
     def earlier(self, offset: int) -> list[Record]:
         key = self.records[offset].key
@@ -42,7 +43,7 @@ class Orders(RuleBasedStateMachine):
                     (one.holder == member or at in found)]  # fmt: skip
             if (
                 record.holder is None
-                and record.key not in self.blocked
+                and offset not in self.blocked
                 and all(one in mine for one in before)
                 and len(mine) < self.order.key_max
             ):
@@ -76,10 +77,9 @@ class Orders(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 99))
     def finish_a_held_one(self, which: int) -> None:
-        held = [at for at, one in self.records.items() if one.holder and self.order.is_next(at)]
+        held = [at for at, one in self.records.items() if one.holder and not self.earlier(at)]
         if held:
             offset = held[which % len(held)]
-            assert not self.earlier(offset)
             del self.records[offset]
             self.order.finish([offset])
 
@@ -88,8 +88,6 @@ class Orders(RuleBasedStateMachine):
         """As when the log loses records."""
         gone = nsmallest(count, [at for at in self.records if at >= which])
         for offset in gone:
-            if not self.earlier(offset) and not self.records[offset].holder:
-                self.blocked.discard(self.records[offset].key)
             del self.records[offset]
         self.order.finish(gone)
 
@@ -107,24 +105,27 @@ class Orders(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 99), blocks=st.booleans())
     def block(self, which: int, blocks: bool) -> None:
-        heads = [at for at, one in self.records.items() if not one.holder and not self.earlier(at)]
-        if heads:
-            offset = heads[which % len(heads)]
+        """Any that nobody holds, also behind others of its key."""
+        free = [at for at, one in self.records.items() if not one.holder]
+        some = free if blocks else sorted(self.blocked)
+        if some:
+            offset = some[which % len(some)]
             (self.order.block if blocks else self.order.unblock)(offset)
-            (self.blocked.add if blocks else self.blocked.discard)(self.records[offset].key)
+            (self.blocked.add if blocks else self.blocked.discard)(offset)
 
     @rule(by=st.integers(0, 30))
     def move_start(self, by: int) -> None:
         start = min(self.records, default=self.order.end) + by
         for offset in sorted(at for at in self.records if at < start):
-            if not self.earlier(offset) and not self.records[offset].holder:
-                self.blocked.discard(self.records[offset].key)
             del self.records[offset]
         self.order.move_start(start)
 
     @invariant()
     def agrees(self) -> None:
         self.order.check_invariants()
+        self.blocked &= self.records.keys()
+        assert self.order.blocked == self.blocked
+        assert self.order.blocked_keys == len({self.records[at].key for at in self.blocked})
         assert len(self.order) == len(self.records)
         assert self.order.keys == len({one.key for one in self.records.values()})
 

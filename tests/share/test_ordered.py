@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sharegroup.share import AckBatch, AckType, DeliverySettings, OrderedSharePartition
-from sharegroup.share.ordered import RELEASED_MAX, WAITING_MAX
+from sharegroup.share.ordered import RELEASED_MAX, SOFT_LIMIT, WAITING_MAX
 
 SETTINGS = DeliverySettings(
     lock_ms=100, delivery_count_limit=5, record_locks_max=1_000_000, key_max=100
@@ -19,16 +19,26 @@ def loaded(keys: Sequence[int]) -> OrderedSharePartition:
 
 
 def acquire(
-    partition: OrderedSharePartition, member: str = "m", now_ms: int = 0, most: int = 10**6
+    partition: OrderedSharePartition,
+    member: str = "m",
+    now_ms: int = 0,
+    most: int = 10**6,
+    *,
+    strict: bool = True,
+    batch: int = 0,
 ) -> list[tuple[int, int, int]]:
+    """``batch``: how many offsets each log batch has; 0: there is one."""
     at = partition.next_fetch_offset(member)
-    batches = [(at, partition.loaded_end - 1)] if at < partition.loaded_end else []
+    end = partition.loaded_end
+    batches = [(base, min(base + batch, end) - 1) for base in range(at, end, batch or end)]
+    batches = batches if batch else batches and [(at, end - 1)]
     found = partition.acquire(
         member,
         batches,
         fetch_offset=at,
         records_max=most,
         batch_size=500,
+        strict=strict,
         now_ms=now_ms,
         settings=SETTINGS,
     )
@@ -96,6 +106,14 @@ def test_a_limit_that_shrinks_loses_nothing_that_is_taken_back() -> None:
     assert [(s.first, s.state.name, s.delivery_count) for s in partition.spans()] == [
         (1, "AVAILABLE", 3)
     ]
+
+
+def test_a_log_batch_is_taken_to_its_end_unless_there_is_a_record_limit() -> None:
+    partition = loaded([*range(40)])
+    assert acquire(partition, most=4, batch=10) == [(0, 3, 1)]
+    assert acquire(partition, most=4, batch=10, strict=False) == [(4, 13, 1)], "to its end"
+    assert acquire(partition, most=4, strict=False) == [(14, 14 + 4 * SOFT_LIMIT - 1, 1)]
+    partition.check_invariants()
 
 
 def test_a_record_that_became_free_below_what_was_read_is_for_the_next_read() -> None:

@@ -13,10 +13,11 @@ from itertools import groupby
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sharegroup.model.errors import InvalidRecordState
 from sharegroup.share import AckBatch, AckType, DeliverySettings, OrderedSharePartition, StateChange
+from sharegroup.share.ordered import SOFT_LIMIT
 from sharegroup.share.record_state import RecordState
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
@@ -34,6 +35,8 @@ class Record:
     count: int = 0
     holder: str = ""
     deadline: int = 0
+    released: bool = False
+    """By an operator; until it fails."""
 
     @property
     def finished(self) -> bool:
@@ -75,10 +78,21 @@ class OrderedMachine(RuleBasedStateMachine):
 
     def fail(self, offset: int) -> None:
         one = self.records[offset]
-        if one.count >= LIMIT:
+        if one.count >= LIMIT and not self.settings.blocks:
             one.state, one.holder = RecordState.ARCHIVED, ""
         else:
+            one.released = one.released and one.count < LIMIT
             one.back(one.count)
+
+    def blocked(self) -> list[int]:
+        return [
+            at
+            for at, one in sorted(self.records.items())
+            if self.settings.blocks
+            and one.state == RecordState.AVAILABLE
+            and one.count >= LIMIT
+            and not one.released
+        ]
 
     def end_locks(self, ended: list[int]) -> None:
         for offset in ended:
@@ -91,8 +105,9 @@ class OrderedMachine(RuleBasedStateMachine):
 
     # -- the log ----------------------------------------------------------------------------
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(blocks=st.booleans())
+    def begin(self, blocks: bool) -> None:
+        self.settings = replace(self.settings, blocks=blocks)
         self.append([0, 0, 1, 0])
 
     @rule(keys=st.lists(st.integers(NO_RECORD, 3), min_size=1, max_size=3 * BATCH))
@@ -107,8 +122,8 @@ class OrderedMachine(RuleBasedStateMachine):
 
     # -- members ----------------------------------------------------------------------------
 
-    @rule(member=MEMBERS, most=st.integers(1, 9), batches=st.integers(1, 4))
-    def fetch(self, member: str, most: int, batches: int) -> None:
+    @rule(member=MEMBERS, most=st.integers(1, 9), batches=st.integers(1, 4), strict=st.booleans())
+    def fetch(self, member: str, most: int, batches: int, strict: bool = True) -> None:
         partition = self.partition
         offset = self.begun
         if offset is None:
@@ -118,6 +133,7 @@ class OrderedMachine(RuleBasedStateMachine):
             return
         base = offset - offset % BATCH
         end = min(base + batches * BATCH, self.log_end)
+        stuck = self.blocked()
         known = [at for at in sorted(self.records) if base <= at < end]
         if end > partition.loaded_end:
             partition.load(known, [self.records[at].key for at in known], end)
@@ -127,16 +143,18 @@ class OrderedMachine(RuleBasedStateMachine):
             fetch_offset=offset,
             records_max=most,
             batch_size=500,
+            strict=strict,
             now_ms=self.now_ms,
             settings=self.settings,
         )
         given = [(at, one.delivery_count) for one in acquisition.ranges
                  for at in range(one.first, one.last + 1)]  # fmt: skip
-        assert len(given) <= most
+        assert len(given) <= (most if strict else SOFT_LIMIT * most)
         for at, count in given:
             record = self.records[at]
             assert base <= at < end, "not among what was read"
             assert record.state == RecordState.AVAILABLE
+            assert at not in stuck, "it waits for an operator"
             for before, one in self.of_key(at):
                 assert one.finished or one.holder == member or before >= at, "out of order"
                 assert one.holder in ("", member), "two members hold records of one key"
@@ -158,20 +176,40 @@ class OrderedMachine(RuleBasedStateMachine):
         mine = self.held(member)
         kinds = data.draw(st.lists(st.sampled_from([None, *AckType]), max_size=len(mine)))
         said = {at: kind for at, kind in zip(mine, kinds, strict=False) if kind is not None}
-        if not said:
+        if said:
+            self.say(member, said)
+
+    @rule(member=MEMBERS, which=st.integers(0, 99), last=st.booleans())
+    def fail_again_and_again(self, member: str, which: int, last: bool) -> None:
+        """One record, alone, up to the limit; with ``last`` one behind others of its key."""
+        self.fetch(member, 9, 4)
+        mine = self.held(member)
+        if not mine:
             return
+        at = mine[which % len(mine)]
+        if last:
+            at = max(other for other in mine if self.records[other].key == self.records[at].key)
+        for _ in range(LIMIT):
+            if self.records[at].holder == member:
+                self.say(member, {at: AckType.RELEASE})
+                self.fetch(member, 9, 4)
+
+    def say(self, member: str, said: dict[int, AckType]) -> None:
         change = self.partition.acknowledge(
             member,
             [AckBatch(at, at, [kind]) for at, kind in said.items()],
             now_ms=self.now_ms,
             settings=self.settings,
         )
-        assert change is None or change.late == 0
-        self.answer(said)
+        early = self.answer(said)
+        assert early == (0 if change is None else change.late), (
+            "an accept is confirmed, or counts not"
+        )
         self.write(change)
 
-    def answer(self, said: dict[int, AckType]) -> None:
-        """Those that end a record first, then what is accepted, then what goes back."""
+    def answer(self, said: dict[int, AckType]) -> int:
+        """Those that end a record first, then what is accepted, then what goes back; how many
+        accepts are out of order."""
         self.end(said)
         early = []
         for at, kind in said.items():
@@ -186,15 +224,18 @@ class OrderedMachine(RuleBasedStateMachine):
                 continue
             if at in early or said[at] is AckType.RELEASE:
                 self.take_back_later(at)
+                record.released = record.released and (at in early or record.count < LIMIT)
                 record.back(record.count - (at in early))
         for at, kind in said.items():
             if kind is AckType.RENEW and self.records[at].state == RecordState.ACQUIRED:
                 self.records[at].deadline = self.now_ms + LOCK_MS
+        return len(early)
 
     def end(self, said: dict[int, AckType]) -> None:
         """Archive what is rejected, and what is released too often."""
         for at, kind in said.items():
             exhausted = kind is AckType.RELEASE and self.records[at].count >= LIMIT
+            exhausted = exhausted and not self.settings.blocks
             if exhausted or kind in (AckType.GAP, AckType.REJECT):
                 self.records[at].state, self.records[at].holder = RecordState.ARCHIVED, ""
 
@@ -234,9 +275,24 @@ class OrderedMachine(RuleBasedStateMachine):
         deadline = self.partition.next_deadline_ms()
         assert deadline is None or deadline > self.now_ms
 
-    @rule(most=st.integers(1, 4))
-    def configure(self, most: int) -> None:
-        self.settings = replace(self.settings, key_max=most)
+    @rule(most=st.integers(1, 4), blocks=st.booleans())
+    def configure(self, most: int, blocks: bool) -> None:
+        self.settings = replace(self.settings, key_max=most, blocks=blocks)
+
+    @precondition(lambda self: self.blocked())
+    @rule(which=st.integers(0, 99), archive=st.booleans())
+    def decide(self, which: int, archive: bool) -> None:
+        """An operator lets a key go on."""
+        inside = range(self.partition.start_offset, self.partition.end_offset)
+        stuck = [at for at in self.blocked() if at in inside]
+        for at in inside:
+            assert self.partition.is_blocked(at, self.settings) == (at in stuck)
+        if stuck:
+            at = stuck[which % len(stuck)]
+            self.write(self.partition.decide(at, archive=archive, settings=self.settings))
+            self.records[at].released = not archive
+            if archive:
+                self.records[at].state = RecordState.ARCHIVED
 
     # -- durable state ----------------------------------------------------------------------
 
@@ -270,6 +326,7 @@ class OrderedMachine(RuleBasedStateMachine):
                 assert one.finished == (state in (2, 4)), f"{at} is not as it was written"
                 if not one.finished:
                     one.back(count)
+                    one.released = False
             else:
                 assert one.finished, f"{at} is lost"
 
@@ -291,6 +348,10 @@ class OrderedMachine(RuleBasedStateMachine):
         self.begun = None
         for member in ("a", "b", "c"):
             self.leave(member)
+        while stuck := self.blocked():
+            assert self.partition.start_offset <= stuck[0]
+            self.write(self.partition.decide(stuck[0], archive=False, settings=self.settings))
+            self.records[stuck[0]].released = True
         for _ in range(2 * self.log_end + 10):
             before = self.partition.loaded_end, len(self.accepted)
             self.fetch("z", 9, 4)

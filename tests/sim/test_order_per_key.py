@@ -37,6 +37,39 @@ def test_a_lock_that_expires_takes_back_all_of_its_key() -> None:
     simulate(scenario)
 
 
+def test_a_lock_that_expires_at_the_limit_blocks_its_key() -> None:
+    """And it is blocked after a power failure too."""
+
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk)
+        topic_id = await topic_with_records(broker, port, 3)
+        blocking = {"share.ordering.on.failure": "block", "share.delivery.count.limit": "2"}
+        broker.parts.configs.set_group(GROUP, SETTINGS | blocking, validate_only=False)
+        first, second = await Member.join(port, "first"), await Member.join(port, "second")
+        assert await first.fetch(topic_id) == [(0, 2, 1)]
+        assert await second.fetch(topic_id, wait_ms=60_000) == [(0, 0, 2), (1, 2, 1)]
+        assert await first.fetch(topic_id, wait_ms=60_000) == [], "the lock has expired again"
+        assert await first.fetch(topic_id, wait_ms=60_000) == []
+        (led,) = broker.parts.share_partitions.all()
+        assert isinstance(led.core, OrderedSharePartition)
+        led.core.check_invariants()
+        assert (led.core.start_offset, led.core.blocked_keys) == (0, 1)
+        disk.crash()
+
+        again, port = await start(disk)
+        member = await Member.join(port, "third")
+        assert await member.fetch(topic_id) == []
+        (led,) = again.parts.share_partitions.all()
+        assert isinstance(led.core, OrderedSharePartition)
+        assert led.core.blocked_keys == 1
+        assert led.core.is_blocked(0, again.parts.share_partitions.delivery_settings(GROUP))
+        led.core.check_invariants()
+        await again.close()
+        await broker.close()
+
+    simulate(scenario)
+
+
 def test_a_power_failure_leaves_the_order() -> None:
     async def scenario(disk: MemoryDisk) -> None:
         broker, port = await start(disk)
@@ -44,7 +77,7 @@ def test_a_power_failure_leaves_the_order() -> None:
         broker.parts.configs.set_group(GROUP, SETTINGS, validate_only=False)
         member = await Member.join(port, "first")
         assert await member.fetch(topic_id) == [(0, 9, 1)]
-        assert await member.acknowledge(topic_id, 3, 4, kind=ACCEPT) == 0, "out of order"
+        assert await member.acknowledge(topic_id, 3, 4, kind=ACCEPT) == 121, "out of order"
         assert await member.acknowledge(topic_id, 0, 1, kind=ACCEPT) == 0
         disk.crash()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from sharegroup.spark.source.advice import Advice
 from sharegroup.spark.source.offsets import Acquired, BatchOffset
 from tests.servers.admin import Admin
 from tests.servers.running import RunningServer
+from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.readers import Stream, produce_singly, until
 
 PARTITION = TopicIdPartition(parse_topic_id("AAAAAAAAAAAAAAAAAAAAAQ"), 0)
@@ -56,6 +58,20 @@ def test_locks_do_not_bound_a_batch_in_claim_mode(caplog: pytest.LogCaptureFixtu
     assert sentences(caplog) == []
 
 
+def test_order_per_key_without_tasks_by_key_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    advice = Advice(OPTIONS)
+    advice.order(ordered_by_key=False)
+    Advice(replace(OPTIONS, split_by="key")).order(ordered_by_key=True)
+    assert sentences(caplog) == []
+    for _ in range(2):
+        advice.order(ordered_by_key=True)
+    [sentence] = sentences(caplog)
+    assert "the group g has share.ordering=key" in sentence
+    assert "splitBy key" in sentence
+
+
 def test_batches_longer_than_their_locks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     advice = Advice(OPTIONS)
     advice.batch_time(29, 30_000)
@@ -88,3 +104,17 @@ def test_a_stream_logs_that_locks_bound_its_batches(
     told = f"the group {name} may hold 100 records"
     until(lambda: bool(stream.batch(limit)) and any(told in one for one in sentences(caplog)))
     stream.stop()
+
+
+@pytest.mark.process
+def test_a_stream_tells_of_order_per_key_without_tasks_by_key(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SharegroupServer(tmp_path) as server:  # Apache Kafka has no order in share groups
+        Admin(server.bootstrap).create_topic(name)
+        Admin(server.bootstrap).set_group(name, share_ordering="key")
+        produce_singly(server, name, [b"1", b"2"])
+        stream = Stream(server, name)
+        stream.batch()
+        until(lambda: any("has share.ordering=key" in one for one in sentences(caplog)))
+        stream.stop()

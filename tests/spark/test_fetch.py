@@ -68,8 +68,8 @@ def settings(
 def read(part: Slice, how: FetchSettings, leader: Address | None = None) -> Iterator[int]:
     """The values read, which are the offsets written out."""
     rows = RowBuilder(("offset", "value"), "t", 0, part.ranges)
-    for data in SliceReader(part, leader, how).chunks():
-        for batch in rows.rows(data):
+    for chunk in SliceReader(part, leader, how).chunks():
+        for batch in rows.rows(chunk.data, chunk.offset):
             for row in batch.to_pylist():
                 assert row["value"] == b"%d" % row["offset"]
                 yield row["offset"]

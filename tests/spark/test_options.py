@@ -115,6 +115,7 @@ def test_missing_options_are_spelt_out(missing: str) -> None:
         ("maxOffsetsPerTrigger", "0", "write a whole number of 1 or more"),
         ("maxOffsetsPerTrigger", "-3", "write a whole number of 1 or more"),
         ("minPartitions", "99999999999", "write a whole number from 1 to 2147483647"),
+        ("splitBy", "hash", "write offset or key"),
         ("includeHeaders", "yes", "write true or false"),
         ("kafka.bootstrap.servers", "localhost:port", "write host:port"),
         ("kafka.bootstrap.servers", "kafka", "which has no port: write kafka:9092"),
@@ -218,3 +219,9 @@ def test_every_field_has_an_option_and_the_page_is_what_the_table_says() -> None
 @pytest.mark.parametrize("name", SPARKS_OWN)
 def test_every_option_of_sparks_own_source_is_there_or_refused_with_a_reason(name: str) -> None:
     assert name in STREAM.refused or name in {option.spark for option in STREAM.options}
+
+
+def test_all_records_of_a_key_in_one_task_know_no_largest_number() -> None:
+    assert parse_options({**GOOD, "splitBy": "key", "minPartitions": "8"}).split_by == "key"
+    with pytest.raises(ConfigError, match="maxRecordsPerPartition does not go with splitBy key"):
+        parse_options({**GOOD, "splitBy": "key", "maxRecordsPerPartition": "100"})

@@ -131,8 +131,8 @@ def test_every_byte_of_a_segment(folder: Path) -> None:
         starts.setdefault(batch_at(data, position), position)
     last = batch_at(data, len(data) - 1)
     for position in range(len(data)):
-        if 0 < batch_at(data, position) < last and position % 3:
-            continue  # batches are alike: every byte of the first and the last one, a third between
+        if 0 < batch_at(data, position) < last and position % 7:
+            continue  # batches are alike: every byte of the first and the last one, some between
         copy = copied(folder)
         flip(file_of(copy, base), position, position % 8)
         before = content(copy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -12,8 +11,6 @@ from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicPartition
 from sharegroup.storage import DataFolder, LocalPartitionLog, checkpoints
 from sharegroup.storage.batch_cleaning import delete_horizon
-from sharegroup.storage.checkup.findings import Finding, Severity
-from sharegroup.storage.checkup.folder_check import FolderCheck
 from sharegroup.wire.batch import COMPRESSION_MASK, TRANSACTIONAL, decode_batch, end_offset_of
 from sharegroup.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 from sharegroup.wire.markers import MarkerType, encode_marker, is_control
@@ -21,8 +18,6 @@ from tests.storage.cleaning import (
     COMPACTED,
     KEYS_BYTES,
     RETENTION_MS,
-    Died,
-    DyingDisk,
     Seen,
     all_batches,
     contents,
@@ -33,7 +28,6 @@ from tests.storage.support import (
     NOW_MS,
     append_durably,
     one_log,
-    open_folder,
     opened,
     run,
 )
@@ -41,14 +35,6 @@ from tests.storage.test_checkup import checked
 
 FILLER = b"x" * 150
 DATA = Path("/data")
-
-
-def fsck(disk: DyingDisk) -> list[Finding]:
-    check = FolderCheck(disk, str(DATA), uuid4)
-    check.lock()
-    check.run(lambda _: None)
-    check.unlock()
-    return check.findings
 
 
 async def fill(log: LocalPartitionLog, rounds: int, keys: int = 3, codec: int = 0) -> None:
@@ -372,88 +358,3 @@ def test_what_the_metrics_say(tmp_path: Path) -> None:
             assert 0.0 < folder.cleaning(NOW_MS).dirty_ratio < 1.0
 
     run(main())
-
-
-def test_fsck_names_a_cleaning_that_was_interrupted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, COMPACTED) as folder:
-            await fill(await one_log(folder), 9)
-
-    run(main())
-    first = tmp_path / "t-0" / f"{0:020d}"
-    for suffix in (".index", ".log"):
-        Path(f"{first}{suffix}.cleaned").write_bytes(b"half of it")
-    [finding] = checked(tmp_path).findings
-    assert (finding.severity, finding.place) == (Severity.INFO, f"t-0/{first.name}.*.cleaned")
-    assert "was interrupted" in finding.message
-    run(main())
-    assert checked(tmp_path).findings == []
-
-
-def test_fsck_takes_no_hole_of_the_cleaner_for_damage(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, COMPACTED) as folder:
-            log = await one_log(folder)
-            await fill(log, 20)
-            assert await clean(folder)
-            # As if the process ended between the last exchange and the checkpoint after it.
-            log.cleaning.first_dirty = 0
-        (tmp_path / checkpoints.CLEANED).unlink(missing_ok=True)
-        assert checked(tmp_path).findings == []
-
-    run(main())
-
-
-def test_a_crash_at_any_change_of_the_disk_loses_nothing() -> None:
-    """The process ends before the first, second, … change that a run makes on the disk."""
-    deaths = 0
-
-    async def lives_through(changes: int) -> bool:
-        disk = DyingDisk()
-        # A clean shutdown before it: fsck then expects what the indexes say to be right.
-        async with opened(DATA, COMPACTED, disk=disk) as folder:
-            log = await one_log(folder)
-            for _ in range(2):  # the second run has small segments, and makes one of several
-                assert await clean(folder) or not log.log_end_offset
-                for number in range(6):
-                    pairs = [(b"key-%d" % key, FILLER) for key in range(number, 9, 4)]
-                    await log.append(keyed(pairs))
-                await append_durably(log, keyed([(b"key-1", None), (b"new", b"%d" % changes)]))
-                await roll(log)
-        folder = await open_folder(DATA, COMPACTED, disk=disk)
-        log = await one_log(folder)
-        before = await contents(log)
-        disk.left = changes
-        try:
-            await clean(folder)
-            died = False
-        except Died:
-            died = True
-        disk.left = 10**9
-        disk.crash()
-        assert {finding.severity for finding in fsck(disk)} <= {Severity.INFO}
-        async with opened(DATA, COMPACTED, disk=disk) as folder:
-            log = await one_log(folder)
-            assert folder.recovered.problems == []
-            after = await contents(log)
-            assert set(after) <= set(before)
-            assert last_values(after) == last_values(before)
-            names = disk.list("/data/t-0")
-            assert not [name for name in names if name.endswith((".cleaned", ".swap"))]
-            while await clean(folder):
-                pass
-            last = await contents(log)
-            assert last_values(last) == last_values(before)
-            end = log.cleaning.first_dirty
-            keys = [record.key for record in last if record.offset < end]
-            assert len(keys) == len(set(keys))
-            log.check_invariants()
-        return not died
-
-    async def main() -> None:
-        nonlocal deaths
-        while not await lives_through(deaths):
-            deaths += 1
-
-    run(main())
-    assert deaths > 20

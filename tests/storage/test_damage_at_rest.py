@@ -84,12 +84,11 @@ async def read_around(log: LocalPartitionLog, start: int, max_bytes: int) -> dic
 async def check(folder: DataFolder, lost: range | set[int]) -> None:
     """Every offset but the ``lost`` ones is read, from anywhere on, and the lost ones are named."""
     log = await one_log(folder)
-    for start in (0, 5, 17):
-        for max_bytes in (1, 300, 1 << 20):
-            found = await read_around(log, start, max_bytes)
-            wanted = [at for at in range(start, RECORDS) if at not in lost]
-            assert list(found) == wanted
-            assert all(found[at] == value(at) for at in wanted)
+    for start, max_bytes in ((0, 1), (5, 300), (17, 1 << 20)):
+        found = await read_around(log, start, max_bytes)
+        wanted = [at for at in range(start, RECORDS) if at not in lost]
+        assert list(found) == wanted
+        assert all(found[at] == value(at) for at in wanted)
     assert {at for d in log.damages() for at in range(d.first, d.last + 1)} == set(lost)
     log.check_invariants()
 

@@ -24,6 +24,9 @@ from sharegroup.wire.batch import (
     stamp,
     stamped_prefix,
 )
+from sharegroup.wire.batch import (
+    walk as walk_batches,
+)
 from sharegroup.wire.compression import SNAPPY, decompress
 
 FIELD = st.one_of(st.none(), st.binary(max_size=200))
@@ -186,3 +189,29 @@ def test_what_a_snappy_block_may_claim_to_hold(more: int, says: str) -> None:
 def test_no_records_make_no_batch() -> None:
     with pytest.raises(ValueError, match="at least one"):
         encode_batch([], timestamp_ms=1)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=8),
+    gaps=st.lists(st.integers(0, 2), min_size=8, max_size=8),
+    wanted=st.sets(st.integers(0, 40), min_size=1),
+)
+def test_only_the_batches_that_hold_wanted_records(
+    sizes: list[int], gaps: list[int], wanted: set[int]
+) -> None:
+    batches: list[tuple[set[int], bytes]] = []
+    offset = 0
+    for size, gap in zip(sizes, gaps, strict=False):
+        records = [(None, b"v")] * size
+        batches.append(
+            (
+                set(range(offset, offset + size)),
+                encode_batch(records, timestamp_ms=0, base_offset=offset),
+            )
+        )
+        offset += size + gap
+    held = sorted(wanted & set().union(*(offsets for offsets, _ in batches)))
+    if held:
+        data = b"".join(batch for _, batch in batches)
+        expected = b"".join(batch for offsets, batch in batches if offsets.intersection(held))
+        assert bytes(walk_batches(data).holding(data, [(at, at) for at in held])) == expected

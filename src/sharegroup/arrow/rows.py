@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sharegroup.arrow.hashes import hashes_of
 from sharegroup.arrow.records import (
     Batch,
     Bytes,
@@ -40,6 +41,7 @@ class RowBuilder:
         topic, partition: where the records come from.
         ranges: (first, last, delivery count) of the records that are ours, ascending; all others
             are left out.
+        keys: the first and last hash of the keys whose records are ours; None for all.
         check_crcs: check the checksum of each batch.
     """
 
@@ -50,8 +52,10 @@ class RowBuilder:
         partition: int,
         ranges: Sequence[tuple[int, int, int]] | Ints,
         *,
+        keys: tuple[int, int] | None = None,
         check_crcs: bool = True,
     ) -> None:
+        self._keys = keys
         self._schema = arrow_schema(columns)
         self._topic = pa.scalar(topic, pa.string())
         self._partition = pa.scalar(partition, pa.int32())
@@ -64,8 +68,11 @@ class RowBuilder:
         )
         self._firsts, self._lasts = self._first.tolist(), self._last.tolist()
 
-    def rows(self, data: memoryview) -> Iterator[Any]:
+    def rows(self, data: memoryview, begin: int = 0) -> Iterator[Any]:
         """The record batches of one Fetch response's bytes.
+
+        Args:
+            begin: records at offsets before this one are left out.
 
         Raises:
             CorruptMessage: the bytes are not whole record batches with good checksums.
@@ -82,6 +89,14 @@ class RowBuilder:
                 index = np.searchsorted(self._first, fields.offsets, side="right") - 1
                 ours = (index >= 0) & (fields.offsets <= self._last[index])
                 fields, counts = select(fields, ours), self._count[index[ours]]
+            if batches[0].header.base_offset < begin:
+                chosen = fields.offsets >= begin
+                fields, counts = select(fields, chosen), counts[chosen]
+            if self._keys is not None:
+                first, last = self._keys
+                hashes = hashes_of(fields)
+                chosen = (hashes >= first) & (hashes <= last)
+                fields, counts = select(fields, chosen), counts[chosen]
             if len(fields):
                 yield self._batch(fields, counts)
 

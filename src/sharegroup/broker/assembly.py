@@ -21,6 +21,9 @@ from sharegroup.broker.coordination.transaction_writes import (
     TransactionWrites,
 )
 from sharegroup.broker.counters import Counters
+from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
+from sharegroup.broker.delivery.hash_index import HashIndex
+from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.delivery.share_partitions import SharePartitions
 from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.fetch_sessions import FetchSessions
@@ -95,11 +98,11 @@ def assemble(
         transaction_writes=TransactionWrites(transactions, lambda: _verifies(configs)),
         group_registry=groups.registry,
         offsets=groups.offsets,
+        ranges=groups.ranges,
         unpacking=Unpacking(),
-        fetch_sessions=FetchSessions(
-            config.integer("max.incremental.fetch.session.cache.slots"),
-            lambda: int.from_bytes(environment.entropy(4), "big"),
-        ),
+        range_reading=_range_reading(configs),
+        cooperative_reading=CooperativeReading(groups.offsets, groups.consumer.groups, clock),
+        fetch_sessions=_fetch_sessions(config, environment),
         served_apis=served_apis(),
         share_version=config.integer("share.version"),
         connections=connections,
@@ -113,6 +116,17 @@ def assemble(
         ),
     )
     return parts, groups.runtimes
+
+
+def _range_reading(configs: LiveConfigs) -> RangeReading:
+    return RangeReading(HashIndex(lambda: configs.broker.integer("max.bytes.key.range.cache")))
+
+
+def _fetch_sessions(config: BrokerConfig, environment: Environment) -> FetchSessions:
+    return FetchSessions(
+        config.integer("max.incremental.fetch.session.cache.slots"),
+        lambda: int.from_bytes(environment.entropy(4), "big"),
+    )
 
 
 def _verifies(configs: LiveConfigs) -> bool:

@@ -12,6 +12,12 @@ field 9000 of its request).
 flight (tagged fields 9000 of its request, 9001 and 9002 of its response). Tagged field 9003 of that
 response, what is damaged in the log, needs no feature: it is there when something is. Neither does
 9004, what was given up and why, which comes with the states.
+``share.blocked.records`` 1: the group config ``share.ordering.on.failure``, and decisions by hand
+(tagged field 9000 of ShareAcknowledge).
+``cooperative.consumption`` 1: a fetch may have key ranges (tagged field 9000 of a partition in
+Fetch; KIP-X). 2: a group may commit ranges of offsets (tagged fields 9000 of OffsetCommit,
+TxnOffsetCommit and OffsetFetch). 3: members that share a partition may fetch in turns (tagged field
+9001 of ConsumerGroupHeartbeat; 9000 of Fetch, and 9001 of its partitions).
 """
 
 from __future__ import annotations
@@ -27,6 +33,8 @@ FEATURES: Final = {
     "share.acquire.without.records": (0, 1),
     "share.wide.window": (0, 1),
     "share.record.states": (0, 1),
+    "share.blocked.records": (0, 1),
+    "cooperative.consumption": (0, 3),
 }
 
 

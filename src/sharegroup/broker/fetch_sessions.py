@@ -64,7 +64,8 @@ class _Known:
         watermark = -1 if failed else part.high_watermark  # an error is told again and again
         news = (watermark, part.log_start_offset) != (self.high_watermark, self.log_start_offset)
         self.high_watermark, self.log_start_offset = watermark, part.log_start_offset
-        return bool(part.records) or failed or news
+        moved = part.read_up_to > self.wanted.fetch_offset
+        return bool(part.records) or failed or news or moved
 
 
 class FetchSession:

@@ -9,7 +9,10 @@ from sharegroup.broker.configs.broker import BrokerConfig
 SHARE_GROUP_STATE: Final = "__share_group_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = frozenset({SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE})
+INDIVIDUAL_COMMITS: Final = "__individual_commit_offsets"
+INTERNAL_TOPICS: Final = frozenset(
+    {SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE, INDIVIDUAL_COMMITS}
+)
 
 
 def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
@@ -19,6 +22,13 @@ def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
         return {
             "cleanup.policy": "compact",
             "internal.segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+        }
+    if name == INDIVIDUAL_COMMITS:
+        return {
+            "cleanup.policy": "compact",
+            "internal.segment.bytes": str(config.integer("individual.commit.log.segment.bytes")),
+            # Each range has a null record soon. Nobody reads the log but the broker at its start.
+            "delete.retention.ms": "0",
         }
     if name == TRANSACTION_STATE:
         return {

@@ -8,7 +8,11 @@ from dataclasses import replace
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import log_settings
-from sharegroup.broker.internal_topics import INTERNAL_TOPICS, internal_settings
+from sharegroup.broker.internal_topics import (
+    INDIVIDUAL_COMMITS,
+    INTERNAL_TOPICS,
+    internal_settings,
+)
 from sharegroup.model.environment import Environment
 from sharegroup.model.store import Store
 from sharegroup.storage.data_folder import DataFolder, DataFolderSettings
@@ -37,9 +41,11 @@ async def open_local_store(
     """
 
     def settings_of(topic: str, configs: Mapping[str, str]) -> LogSettings:
-        if topic in INTERNAL_TOPICS:  # their runtime writes live records anew instead
+        if topic in INTERNAL_TOPICS:
             configs = {**internal_settings(topic, started_with), **configs}
-            return replace(log_settings(configs, live()), cleaned=False)
+            settings = log_settings(configs, live())
+            # The runtime of the others writes live records anew instead.
+            return replace(settings, cleaned=settings.cleaned and topic == INDIVIDUAL_COMMITS)
         return log_settings(configs, live())
 
     settings = DataFolderSettings(

@@ -13,11 +13,13 @@ from sharegroup.broker.coordination.classic_group_coordinator import ClassicGrou
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
+from sharegroup.broker.coordination.range_commits import RangeCommits
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
 from sharegroup.broker.coordination.transaction_writes import TransactionWrites
+from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
-from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
@@ -36,7 +38,9 @@ class BrokerParts(DeliveryParts):
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator
-    unpacking: Unpacking
+    ranges: RangeCommits
+    range_reading: RangeReading
+    cooperative_reading: CooperativeReading
     fetch_sessions: FetchSessions
     served_apis: Sequence[ApiVersion]
     """The APIs and versions that ApiVersions announces."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -23,9 +23,11 @@ from sharegroup.model.errors import UnknownServerError
 from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.offsets import UNKNOWN_OFFSET
 from sharegroup.share.archived import ArchivedRange
-from sharegroup.share.ordered import Disorder, OrderedSharePartition
+from sharegroup.share.disorder import Disorder
+from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.partition import SharePartition, Statistics
-from sharegroup.share.record_state import RecordState
+from sharegroup.share.record_state import AVAILABLE, RecordState
+from sharegroup.share.settings import DeliverySettings
 from sharegroup.share.spans import Span
 from sharegroup.share_state.state import NO_EPOCH
 
@@ -107,7 +109,8 @@ class WindowView:
 class RangeView(NamedTuple):
     """Offsets ``first`` … ``last`` with the same state, delivery count and lock.
 
-    ``member_id`` holds them, for another ``lock_ms``; None and -1 without a lock.
+    ``member_id`` holds them, for another ``lock_ms``; None and -1 without a lock. Those that are
+    ``blocked`` wait for an operator.
     """
 
     first: int
@@ -116,6 +119,7 @@ class RangeView(NamedTuple):
     delivery_count: int
     member_id: str | None
     lock_ms: int
+    blocked: bool = False
 
 
 class RecordsView(NamedTuple):
@@ -135,6 +139,8 @@ class LedView(NamedTuple):
     meter: SharePartitionMeter
     disorder: Disorder | None
     """With order per key: what went against it."""
+    blocked_keys: int
+    """With order per key: those with a record that waits for an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +274,11 @@ class ReadModel:
         led = self._share_partitions.find(key)
         core = await self._stored(key) if led is None else led.core
         now_ms = self._clock.monotonic_ms()
-        ranges = [_range(span, now_ms) for span in islice(core.spans(first), most)]
+        settings = self._share_partitions.delivery_settings(key.group_id)
+        found = chain.from_iterable(
+            _ranges(core, span, now_ms, settings) for span in core.spans(first)
+        )
+        ranges = [*islice(found, most)]
         return RecordsView(ranges, core.end_offset, core.archived.ranges())
 
     def led(self) -> Iterator[LedView]:
@@ -276,10 +286,16 @@ class ReadModel:
         for led in self._share_partitions.all():
             topic = self._topics.name_of(led.key.topic_id)
             if topic is not None:
-                disorder = (
-                    led.core.disorder if isinstance(led.core, OrderedSharePartition) else None
+                core = led.core
+                ordered = core if isinstance(core, OrderedSharePartition) else None
+                yield LedView(
+                    led.key,
+                    topic,
+                    core.statistics(),
+                    led.meter,
+                    None if ordered is None else ordered.disorder,
+                    0 if ordered is None else ordered.blocked_keys,
                 )
-                yield LedView(led.key, topic, led.core.statistics(), led.meter, disorder)
 
     async def _stored(self, key: SharePartitionKey) -> SharePartition:
         state = await self._state.read(key, NO_EPOCH)
@@ -301,6 +317,26 @@ class ReadModel:
             for name, topic_id in named
             if name is not None
         )
+
+
+def _ranges(
+    core: SharePartition, span: Span, now_ms: int, settings: DeliverySettings
+) -> Iterator[RangeView]:
+    """One range, or several if some of its records are blocked."""
+    whole = _range(span, now_ms)
+    count_is_low = span.delivery_count < settings.delivery_count_limit
+    if not settings.blocks or not settings.key_max or span.state is not AVAILABLE or count_is_low:
+        yield whole
+        return
+    released = core.released if isinstance(core, OrderedSharePartition) else ()
+    first = span.first
+    for offset in sorted(one for one in released if span.first <= one <= span.last):
+        if first < offset:
+            yield whole._replace(first=first, last=offset - 1, blocked=True)
+        yield whole._replace(first=offset, last=offset)
+        first = offset + 1
+    if first <= span.last:
+        yield whole._replace(first=first, blocked=True)
 
 
 def _range(span: Span, now_ms: int) -> RangeView:

@@ -8,6 +8,7 @@ import typer
 
 from sharegroup.cli.completion import complete_groups, complete_topics
 from sharegroup.cli.consuming import Ack, Wanted, consume_group
+from sharegroup.cli.key_ranges import parse_key_ranges
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.peeking import Look, peek
@@ -21,6 +22,7 @@ sharegroup consume jobs -g workers --from-beginning -n 10
 sharegroup consume jobs -g workers --ack release | head -2
 sharegroup consume jobs --peek --from -5 --until latest
 sharegroup consume jobs --peek --from 2026-11-21T08:30 --format '%p/%o %k: %s\\n'
+sharegroup consume jobs --peek --key-range 2/4
 sharegroup consume jobs --peek --until latest --format json > jobs.jsonl
 
 Exit status: as for all commands; 0 also when the reader of the pipe has closed it.
@@ -62,6 +64,14 @@ Partitions = Annotated[
     list[int] | None,
     typer.Option("--partition", "-p", min=0, help="With --peek: only this partition; repeatable."),
 ]
+KeyPart = Annotated[
+    str | None,
+    typer.Option("--key-range", metavar="I/N", help="Read the I-th of N equal parts of the keys."),
+]
+KeyRanges = Annotated[
+    str | None,
+    typer.Option(metavar="FIRST-LAST[,…]", help="Read keys whose hash lies in these ranges."),
+]
 Timeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0, help="Stop when no record has come for this many seconds."),
@@ -88,6 +98,8 @@ def consume(
     start: From = None,
     until: Until = None,
     partitions: Partitions = None,
+    key_part: KeyPart = None,
+    key_ranges: KeyRanges = None,
     idle_s: Timeout = None,
     template: Template = None,
     as_json: Json = False,
@@ -105,16 +117,17 @@ def consume(
     earliest, latest, an offset, -5 (five before the end), a time such as 2026-11-21T08:30 (UTC),
     or a duration such as PT15M (15 minutes ago).
 
+    --key-range and --key-ranges do the same, for some keys of a topic with accept.range.fetch=true.
+
     TEMPLATE is text with fields: %t topic, %p partition, %o offset, %k key, %s value, %h headers,
     %T timestamp, %K and %S bytes of key and value (-1: null), %d delivery count, %%; and \\n, \\t,
     \\r, \\0, \\xHH, \\\\. `json` prints all fields, in the form that `produce --format json` reads.
     """
-    if as_json and template not in (None, JSON):
-        raise typer.BadParameter("--json and --format TEMPLATE exclude each other")
-    form = JSON if as_json else template
+    form = _form(template, as_json)
 
     async def command() -> int:
-        if peek_only:
+        ranges = parse_key_ranges(key_part, key_ranges)
+        if peek_only or (ranges and group is None):
             _refuse({"--group": group, "--ack": ack, "--from-beginning": from_beginning}, "--peek")
             look = Look(
                 topics=topics,
@@ -124,12 +137,14 @@ def consume(
                 records_max=records_max,
                 idle_s=idle_s,
                 template=form,
+                key_ranges=ranges,
                 bootstrap_server=bootstrap_server,
             )
             return await peek(look)
         if group is None:
             raise UsageError("name a share group with --group, or read without one with --peek")
-        _refuse({"--from": start, "--until": until, "--partition": partitions}, "--group")
+        of_peek = {"--from": start, "--until": until, "--partition": partitions}
+        _refuse(of_peek | {"key ranges": ranges}, "--group")
         wanted = Wanted(
             topics=topics,
             group=group,
@@ -143,6 +158,12 @@ def consume(
         return await consume_group(wanted)
 
     run(command())
+
+
+def _form(template: str | None, as_json: bool) -> str | None:
+    if as_json and template not in (None, JSON):
+        raise typer.BadParameter("--json and --format TEMPLATE exclude each other")
+    return JSON if as_json else template
 
 
 def _refuse(options: dict[str, object], beside: str) -> None:

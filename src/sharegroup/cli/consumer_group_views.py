@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import (
@@ -11,8 +11,12 @@ from sharegroup.client.admin.descriptions import (
     ConsumerGroupMemberDescription,
     OffsetSpec,
 )
+from sharegroup.cooperative.hash_split import HASH_MAX
+from sharegroup.cooperative.intervals import Interval, size
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
+
+RANGES_SHOWN: Final = 5
 
 
 def state_of(group: ConsumerGroupDescription, address: str) -> dict[str, Any]:
@@ -41,20 +45,41 @@ def member_row(member: ConsumerGroupMemberDescription) -> dict[str, Any]:
         "epoch": member.member_epoch,
         "topics": topics,
         "assignment": [
-            {"topic": where.topic, "partition": where.partition} for where in member.assignment
+            {"topic": where.topic, "partition": where.partition}
+            | ({"key_ranges": member.key_ranges[where]} if where in member.key_ranges else {})
+            for where in member.assignment
         ],
     }
+
+
+def key_space_text(member: dict[str, Any]) -> str:
+    """The part of the hash space that a member has of partitions that it shares."""
+    return ", ".join(
+        f"{one['topic']}:{one['partition']} {size(one['key_ranges']) / (HASH_MAX + 1):.0%}"
+        for one in member["assignment"]
+        if "key_ranges" in one
+    )
+
+
+def ranges_text(ranges: Sequence[Interval]) -> str:
+    """How many ranges are committed behind the offset, and the first ones."""
+    first = [f"{a}-{b}" if a < b else f"{a}" for a, b in ranges[:RANGES_SHOWN]]
+    more = ["…"] if len(ranges) > RANGES_SHOWN else []
+    return f"{len(ranges)}: {', '.join([*first, *more])}" if ranges else ""
 
 
 async def offset_rows(admin: Admin, group: ConsumerGroupDescription) -> list[dict[str, Any]]:
     """What the group has committed, and what its members read: a row for each partition."""
     committed = await admin.list_consumer_group_offsets(group.group_id)
-    owners = {where: one for one in group.members for where in one.assignment}
+    owners: dict[TopicPartition, list[str]] = {}
+    for one in group.members:
+        for where in one.assignment:
+            owners.setdefault(where, []).append(one.instance_id or one.member_id)
     wheres = sorted(committed.keys() | owners.keys())
     ends = await _ends(admin, wheres)
     rows = []
     for where in wheres:
-        at, end, owner = committed.get(where), ends.get(where), owners.get(where)
+        at, end = committed.get(where), ends.get(where)
         rows.append(
             {
                 "topic": where.topic,
@@ -64,7 +89,8 @@ async def offset_rows(admin: Admin, group: ConsumerGroupDescription) -> list[dic
                 "lag": None if at is None or end is None else max(0, end - at.offset),
                 "metadata": None if at is None else at.metadata,
                 "leader_epoch": None if at is None or at.leader_epoch < 0 else at.leader_epoch,
-                "member": None if owner is None else owner.instance_id or owner.member_id,
+                "ranges": [] if at is None else at.ranges,
+                "member": ", ".join(owners[where]) if where in owners else None,
             }
         )
     return rows

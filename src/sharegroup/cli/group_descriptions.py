@@ -10,7 +10,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sharegroup.cli.consumer_group_views import member_row, offset_rows, state_of
+from sharegroup.cli.consumer_group_views import (
+    key_space_text,
+    member_row,
+    offset_rows,
+    ranges_text,
+    state_of,
+)
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_groups
 from sharegroup.cli.group_kinds import Kind, KindOption, Kinds, kinds_of
 from sharegroup.cli.offset_plan import partitions_text
@@ -252,7 +258,10 @@ def _show(groups: list[dict[str, Any]], view: View, *, verbose: bool) -> None:
 def _columns(view: View, rows: list[dict[str, Any]], *, verbose: bool) -> tuple[str, ...]:
     """The columns of a view. There is one for damaged offsets only if a row has any."""
     if any("committed" in row for row in rows):
-        return CONSUMER_OFFSETS + (("leader_epoch", "metadata") if verbose else ())
+        ranges = ("committed_behind",) if any(row["committed_behind"] for row in rows) else ()
+        return CONSUMER_OFFSETS + ranges + (("leader_epoch", "metadata") if verbose else ())
+    if any(row.get("key_space") for row in rows):
+        return (*COLUMNS[view], "key_space", *(VERBOSE_COLUMNS[view] if verbose else ()))
     damaged = ("damaged",) if any(row.get("damaged") for row in rows) else ()
     return COLUMNS[view] + damaged + (VERBOSE_COLUMNS[view] if verbose else ())
 
@@ -262,7 +271,10 @@ def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
     if view is View.STATE:
         return [group]
     if view is View.OFFSETS:
-        return [name | partition for partition in group["partitions"]]
+        return [
+            name | row | {"committed_behind": ranges_text(row.get("ranges", ()))}
+            for row in group["partitions"]
+        ]
     return [
         name
         | member
@@ -270,6 +282,7 @@ def _rows(group: dict[str, Any], view: View) -> list[dict[str, Any]]:
             "assigned": partitions_text(
                 TopicPartition(one["topic"], one["partition"]) for one in member["assignment"]
             ),
+            "key_space": key_space_text(member),
             "subscribed": ",".join(member["topics"]),
         }
         for member in group["members"]

@@ -32,7 +32,9 @@ COLUMNS: Final = (
 )
 DAMAGED: Final = "damaged"
 """Not a state of share groups: the log has lost the record, so it cannot be delivered."""
-STATES: Final = (*(state.name.lower() for state in RecordState), DAMAGED)
+BLOCKED: Final = "blocked"
+"""Available, but waiting for an operator."""
+STATES: Final = (*(state.name.lower() for state in RecordState), DAMAGED, BLOCKED)
 
 
 def records(
@@ -66,6 +68,9 @@ def records(
 
     Damaged: the log has lost these records on disk, and the group skips them; those that it has
     skipped already show too.
+
+    Blocked: failed at the delivery limit, in a group with share.ordering.on.failure=block. The
+    record's key waits until somebody says release or archive.
 
     Archived: not delivered any more. The reason is delivery-limit, rejected, damaged, or deleted
     (by retention or DeleteRecords). The broker remembers the last 200 ranges of each partition with
@@ -159,7 +164,7 @@ def _row(at: TopicPartition, first: int, last: int, one: RecordRange | None) -> 
         "first": first,
         "last": last,
         "records": last - first + 1,
-        "state": DAMAGED if one is None else one.state.name.lower(),
+        "state": DAMAGED if one is None else BLOCKED if one.blocked else one.state.name.lower(),
         "delivery_count": 0 if one is None else one.delivery_count,
         "member": None if one is None else one.member_id,
         "lock_ms": None if one is None else one.lock_ms,

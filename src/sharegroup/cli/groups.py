@@ -1,4 +1,5 @@
-"""``sharegroup groups``: list, describe, records, reset-offsets, delete-offsets, delete, set."""
+"""``sharegroup groups``: list, describe, records, release, archive, reset-offsets, delete-offsets,
+delete, set."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from sharegroup.cli.group_choice import (
     chosen_groups,
     why_refused,
 )
+from sharegroup.cli.group_decisions import archive, release
 from sharegroup.cli.group_descriptions import describe
 from sharegroup.cli.group_kinds import TYPES, Kind, KindOption, kinds_of
 from sharegroup.cli.group_records import records
@@ -50,6 +52,14 @@ sharegroup groups reset-offsets workers --topic jobs --to-earliest --dry-run --e
 sharegroup groups reset-offsets --from-file plan.csv --execute
 sharegroup groups reset-offsets workers --all-topics --by-duration PT1H --execute
 sharegroup groups reset-offsets billing --type consumer --topic orders:0 --shift-by -10 --execute
+"""
+DECISION_EXAMPLES: Final = """\
+Examples:
+
+\b
+sharegroup groups records billing --state blocked
+sharegroup groups release billing orders 0 17
+sharegroup groups archive billing orders 0 17
 """
 STATES: Final = (
     "Empty",
@@ -95,6 +105,8 @@ def list_groups(
 
 groups.command("describe", epilog=EXAMPLES)(describe)
 groups.command("records", epilog=EXAMPLES)(records)
+groups.command("release", epilog=DECISION_EXAMPLES)(release)
+groups.command("archive", epilog=DECISION_EXAMPLES)(archive)
 groups.command("reset-offsets", epilog=RESET_EXAMPLES)(reset_offsets)
 
 

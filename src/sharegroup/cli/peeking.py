@@ -15,6 +15,7 @@ from sharegroup.cli.record_format import Render, renderer
 from sharegroup.cli.stopping import Stopping
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.records.log_reader import LogReader, LogRecord
 from sharegroup.model.ids import TopicPartition
@@ -22,7 +23,7 @@ from sharegroup.model.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The user's options. ``until`` None: never end; no partitions: all of them."""
+    """The user's options. ``until`` None: never end; no partitions, no key ranges: all."""
 
     topics: list[str]
     partitions: list[int]
@@ -31,6 +32,7 @@ class Look:
     records_max: int | None
     idle_s: float | None
     template: str | None
+    key_ranges: KeyRanges
     bootstrap_server: str
 
 
@@ -64,7 +66,7 @@ async def _print(
     output: Output,
 ) -> None:
     await cluster.start()
-    reader = LogReader(cluster, await _spans(cluster, look, start, until))
+    reader = LogReader(cluster, await _spans(cluster, look, start, until), look.key_ranges)
     printed = 0
     async for records in _until_idle(reader, look.idle_s):
         left = None if look.records_max is None else look.records_max - printed

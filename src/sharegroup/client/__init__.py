@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from sharegroup.client.admin.admin import Admin
     from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.core.acknowledgements import AckType
+    from sharegroup.client.core.key_ranges import KeyRange
     from sharegroup.client.errors import (
         BootstrapError,
         BufferExhausted,
         CorruptRecordBatch,
+        HandlerFailed,
         IllegalState,
         NoOffsetForPartition,
         ProducerFenced,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         Wakeup,
     )
     from sharegroup.client.group.consumer import Consumer
+    from sharegroup.client.group.key_pool import KeyPool
     from sharegroup.client.group.offset_requests import OffsetAndMetadata
     from sharegroup.client.producer.delivery import Delivery, RecordMetadata
     from sharegroup.client.producer.producer import Producer
@@ -46,7 +49,10 @@ __all__ = [
     "ConsumerRecords",
     "CorruptRecordBatch",
     "Delivery",
+    "HandlerFailed",
     "IllegalState",
+    "KeyPool",
+    "KeyRange",
     "NoOffsetForPartition",
     "OffsetAndMetadata",
     "OffsetSpec",
@@ -73,7 +79,10 @@ _HOMES = {
     "ConsumerRecords": "records.record",
     "CorruptRecordBatch": "errors",
     "Delivery": "producer.delivery",
+    "HandlerFailed": "errors",
     "IllegalState": "errors",
+    "KeyPool": "group.key_pool",
+    "KeyRange": "core.key_ranges",
     "NoOffsetForPartition": "errors",
     "OffsetAndMetadata": "group.offset_requests",
     "OffsetSpec": "admin.descriptions",

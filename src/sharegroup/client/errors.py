@@ -12,6 +12,7 @@ The tree::
     │                         a deserializer failed; the record is released
     ├── NoOffsetForPartition  nothing is committed, and auto_offset_reset is 'none'
     ├── TransactionAborted    the record's transaction was aborted
+    ├── HandlerFailed         a pool's handler failed at a record for the last time
     └── BufferExhausted       the producer's buffer stayed full for too long
 """
 
@@ -49,6 +50,22 @@ class CorruptRecordBatch(SharegroupError):
 
     def __init__(self, partition: TopicPartition, offset: int, reason: str) -> None:
         super().__init__(f"the record batch at offset {offset} of {partition} is damaged: {reason}")
+        self.partition = partition
+        self.offset = offset
+
+
+class HandlerFailed(SharegroupError):
+    """A pool's handler has failed at a record for the last time; ``__cause__`` is what it raised.
+
+    ``partition`` and ``offset`` say which record; nothing from there on is committed.
+    """
+
+    def __init__(
+        self, partition: TopicPartition, offset: int, attempts: int, error: Exception
+    ) -> None:
+        super().__init__(
+            f"the record at offset {offset} of {partition} failed (attempts: {attempts}): {error!r}"
+        )
         self.partition = partition
         self.offset = offset
 

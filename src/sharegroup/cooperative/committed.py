@@ -87,6 +87,17 @@ class Committed:
         moved = None if self.stable == stable else self.stable
         return Committing(moved, tuple(sorted(deleted)), tuple(sorted(written)), duplicates)
 
+    def advance(self, stable: int) -> Intervals:
+        """Let all before ``stable`` count as committed. Returns the ranges that this takes in."""
+        end = bisect_left(self._lasts, stable)
+        if end < len(self) and self._firsts[end] <= stable:
+            stable = self._lasts[end] + 1
+            end += 1
+        gone = self.ranges[:end]
+        del self._firsts[:end], self._lasts[:end]
+        self.stable = max(self.stable, stable)
+        return gone
+
     def reset(self, stable: int) -> Committing:
         """Commit as Kafka does: all before ``stable`` counts as committed, nothing else does."""
         gone = self.ranges

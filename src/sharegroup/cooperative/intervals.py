@@ -5,6 +5,7 @@ An interval set is a tuple of ``(first, last)`` that ascend, do not overlap and 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 Interval = tuple[int, int]
@@ -26,6 +27,16 @@ def normal(intervals: Iterable[Interval]) -> Intervals:
         else:
             found.append((first, last))
     return tuple(found)
+
+
+def holds(intervals: Intervals, number: int) -> bool:
+    """Whether a number is in the set; in the logarithm of its size."""
+    at = bisect_right(intervals, number, key=_first) - 1
+    return at >= 0 and number <= intervals[at][1]
+
+
+def _first(interval: Interval) -> int:
+    return interval[0]
 
 
 def union(one: Intervals, other: Intervals) -> Intervals:

@@ -233,6 +233,15 @@ class GroupSettings:
         minimum=1,
         maximum=10_000,
     )
+    ordering_on_failure: str = _plain(
+        "archive",
+        ConfigType.STRING,
+        "Not a Kafka setting. With share.ordering=key, what becomes of a record that fails at the "
+        "delivery limit. With archive its key goes on. With block its key waits until an operator "
+        "releases or archives the record (sharegroup groups release, sharegroup groups archive).",
+        read=str,
+        choices=("archive", "block"),
+    )
     consumer_session_timeout_ms: int = _bounded(
         (45_000, 1, INT_MAX),
         (45_000, 1, INT_MAX),

@@ -82,6 +82,11 @@ class Commit(NamedTuple):
     partition: int
     committed: Committed
 
+    @property
+    def where(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
 
 _Entry: TypeAlias = tuple[int, Committed]
 """Number and offset."""
@@ -177,6 +182,16 @@ class CommittedOffsets:
     def pending_producers(self) -> set[int]:
         """The producers of open transactions with pending offsets."""
         return set(self._transactions)
+
+    def pending_of(self, producer_id: int) -> list[tuple[str, TopicPartition]]:
+        """Group and partition of each pending offset of a producer."""
+        transaction = self._transactions.get(producer_id)
+        if transaction is None:
+            return []
+        return [
+            (group_id, TopicPartition(topic, partition))
+            for group_id, topic, partition, _ in transaction.entries()
+        ]
 
     # -- changes ------------------------------------------------------------------------------
 

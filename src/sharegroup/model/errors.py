@@ -50,6 +50,10 @@ class ConfigError(SharegroupError):
     """Invalid setting; the text says what is wrong and what to write."""
 
 
+ERRORS: dict[int, type[KafkaError]] = {}
+"""The class of each code. Filled as the classes are made."""
+
+
 class KafkaError(SharegroupError):
     """An error the protocol has a code for.
 
@@ -66,6 +70,9 @@ class KafkaError(SharegroupError):
         super().__init_subclass__()
         if code is None:
             return
+        if code in ERRORS:
+            raise AssertionError(f"error code {code} appears twice: {cls}, {ERRORS[code]}")
+        ERRORS[code] = cls
         cls.code = code
         cls.name = name or _WORD_STARTS.sub("_", cls.__name__).upper()
         # Python drops docstrings under -OO: the name is what remains.
@@ -452,20 +459,26 @@ class ShareSessionLimitReached(RetriableError, code=133):
     """The limit of share sessions has been reached."""
 
 
-def _classes_by_code() -> dict[int, type[KafkaError]]:
-    classes: dict[int, type[KafkaError]] = {}
-    for kind in [*KafkaError.__subclasses__(), *RetriableError.__subclasses__()]:
-        if kind is RetriableError:
-            continue
-        if kind.code in classes:
-            raise AssertionError(
-                f"error code {kind.code} appears twice: {kind}, {classes[kind.code]}"
-            )
-        classes[kind.code] = kind
-    return classes
+class IndividualCommitNotAllowed(KafkaError, code=10088):
+    """The broker or the topic does not take commits of single offsets (KIP-X)."""
 
 
-ERRORS = _classes_by_code()
+class TopicRangeFetchNotAllowed(KafkaError, code=10089):
+    """The topic is not fetched by key range: its config accept.range.fetch is false (KIP-X)."""
+
+
+class ConsumerRangeFetchNotAccepted(KafkaError, code=10090):
+    """The consumer was given a part of a partition and takes whole ones only (KIP-X)."""
+
+
+class IndividualCommitTooOld(KafkaError, code=10091):
+    """The offsets lie before the stable offset: they were committed before (KIP-X)."""
+
+
+class MaxIndividualCommitReached(KafkaError, code=10092):
+    """The group has as many committed ranges as the coordinator keeps (KIP-X)."""
+
+
 NONE = 0
 
 

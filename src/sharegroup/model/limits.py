@@ -24,6 +24,10 @@ FETCH_SESSION_PARTITIONS_MAX: Final = 200_000
 """Partitions of all incremental fetch sessions together, some 100 MB. A consumer whose session
 would be over it gets none, and names its partitions with each fetch."""
 
+KEY_RANGES_MAX: Final = 1000
+"""Key ranges of one partition in a fetch, which are compared with each record's hash. A member has
+few: each time that members come or go adds one at most."""
+
 ACKNOWLEDGING_REQUEST_BYTES_MAX: Final = 16 << 20
 """A request with acknowledgements: one type for each record of the widest window
 (ACKNOWLEDGE_TYPES_MAX)."""
@@ -108,6 +112,10 @@ UNCLAIMED_BYTES: Final = 64 << 10
 """An unfinished request up to this length is read without reserving all of it in
 queued.max.request.bytes."""
 
+MODEST_BYTES: Final = 16 << 10
+"""A connection that never held more than this is read even when queued.max.request.bytes is used
+up. Clients send heartbeats and commits over such connections."""
+
 ANSWER_BYTES_MIN: Final = 1 << 20
 """Records that a fetch may get, at least, however little of queued.max.response.bytes is left: a
 batch of the default size."""
@@ -119,6 +127,12 @@ int16 length can say; Kafka holds its newer encoding to it as well."""
 MEMBER_ID_LENGTH_MAX: Final = 36
 """Characters in a client-made member id (KIP-932, Kafka's Uuid text and java.util.UUID both
 fit)."""
+
+OFFSET_RANGES_MAX: Final = 60_000
+"""Ranges of offsets in one OffsetCommit or TxnOffsetCommit: 1 MB of them (KIP-X)."""
+
+HELD_RANGES_MAX: Final = 1_000
+"""Key ranges that a member says it has of one partition. An assignment has a few."""
 
 GROUP_REGEXES_MAX: Final = 100
 """Different regular expressions in one consumer group. When topics change, each is matched with
@@ -240,3 +254,12 @@ for them.
 INPUT_LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 """One line, or one row of CSV, that the command line reads as a record: a file without line ends
 must not fill the memory."""
+
+COOPERATIVE_RECORDS_MAX: Final = 200_000
+"""Offsets of one partition between the first that a group has not committed and the last that is
+handed out in turns. One record that nobody commits holds up what is behind that; a lock that ends
+frees it."""
+
+POOL_RECORDS_MAX: Final = 1_000_000
+"""Records that a pool holds, and handlers that it runs, at most. A record of 100 bytes takes about
+a kilobyte with its lane."""

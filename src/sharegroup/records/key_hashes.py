@@ -29,22 +29,24 @@ HASH_MAX: Final = 2**63 - 1
 """The hash space is 0 to this, inclusive."""
 
 KAFKA_SEED: Final = 0x9747B28C
-_SEEDS: Final = (KAFKA_SEED, 0x3C6EF372)
-_M: Final = 0x5BD1E995
-_OFFSET_SALT: Final = 0x9E3779B97F4A7C15
+SEEDS: Final = (KAFKA_SEED, 0x3C6EF372)
+MURMUR_MULTIPLIER: Final = 0x5BD1E995
+OFFSET_SALT: Final = 0x9E3779B97F4A7C15
+FIRST_MULTIPLIER: Final = 0xBF58476D1CE4E5B9
+SECOND_MULTIPLIER: Final = 0x94D049BB133111EB
 _INT: Final = 2**32 - 1
 _LONG: Final = 2**64 - 1
 
 
 def hash_of_key(key: bytes) -> int:
     """The hash of a key; 0 to ``HASH_MAX``."""
-    high, low = (murmur2(key, seed) for seed in _SEEDS)
+    high, low = (murmur2(key, seed) for seed in SEEDS)
     return _mixed(high << 32 | low)
 
 
 def hash_of_offset(offset: int) -> int:
     """The hash of a record without a key."""
-    return _mixed(offset + _OFFSET_SALT)
+    return _mixed(offset + OFFSET_SALT)
 
 
 class KeyHashes(NamedTuple):
@@ -191,17 +193,17 @@ def murmur2(data: bytes, seed: int = KAFKA_SEED) -> int:
     whole = size & ~3
     h = seed ^ size
     for (k,) in struct.iter_unpack("<I", data[:whole]):
-        k = k * _M & _INT
-        k = (k ^ (k >> 24)) * _M & _INT
-        h = h * _M & _INT ^ k
+        k = k * MURMUR_MULTIPLIER & _INT
+        k = (k ^ (k >> 24)) * MURMUR_MULTIPLIER & _INT
+        h = h * MURMUR_MULTIPLIER & _INT ^ k
     if whole < size:
-        h = (h ^ int.from_bytes(data[whole:], "little")) * _M & _INT
-    h = (h ^ (h >> 13)) * _M & _INT
+        h = (h ^ int.from_bytes(data[whole:], "little")) * MURMUR_MULTIPLIER & _INT
+    h = (h ^ (h >> 13)) * MURMUR_MULTIPLIER & _INT
     return h ^ (h >> 15)
 
 
 def _mixed(x: int) -> int:
     x &= _LONG
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _LONG
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _LONG
+    x = (x ^ (x >> 30)) * FIRST_MULTIPLIER & _LONG
+    x = (x ^ (x >> 27)) * SECOND_MULTIPLIER & _LONG
     return (x ^ (x >> 31)) >> 1

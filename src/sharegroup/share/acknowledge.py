@@ -8,7 +8,9 @@ these are handled as columns.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from operator import le, lt, sub
 from typing import Final, NamedTuple
 
@@ -21,7 +23,7 @@ _TEXTS = {kind: bytes([kind]) for kind in _TYPES}
 
 SILENT: Final = 7
 """In the types of an :class:`Answer`: nothing is said about this offset, it stays as it is."""
-NEAR: Final = 16
+NEAR: Final = 256
 """Batches with at most this many offsets between them become one answer: to step over the hole
 costs less than a second pass."""
 SHORT: Final = 512
@@ -83,8 +85,15 @@ def checked_answers(
         return [_from(Answer(firsts[0], lasts[0], texts[0]), start)]
     if firsts[0] >= start and _are_near(firsts, lasts):
         return [_one(firsts, lasts, texts)]
-    answers = map(Answer, firsts, lasts, texts)
-    return list(_together([_from(one, start) for one in answers if one.last >= start]))
+    above = bisect_left(lasts, start)
+    lowest = _from(Answer(firsts[above], lasts[above], texts[above]), start)
+    return list(
+        _together(
+            (lowest.first, *firsts[above + 1 :]),
+            lasts[above:],
+            [lowest.types, *texts[above + 1 :]],
+        )
+    )
 
 
 def _plain(batch: AckBatch, start: int, end: int, renew_allowed: bool) -> Answer | None:
@@ -110,16 +119,20 @@ def _from(answer: Answer, start: int) -> Answer:
     return Answer(start, last, types if len(types) == 1 else types[start - first :])
 
 
-def _together(said: list[Answer]) -> Iterator[Answer]:
-    """Answers that are short and near each other as one."""
-    group: list[Answer] = []
-    for answer in said:
-        if group and not _are_near(*zip(group[-1][:2], answer[:2], strict=True)):
-            yield group[0] if len(group) == 1 else _one(*zip(*group, strict=True))
-            group = []
-        group.append(answer)
-    if group:
-        yield group[0] if len(group) == 1 else _one(*zip(*group, strict=True))
+def _together(
+    firsts: Sequence[int], lasts: Sequence[int], texts: Sequence[bytes]
+) -> Iterator[Answer]:
+    """Ascending answers; those that are short and near each other as one."""
+    breaks = {at for at, gap in enumerate(map(sub, firsts[1:], lasts), 1) if gap > NEAR}
+    for at, size in enumerate(map(sub, lasts, firsts)):
+        if size >= SHORT:
+            breaks |= {at, at + 1}
+    breaks -= {0, len(firsts)}
+    for begin, end in pairwise((0, *sorted(breaks), len(firsts))):
+        if end == begin + 1:
+            yield Answer(firsts[begin], lasts[begin], texts[begin])
+        else:
+            yield _one(firsts[begin:end], lasts[begin:end], texts[begin:end])
 
 
 def _one(firsts: Sequence[int], lasts: Sequence[int], texts: Sequence[bytes]) -> Answer:

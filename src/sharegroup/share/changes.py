@@ -71,8 +71,8 @@ class StateChange(NamedTuple):
     expired: int = 0
     """Records taken back from their holder (lock expiry, end of a session)."""
     late: int = 0
-    """Acknowledged records that the member does not hold, where the others were applied (order per
-    key): the answer must say so."""
+    """Acknowledged records that the member does not hold, or accepts out of order, where the others
+    were applied (order per key): the answer must say so."""
 
 
 _Notes: TypeAlias = dict[int, tuple[int, int]]

@@ -7,13 +7,20 @@ for all offsets of its range.
 
 from __future__ import annotations
 
-from itertools import compress
+from itertools import accumulate, compress, count
+from operator import add
 from typing import Final, NamedTuple
 
 _MARKS: Final = b"\0" + b"\xff" * 255
 """Translates each byte but 0 to all ones."""
-_SPARSE: Final = 16
-"""If only one byte of so many is not 0, to step from one to the next is quicker than one pass."""
+_ONES: Final = b"\0" + b"\1" * 255
+"""Translates each byte but 0 to 1."""
+DOUBLED: Final = bytes([code << 1 & 0xFF for code in range(256)])
+"""Translates each code to twice itself: the lowest bit is free."""
+ODD: Final = bytes([code if code & 1 else 0 for code in range(256)])
+"""Translates codes without the lowest bit to 0."""
+_SPARSE: Final = 8
+"""If only one byte of so many is not 0, to split at them is quicker than to name each offset."""
 
 
 class Runs(NamedTuple):
@@ -88,11 +95,7 @@ def _differences(codes: bytes) -> bytes:
 
 def _places(codes: bytes, first: int) -> list[int]:
     """The offsets of bytes other than 0; ``first`` is that of the first byte."""
-    end = first + len(codes)
     if len(codes.translate(None, b"\0")) > len(codes) // _SPARSE:
-        return [*compress(range(first, end), codes)]
-    found = []
-    while codes := codes.lstrip(b"\0"):
-        found.append(end - len(codes))
-        codes = codes[1:]
-    return found
+        return [*compress(range(first, first + len(codes)), codes)]
+    *between, _ = codes.translate(_ONES).split(b"\1")
+    return [*map(add, accumulate(map(len, between)), count(first))]

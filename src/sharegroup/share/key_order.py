@@ -7,6 +7,8 @@ member if all earlier ones of its key are finished or held by that member. Keys 
 may be delivered are in heaps by that record's offset, one for each holder and one for the keys that
 nobody holds: finding the next record does not walk over what waits.
 
+A record may be *blocked* until somebody decides: neither it nor those behind it are delivered.
+
 The window (:mod:`sharegroup.share.window`) has the states; this has the order, and is not durable:
 after a reload the records are loaded again, in the order of the log.
 """
@@ -14,7 +16,7 @@ after a reload the records are loaded again, in the order of the log.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from heapq import heapify, heappop, heappush
 
 _Heap = list[tuple[int, int]]
@@ -28,7 +30,7 @@ _COMPACT = 64
 class _Key:
     """The records of one key by offset, ascending: finished ones, held ones, waiting ones."""
 
-    __slots__ = ("blocked", "hash", "head", "member_id", "offsets", "wait")
+    __slots__ = ("hash", "head", "member_id", "offsets", "wait")
 
     def __init__(self, key_hash: int, offset: int) -> None:
         self.hash = key_hash
@@ -39,8 +41,6 @@ class _Key:
         """The first that waits."""
         self.member_id: str | None = None
         """Who holds records of it."""
-        self.blocked = False
-        """Its first record waits for an operator."""
 
     def remove(self, offset: int) -> None:
         """Take out a record that is not finished."""
@@ -84,6 +84,7 @@ class KeyOrder:
         self._key_of: dict[int, _Key] = {}
         self._free: _Heap = []
         self._own: dict[str, _Heap] = {}
+        self._blocked: set[int] = set()
 
     def __len__(self) -> int:
         """How many unfinished records are loaded."""
@@ -93,6 +94,16 @@ class KeyOrder:
     def keys(self) -> int:
         """How many keys they have."""
         return len(self._keys)
+
+    @property
+    def blocked(self) -> Set[int]:
+        """The records that are blocked."""
+        return self._blocked
+
+    @property
+    def blocked_keys(self) -> int:
+        """How many keys have a record that is blocked."""
+        return len({self._key_of[offset].hash for offset in self._blocked})
 
     @property
     def key_max(self) -> int:
@@ -157,19 +168,18 @@ class KeyOrder:
             key.member_id = member_id
             room = min(self._key_max - key.wait + key.head, records_max - len(taken))
             end = bisect_right(key.offsets, last, key.wait, min(len(key.offsets), key.wait + room))
+            if self._blocked:
+                end = next(
+                    (i for i in range(key.wait, end) if key.offsets[i] in self._blocked), end
+                )
             taken += key.offsets[key.wait : end]
             key.wait = end
-            if end < len(key.offsets) and end - key.head < self._key_max:
+            if self._next_may_go(key):
                 heappush(own, (key.offsets[end], key_hash))
         if not own:
             del self._own[member_id]
         taken.sort()
         return taken
-
-    def is_next(self, offset: int) -> bool:
-        """Whether all earlier records of its key are finished."""
-        key = self._key_of[offset]
-        return key.offsets[key.head] == offset
 
     def accept(self, offsets: Sequence[int]) -> list[int]:
         """Finish those of ``offsets``, which are held and ascend, whose key has no earlier
@@ -198,7 +208,7 @@ class KeyOrder:
             key = self._key_of.pop(offset, None)
             if key is None:
                 continue
-            key.blocked = key.blocked and key.offsets[key.head] != offset
+            self._blocked.discard(offset)
             key.remove(offset)
             self._settle(key)
 
@@ -219,14 +229,14 @@ class KeyOrder:
         self._own.pop(member_id, None)
 
     def block(self, offset: int) -> None:
-        """Keep the key of this record, which is its next one and not held, from everybody."""
-        self._key_of[offset].blocked = True
+        """Keep this record, which is loaded and not held, and those behind it of its key from
+        everybody."""
+        self._blocked.add(offset)
 
     def unblock(self, offset: int) -> None:
-        """Let the key of this record go on."""
-        key = self._key_of[offset]
-        key.blocked = False
-        self._settle(key)
+        """Let a blocked record, and those behind it, be delivered again."""
+        self._blocked.remove(offset)
+        self._line_up(self._key_of[offset])
 
     def move_start(self, start: int) -> None:
         """Forget all records below ``start``."""
@@ -243,17 +253,25 @@ class KeyOrder:
         self._line_up(key)
 
     def _line_up(self, key: _Key) -> None:
-        wait = key.wait
-        if key.blocked or wait == len(key.offsets) or wait - key.head >= self._key_max:
+        if not self._next_may_go(key):
             return
         if key.member_id is None:
             heap = self._free
         else:
             heap = self._own.setdefault(key.member_id, [])
-        heappush(heap, (key.offsets[wait], key.hash))
+        heappush(heap, (key.offsets[key.wait], key.hash))
         if len(heap) > 64 + 4 * len(self._keys):
             heap[:] = set(heap)
             heapify(heap)
+
+    def _next_may_go(self, key: _Key) -> bool:
+        """Whether the first record that waits may be delivered, to the holder of the key."""
+        wait = key.wait
+        return (
+            wait < len(key.offsets)
+            and wait - key.head < self._key_max
+            and key.offsets[wait] not in self._blocked
+        )
 
     def _may_go(self, offset: int, key_hash: int, holder: str | None) -> bool:
         """Whether an entry of a heap is up to date, and its record may be delivered."""
@@ -261,10 +279,8 @@ class KeyOrder:
         return (
             key is not None
             and key.member_id == holder
-            and not key.blocked
-            and key.wait < len(key.offsets)
+            and self._next_may_go(key)
             and key.offsets[key.wait] == offset
-            and key.wait - key.head < self._key_max
         )
 
     def holders(self) -> dict[int, str | None]:
@@ -291,8 +307,12 @@ class KeyOrder:
             assert (key.member_id is None) == (key.wait == key.head), f"holder of {records}"
             seen |= dict.fromkeys(records, key)
             waiting = records[key.wait - key.head :]
-            if waiting and not key.blocked and key.wait - key.head < self._key_max:
+            assert not self._blocked.intersection(records[: key.wait - key.head]), (
+                "held and blocked"
+            )
+            if self._next_may_go(key):
                 heap = self._free if key.member_id is None else self._own.get(key.member_id, [])
                 assert (waiting[0], key_hash) in heap, f"{waiting[0]} cannot be found"
         assert seen == self._key_of
+        assert self._blocked <= seen.keys(), "a record is blocked that is not there"
         assert all(offset < self.end for offset in seen)

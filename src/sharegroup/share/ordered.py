@@ -13,17 +13,20 @@ states. What differs from a partition without order:
   the earlier one. It is not charged either: at the delivery limit a release would archive a record
   that its consumer has done.
 * **An acknowledgement may apply in part.** Records that were taken back are not held any more; what
-  is said about them has no effect, and the rest of the request holds.
+  is said about them has no effect, and the rest of the request holds. The answer says so, also for
+  an accept out of order: an accept that was confirmed has counted.
 * **No throttling of poison records.** A record that fails takes no other with it.
 
-A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on.
+A record that is rejected, or that fails at the delivery limit, is archived, and its key goes on. Or
+(``share.ordering.on.failure=block``) the one at the limit is *blocked*: available, but delivered
+only when an operator says so (:meth:`OrderedSharePartition.decide`). Durable state has nothing but
+its delivery count: if the broker stops after a release by hand, the record is blocked again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, compress
 from typing import Final
 
@@ -33,11 +36,12 @@ from sharegroup.share.acknowledge import SILENT, AckBatch, checked_answers
 from sharegroup.share.acquire import NOTHING, Acquisition, discard
 from sharegroup.share.archived import Archived
 from sharegroup.share.changes import Changes, StateChange
-from sharegroup.share.codes import combined, distinct, runs
+from sharegroup.share.codes import DOUBLED, ODD, combined, distinct, marked_runs
+from sharegroup.share.disorder import Disorder
 from sharegroup.share.key_order import KeyOrder
 from sharegroup.share.locks import Lock
 from sharegroup.share.partition import SharePartition, codes_of
-from sharegroup.share.ranges import AcquiredRange, Fetched
+from sharegroup.share.ranges import AcquiredRange, Fetched, add_runs
 from sharegroup.share.record_state import ACQUIRED, AVAILABLE, RecordState, Verb
 from sharegroup.share.release import put_off, regions
 from sharegroup.share.settings import DeliverySettings
@@ -56,23 +60,12 @@ from sharegroup.share.verbs import (
 
 WAITING_MAX: Final = 100_000
 """No more of the log is loaded while so many records wait behind others of their key."""
+SOFT_LIMIT: Final = 4
+"""A member may get so many times the records it asks for: finding few costs as much as many."""
 RELEASED_MAX: Final = 4_096
 """So many records are taken from expired locks in one call, which takes some milliseconds."""
 
 _NO_LIMIT: Final = 2**31
-_DOUBLED = bytes([code << 1 & 0xFF for code in range(256)])
-
-
-@dataclass(slots=True)
-class Disorder:
-    """What went against the order since the share partition was loaded, in records."""
-
-    out_of_order: int = 0
-    """Accepted while an earlier record of the key was unfinished: delivered again."""
-    taken_back: int = 0
-    """Taken from their holder, because an earlier record of the key was released or expired."""
-    late: int = 0
-    """Acknowledged by a member that did not hold them (any more)."""
 
 
 class OrderedSharePartition(SharePartition):
@@ -96,6 +89,10 @@ class OrderedSharePartition(SharePartition):
         )
         self.disorder = Disorder()
         self._order = KeyOrder(self._window.start, 1)
+        self._limit: int | None = None
+        """Available records with so many deliveries are blocked; None: none are."""
+        self.released: set[int] = set()
+        """Records that an operator has released, and that have not failed since."""
 
     @property
     def loaded_end(self) -> int:
@@ -106,6 +103,11 @@ class OrderedSharePartition(SharePartition):
     def waiting(self) -> int:
         """Loaded records that nobody holds."""
         return len(self._order) - self._window.counts[ACQUIRED]
+
+    @property
+    def blocked_keys(self) -> int:
+        """Loaded keys with a blocked record."""
+        return self._order.blocked_keys
 
     @property
     def has_room(self) -> bool:
@@ -120,6 +122,7 @@ class OrderedSharePartition(SharePartition):
 
     def can_acquire(self, settings: DeliverySettings, member_id: str = "") -> bool:
         """Whether to read the log: the member may hold more, and there is one for it or room."""
+        self.configure(settings)
         if self._window.counts[ACQUIRED] >= settings.record_locks_max:
             return False
         return self.has_room or self._order.next_offset(member_id) is not None
@@ -139,14 +142,15 @@ class OrderedSharePartition(SharePartition):
         if end <= since:
             return
         skipped = bisect_left(offsets, since)
-        if skipped:
-            offsets, hashes = offsets[skipped:], hashes[skipped:]
+        offsets, hashes = offsets[skipped:], hashes[skipped:]
         if since < window.end:
             offsets, hashes = self._known(offsets, hashes, min(end, window.end) - 1)
+        known = min(end, window.end) - 1
         if window.end < end:
             new = offsets[bisect_left(offsets, window.end) :]
             window.extend(as_spans(new, window.end, end - 1))
         order.load(offsets, hashes, end)
+        self._block(since, known)
         window.pass_terminal()
         window.offer_all()
 
@@ -182,8 +186,9 @@ class OrderedSharePartition(SharePartition):
         """Give ``member_id`` up to ``records_max`` of the records read that :meth:`load` has taken
         in and that their keys' order allows.
 
-        As in the base class, but never more than ``records_max``, whatever ``strict`` and
-        ``batch_size`` say, and nothing past :attr:`loaded_end`.
+        As in the base class, but there are no cuts by ``batch_size``, and nothing past
+        :attr:`loaded_end`. Unless ``strict``, the log batch that holds the last one is taken to its
+        end, but at most :data:`SOFT_LIMIT` times ``records_max`` records.
 
         Raises:
             ValueError: ``batches`` are out of order.
@@ -194,17 +199,22 @@ class OrderedSharePartition(SharePartition):
         fetched = Fetched(fetch_offset, batches, aborted)
         if fetched.missing:
             self._lost(fetched.missing)
-        order.key_max = settings.key_max
-        wanted = min(records_max, settings.record_locks_max - window.counts[ACQUIRED])
+        self.configure(settings)
+        room = settings.record_locks_max - window.counts[ACQUIRED]
+        wanted = min(records_max, room)
         first = order.next_offset(member_id)
         # A record that became free below the data, since the read began, is for the next read.
         if wanted <= 0 or first is None or first < batches[0][0]:
             window.offer_all()
             return NOTHING
         taken = order.take(member_id, batches[-1][1], wanted)
+        if len(taken) == records_max and not strict:
+            last = fetched.lasts[bisect_left(fetched.lasts, taken[-1])]
+            more = min(SOFT_LIMIT * records_max, room) - wanted
+            taken = sorted(taken + order.take(member_id, last, more))
         given = self._lock(taken, member_id, now_ms + settings.lock_ms) if taken else []
         window.offer_all()
-        return Acquisition(tuple(fetched.answer(given, None)))
+        return Acquisition(tuple(given))
 
     def _lock(self, offsets: list[int], member_id: str, deadline_ms: int) -> list[AcquiredRange]:
         """Acquire these records, which are available; returns them as ranges."""
@@ -222,7 +232,7 @@ class OrderedSharePartition(SharePartition):
             wanted = bytes(marks[piece.first - base : piece.last - base + 1])
             codes = wanted
             if not piece.uniform:
-                codes = combined(piece.codes.translate(_DOUBLED), wanted)
+                codes = combined(piece.codes.translate(DOUBLED), wanted)
             counts: dict[int, int] = {}
             status_of: dict[int, Status] = {}
             for code in distinct(codes):
@@ -231,12 +241,8 @@ class OrderedSharePartition(SharePartition):
                     counts[code] = status.delivery_count + 1
                     status = Status(RecordState.ACQUIRED, counts[code], lock)
                 status_of[code] = status
-            found = runs(piece.first, piece.last, codes)
-            given += [
-                AcquiredRange(first, last, counts[code])
-                for first, last, code in zip(*found, strict=True)
-                if code in counts
-            ]
+            if counts:
+                add_runs(given, marked_runs(piece.first, piece.last, codes.translate(ODD)), counts)
             new += recoded(piece.first, piece.last, codes, status_of)
         window.replace(pieces, new)
         return given
@@ -254,8 +260,8 @@ class OrderedSharePartition(SharePartition):
     ) -> StateChange | None:
         """Apply the acknowledgements of ``member_id`` about records that it holds.
 
-        ``late`` of the result counts those about others, which have no effect. An accept while an
-        earlier record of its key is unfinished takes the record back.
+        ``late`` of the result counts those that have no effect: about other records, and accepts
+        while an earlier record of the key is unfinished, which take the record back.
 
         Raises:
             InvalidRequest: as in the base class.
@@ -268,6 +274,7 @@ class OrderedSharePartition(SharePartition):
         )
         if not settings.renew_enabled and any(Verb.RENEW in one.types for one in answers):
             raise InvalidRecordState("Renewing acquisition locks is not enabled for the group.")
+        self.configure(settings)
         said: list[list[int]] = [[] for _ in range(SILENT + 1)]
         for one in answers:
             for piece in window.pieces(one.first, one.last):
@@ -276,6 +283,7 @@ class OrderedSharePartition(SharePartition):
                     types = types[piece.first - one.first : piece.last - one.first + 1]
                 sort_out(piece, types, member_id, settings.delivery_count_limit, said)
         sort_all(said)
+        stuck = self._kept(said)
         late = len(said[SILENT])
         self.disorder.late += late
         order.finish(chain(said[Verb.GAP], said[Verb.REJECT], said[Verb.EXHAUST]))
@@ -287,10 +295,11 @@ class OrderedSharePartition(SharePartition):
         self._give_back(said, early)
         said[SILENT] = []
         change = self._changed(said, member_id, now_ms + settings.lock_ms).settled(window)
+        self._failed(stuck.intersection(said[Verb.RELEASE]))
         window.offer_all()
         if late and change is None:
             raise InvalidRecordState(f"{late} records are not acquired by the member.")
-        return change if change is None or not late else change._replace(late=late)
+        return change and change._replace(late=late + len(early))
 
     def _give_back(self, said: list[list[int]], early: list[int]) -> None:
         """Put records that are released, or were accepted too ``early``, back in line, and those
@@ -333,6 +342,7 @@ class OrderedSharePartition(SharePartition):
     def _release(
         self, locks: list[Lock], now_ms: int, settings: DeliverySettings
     ) -> StateChange | None:
+        self.configure(settings)
         window, ended = self._window, set(locks)
         held = sum(lock.held for lock in locks)
         said: list[list[int]] = [[] for _ in range(SILENT + 1)]
@@ -343,6 +353,7 @@ class OrderedSharePartition(SharePartition):
                 break
             sort_ended(piece, ended, settings.delivery_count_limit, said)
         sort_all(said)
+        stuck = self._kept(said)
         exhausted = set(said[Verb.EXHAUST])
         said[Verb.RELEASE] = sorted(said[Verb.RELEASE] + said[Verb.EXHAUST])
         self._give_back(said, [])
@@ -350,6 +361,7 @@ class OrderedSharePartition(SharePartition):
         said[Verb.RELEASE] = [one for one in said[Verb.RELEASE] if one not in exhausted]
         self._order.finish(said[Verb.EXHAUST])
         changes = self._changed(said, "", 0)
+        self._failed(stuck.intersection(said[Verb.RELEASE]))
         if rest is not None:
             put_off(window, ended, rest, now_ms)
         changes.expired = held - sum(lock.held for lock in locks)
@@ -367,6 +379,71 @@ class OrderedSharePartition(SharePartition):
                 for at in range(piece.first, piece.last + 1, RELEASED_MAX):
                     yield cut_out(piece, at, at + RELEASED_MAX - 1)
 
+    # -- blocked records --------------------------------------------------------------------
+
+    def configure(self, settings: DeliverySettings) -> None:
+        """Obey the group's settings of order."""
+        order = self._order
+        order.key_max = settings.key_max
+        limit = settings.delivery_count_limit if settings.blocks else None
+        if limit != self._limit:
+            self._limit = limit
+            for offset in list(order.blocked):
+                order.unblock(offset)
+            self._block(self._window.start, order.end - 1)
+
+    def _kept(self, said: list[list[int]]) -> set[int]:
+        """Those to be exhausted, if they are blocked instead: they move to RELEASE."""
+        stuck = set(said[Verb.EXHAUST])
+        if self._limit is None or not stuck:
+            return set()
+        said[Verb.RELEASE] = sorted([*said[Verb.RELEASE], *stuck])
+        said[Verb.EXHAUST] = []
+        return stuck
+
+    def _block(self, first: int, last: int) -> None:
+        """Block what is at the limit among loaded offsets."""
+        if self._limit is not None:
+            for at, until in list(self._available(first, last, self._limit)):
+                for offset in range(at, until + 1):
+                    if offset not in self.released:
+                        self._order.block(offset)
+
+    def _failed(self, offsets: Iterable[int]) -> None:
+        """Block records that have failed at the limit."""
+        for offset in offsets:
+            self.released.discard(offset)
+            self._order.block(offset)
+
+    def is_blocked(self, offset: int, settings: DeliverySettings) -> bool:
+        """Whether this record, whose key is loaded or not, waits for an operator."""
+        asks = settings.blocks and offset not in self.released
+        return asks and any(self._available(offset, offset, settings.delivery_count_limit))
+
+    def decide(
+        self, offset: int, *, archive: bool, settings: DeliverySettings
+    ) -> StateChange | None:
+        """What an operator says of a blocked record: it is delivered once more, or with ``archive``
+        never again. None when nothing need be durable.
+
+        Raises:
+            InvalidRecordState: the record is not blocked.
+        """
+        self.configure(settings)
+        if not self.is_blocked(offset, settings):
+            raise InvalidRecordState(f"Offset {offset} does not wait for an operator.")
+        said: list[list[int]] = [[] for _ in range(SILENT + 1)]
+        if archive:
+            said[Verb.REJECT] = [offset]
+            self._order.finish([offset])
+        else:
+            self.released.add(offset)
+            if offset < self._order.end:
+                self._order.unblock(offset)
+        change = self._changed(said, "", 0).settled(self._window)
+        self._window.offer_all()
+        return change
+
     def log_start_moved(self, log_start: int) -> StateChange | None:
         """As in the base class."""
         change = super().log_start_moved(log_start)
@@ -377,11 +454,10 @@ class OrderedSharePartition(SharePartition):
 
     def damaged(self, first: int, last: int) -> StateChange | None:
         """As in the base class; ``first`` is at most :attr:`loaded_end`."""
-        order = self._order
         self._forget(first, last)
         change = super().damaged(first, last)
-        if first <= order.end <= last:
-            order.load((), (), last + 1)
+        if first <= self._order.end <= last:
+            self._order.load((), (), last + 1)
         self._window.offer_all()
         return change
 
@@ -398,12 +474,13 @@ class OrderedSharePartition(SharePartition):
         for at, until in list(self._available(first, last)):
             self._order.finish(range(at, until + 1))
 
-    def _available(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+    def _available(self, first: int, last: int, least: int = 0) -> Iterator[tuple[int, int]]:
+        """Available offsets, delivered at ``least`` so often."""
         window = self._window
         first, last = max(first, window.start), min(last, window.end - 1)
         for piece in window.pieces(first, last) if first <= last else ():
             for span in piece.spans():
-                if span.state is AVAILABLE:
+                if span.state is AVAILABLE and span.delivery_count >= least:
                     yield clipped(span, first, last)[:2]
 
     def check_invariants(self) -> None:

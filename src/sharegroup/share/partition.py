@@ -259,6 +259,12 @@ class SharePartition:
         """
         return self._release(self._window.locks.of_member(member_id), now_ms, settings)
 
+    def renew_member(self, member_id: str, *, now_ms: int, settings: DeliverySettings) -> None:
+        """Restart the locks of ``member_id``."""
+        locks = self._window.locks
+        for lock in locks.of_member(member_id):
+            locks.end_at(lock, now_ms + settings.lock_ms)
+
     def tick(self, now_ms: int, settings: DeliverySettings) -> StateChange | None:
         """Release the records of locks whose deadline is at or before ``now_ms``.
 

@@ -8,6 +8,8 @@ from itertools import repeat
 from operator import add, le, lt
 from typing import NamedTuple
 
+from sharegroup.share.codes import Runs
+
 
 class AcquiredRange(NamedTuple):
     """Offsets ``first`` … ``last`` delivered to one member for the ``delivery_count``-th time."""
@@ -113,3 +115,13 @@ class Fetched:
             yield AcquiredRange(first, self.bases[index] - 1, count)
             first = self.bases[index]
         yield AcquiredRange(first, last, count)
+
+
+def add_runs(given: list[AcquiredRange], found: Runs, counts: dict[int, int]) -> None:
+    """Add runs of codes behind those ``given``; ``counts`` has their delivery counts by code."""
+    joins = given and given[-1].last + 1 == found.firsts[0]
+    if joins and given[-1].delivery_count == counts[found.codes[0]]:
+        given[-1] = given[-1]._replace(last=found.lasts[0])
+        found = Runs(found.firsts[1:], found.lasts[1:], found.codes[1:])
+    deliveries = map(counts.__getitem__, found.codes)
+    given += map(AcquiredRange._make, zip(found.firsts, found.lasts, deliveries, strict=True))

@@ -21,6 +21,9 @@ class DeliverySettings:
     ``share.partition.max.record.locks``."""
     renew_enabled: bool = True
     """``share.renew.acknowledge.enable``."""
+    blocks: bool = False
+    """With order per key: a record at the delivery limit is not archived, but waits for an operator
+    (``share.ordering.on.failure`` block)."""
     key_max: int = 0
     """0: records have no order (``share.ordering`` none). Else there is order per key, and a member
     holds at most so many records of one key: ``share.ordering.key.max.in.flight``."""

@@ -22,11 +22,11 @@ from pyspark.sql.streaming.datasource import (
 from sharegroup.arrow.schema import check_columns, ddl
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
-from sharegroup.spark.options.stream import ShareOptions, parse_options
+from sharegroup.spark.options.stream import KEY, ShareOptions, parse_options
 from sharegroup.spark.sink.writer import ShareBatchWriter, ShareStreamWriter
 from sharegroup.spark.source import environment
 from sharegroup.spark.source.offsets import INITIAL, from_json, to_json
-from sharegroup.spark.source.planning import Slice, plan
+from sharegroup.spark.source.planning import Slice, plan, plan_by_key
 from sharegroup.spark.source.sigterm import source_started, source_stopping
 from sharegroup.spark.task.shipping import shipped
 
@@ -114,18 +114,26 @@ class KafkaShareDataSource(DataSource):
 
 
 class ShareTask(InputPartition):
-    """What one Spark task reads. Spark pickles it to an executor."""
+    """What one Spark task reads. Spark pickles it to an executor.
+
+    Args:
+        by_key: the brokers know how to answer only some keys' records.
+    """
 
     def __init__(
-        self, slices: tuple[Slice, ...], leaders: Mapping[TopicIdPartition, Address]
+        self,
+        slices: tuple[Slice, ...],
+        leaders: Mapping[TopicIdPartition, Address],
+        by_key: bool = False,
     ) -> None:
         super().__init__(None)
         self.slices = slices
         self.leaders = dict(leaders)
+        self.by_key = by_key
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See :mod:`~sharegroup.spark.task.shipping`."""
-        return shipped(ShareTask, self.slices, self.leaders)
+        return shipped(ShareTask, self.slices, self.leaders, self.by_key)
 
 
 class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -174,13 +182,17 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         options = self._options
         batch = self._run("replay", from_json(end))
-        tasks = plan(
-            batch,
-            min_partitions=options.min_partitions,
-            max_records_per_partition=options.max_records_per_partition,
-        )
+        if options.split_by == KEY:
+            tasks = plan_by_key(batch, min_partitions=options.min_partitions)
+        else:
+            tasks = plan(
+                batch,
+                min_partitions=options.min_partitions,
+                max_records_per_partition=options.max_records_per_partition,
+            )
         driver = self._started()
-        return [ShareTask(slices, driver.leaders(_partitions(slices))) for slices in tasks]
+        by_key = driver.fetches_by_key
+        return [ShareTask(one, driver.leaders(_partitions(one)), by_key=by_key) for one in tasks]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Batch ``end`` is committed. Never raises: it is done even if the broker refuses."""
@@ -213,9 +225,10 @@ class ShareStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         settings, columns = fetch_settings(self._options), self._columns()
         for part in partition.slices:
             key = TopicIdPartition(part.topic_id, part.partition)
-            rows = RowBuilder(columns, part.topic, part.partition, part.ranges)
-            for data in SliceReader(part, partition.leaders.get(key), settings).chunks():
-                yield from rows.rows(data)
+            rows = RowBuilder(columns, part.topic, part.partition, part.ranges, keys=part.keys)
+            leader, by_key = partition.leaders.get(key), partition.by_key
+            for chunk in SliceReader(part, leader, settings, by_key=by_key).chunks():
+                yield from rows.rows(chunk.data, chunk.offset)
         leave_modules_out_of_collections()
 
     # --- inside -----------------------------------------------------------------------------------

@@ -157,6 +157,14 @@ class Admin(Front):
         """The state of each record in flight."""
         return self._run(self._inner.describe_record_states(group_id, partitions))
 
+    def release_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
+        """Let a record that waits for an operator be delivered once more."""
+        self._run(self._inner.release_blocked_record(group_id, at, offset))
+
+    def archive_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
+        """Give up a record that waits for an operator."""
+        self._run(self._inner.archive_blocked_record(group_id, at, offset))
+
     def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, KafkaError | None]:

@@ -11,16 +11,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from sharegroup.client.admin.descriptions import ListedOffset
+from sharegroup.client.core.key_ranges import Assignment, KeyRanges
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.group import consumer
 from sharegroup.client.group.loops import GIVE_UP_S
 from sharegroup.client.group.loops import ArrowLoop as AsyncArrowLoop
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.group.offsets import Committed
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.worker.retry import Backoff
+from sharegroup.client.worker.slots import PlainHandler
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
+from sharegroup.sync.key_pool import Failed, KeyPool, on_a_thread
 
 if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import RecordBatch
@@ -65,6 +70,9 @@ class Consumer(Front, Generic[K, V]):
         request_timeout_ms: int = 30_000,
         metadata_max_age_ms: int = 300_000,
         allow_auto_create_topics: bool = True,
+        key_ranges: bool = False,
+        cooperative: bool = False,
+        max_num_ranges_to_commit: int = 10_000,
         jitter: random.Random | None = None,
     ) -> None:
         self._inner: consumer.Consumer[K, V] = consumer.Consumer(
@@ -95,6 +103,9 @@ class Consumer(Front, Generic[K, V]):
             request_timeout_ms=request_timeout_ms,
             metadata_max_age_ms=metadata_max_age_ms,
             allow_auto_create_topics=allow_auto_create_topics,
+            key_ranges=key_ranges,
+            cooperative=cooperative,
+            max_num_ranges_to_commit=max_num_ranges_to_commit,
             jitter=jitter,
         )
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -203,8 +214,8 @@ class Consumer(Front, Generic[K, V]):
             )
         )
 
-    def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Read exactly these partitions."""
+    def assign(self, partitions: Assignment) -> None:
+        """Read exactly these partitions, or key ranges of them."""
         self._call(lambda: self._inner.assign(partitions))
 
     def unsubscribe(self) -> None:
@@ -220,6 +231,11 @@ class Consumer(Front, Generic[K, V]):
     def assignment(self) -> list[TopicPartition]:
         """The partitions that are read now, sorted."""
         return self._inner.assignment
+
+    @property
+    def key_ranges(self) -> dict[TopicPartition, KeyRanges]:
+        """The partitions of which only some key ranges are read, and those; without the others."""
+        return self._inner.key_ranges
 
     @property
     def group_protocol(self) -> str:
@@ -243,6 +259,29 @@ class Consumer(Front, Generic[K, V]):
     def __iter__(self) -> RecordLoop[K, V]:
         """An endless loop over records. A record is done when the loop asks for the next one."""
         return RecordLoop(self)
+
+    def by_key(
+        self,
+        workers: int,
+        *,
+        max_in_flight: int | None = None,
+        retry: Backoff | None = None,
+        fatal: Sequence[type[Exception]] = (),
+        on_failure: Failed[K, V] | None = None,
+        commit_interval_s: float = 5.0,
+        drain_s: float = 30.0,
+    ) -> KeyPool[K, V]:
+        """A pool that handles up to ``workers`` keys at once, each on a thread."""
+        inner = self._inner.by_key(
+            workers,
+            max_in_flight=max_in_flight,
+            retry=retry,
+            fatal=(*fatal, PlainHandler),
+            on_failure=None if on_failure is None else on_a_thread(on_failure),
+            commit_interval_s=commit_interval_s,
+            drain_s=drain_s,
+        )
+        return KeyPool(self, inner, workers)
 
     def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
         """An endless loop over the results of :meth:`poll`, without the empty ones."""
@@ -309,11 +348,13 @@ class Consumer(Front, Generic[K, V]):
 
     def commit(
         self,
-        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        offsets: Committed | None = None,
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit offsets, and wait until the group has them."""
+        """Commit offsets, or with ``key_ranges=True`` single records, and wait until the group has
+        them.
+        """
         self._run(self._inner.commit(offsets, timeout_ms=timeout_ms))
 
     def committed(

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sharegroup.client.records.record import Record
+from sharegroup.client.records.record import ReadRecord
 from sharegroup.client.worker.slots import PlainHandler
 
-Handler = Callable[[Record[Any, Any]], object]
-_Job = tuple[Record, "asyncio.Future[None]"]
+Handler = Callable[[Any], object]
+_Job = tuple[ReadRecord[Any, Any, Any], "asyncio.Future[None]"]
 
 
 class HandlerThreads:
@@ -43,7 +43,7 @@ class HandlerThreads:
         """How many running handlers nobody awaits any more."""
         return self._overdue
 
-    async def handle(self, record: Record[Any, Any]) -> None:
+    async def handle(self, record: ReadRecord[Any, Any, Any]) -> None:
         """Run the handler in a thread, and raise its exceptions. Cancelling does not end it."""
         if self._busy == len(self._threads) < self._count:
             name = f"sharegroup-handler-{len(self._threads) + 1}"
@@ -74,7 +74,7 @@ class HandlerThreads:
             except RuntimeError:
                 return  # the loop is closed: the worker has ended long ago
 
-    def _call(self, record: Record) -> BaseException | None:
+    def _call(self, record: ReadRecord[Any, Any, Any]) -> BaseException | None:
         try:
             answer = self._handler(record)
             if inspect.isawaitable(answer):

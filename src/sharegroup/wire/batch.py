@@ -135,6 +135,22 @@ class Walk(NamedTuple):
         stop = self.positions[end] if end < len(self.positions) else len(data)
         return data if stop - start == len(data) else memoryview(data)[start:stop]
 
+    def holding(self, data: bytes, ranges: Sequence[tuple[int, int]]) -> bytes | memoryview:
+        """The parts of ``data`` with the whole batches that hold a record of ``ranges``, which
+        ascend; batches that hold none are left out."""
+        parts: list[tuple[int, int]] = []
+        for first, last in ranges:
+            begin = max(0, bisect_right(self.bounds, (first, OFFSET_MAX)) - 1)
+            end = bisect_right(self.bounds, (last, OFFSET_MAX))
+            if parts and begin <= parts[-1][1]:
+                parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
+            else:
+                parts.append((begin, end))
+        ends = [*self.positions, len(data)]
+        view = memoryview(data)
+        pieces = [view[ends[begin] : ends[end]] for begin, end in parts]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
 
 def walk(data: Buffer) -> Walk:
     """Bounds and positions of the batches in ``data``, which ends with the last one.

@@ -123,6 +123,7 @@ RARE = {
     "sharegroup_connections_refused_total",
     "sharegroup_share_ordering_disorder_total",  # tests/broker/test_order_per_key.py
     "sharegroup_share_ordering_waiting_records",
+    "sharegroup_share_ordering_blocked_keys",
     "sharegroup_share_state_last_pruned_offset",
 }
 """Without a label to show before it happens."""

@@ -16,6 +16,7 @@ from sharegroup.client.core.classic_membership import ClassicMembership, Request
 from sharegroup.client.core.consumer_membership import ConsumerMembership
 from sharegroup.client.core.rebalance import GroupState
 from sharegroup.model.errors import (
+    ConsumerRangeFetchNotAccepted,
     CoordinatorLoadInProgress,
     FencedMemberEpoch,
     GroupAuthorizationFailed,
@@ -23,6 +24,7 @@ from sharegroup.model.errors import (
     MemberIdRequired,
     RebalanceInProgress,
     UnknownMemberId,
+    UnknownServerError,
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.messages.consumer_group_heartbeat import (
@@ -38,6 +40,7 @@ from sharegroup.wire.messages.join_group import (
     JoinGroupResponseMember,
 )
 from sharegroup.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from sharegroup.wire.messages.ranges import PartitionRanges, Range, parts_of
 from sharegroup.wire.messages.sync_group import SyncGroupResponse
 
 COUNT = 5
@@ -353,3 +356,67 @@ def test_a_refusal_for_good_ends_it_and_a_passing_one_does_not() -> None:
     assert member.state is GroupState.FAILED
     assert isinstance(member.error, GroupAuthorizationFailed)
     assert member.next_deadline_ms() is None
+
+
+def given(*parts: tuple[int, int], epoch: int) -> ConsumerGroupHeartbeatResponse:
+    """An assignment of these hashes of partition 0; none: all of it."""
+    ranges = [PartitionRanges(0, [Range(*part) for part in parts])] if parts else []
+    return ConsumerGroupHeartbeatResponse(
+        member_epoch=epoch,
+        heartbeat_interval_ms=1_000,
+        assignment=Assignment([TopicPartitions(TOPIC, [0], ranges)]),
+    )
+
+
+def test_other_key_ranges_of_a_partition_are_a_partition_given_up_and_a_new_one() -> None:
+    where = TopicPartition("t", 0)
+    member = ConsumerMembership("g", "m", takes_key_ranges=True)
+    member.subscribe(["t"], 0)
+    member.learn({TOPIC: "t"})
+    for epoch, parts in enumerate([(), ((0, 10), (20, 30)), ((0, 10),), ()], start=1):
+        now = 2_000 * epoch
+        request = member.next_request(now)
+        assert request is not None
+        assert request.takes_key_ranges
+        member.answered(given(*parts, epoch=epoch), now, 0)
+        change = member.tell()
+        assert change is not None
+        assert change.revoked == (set() if epoch == 1 else {where})
+        assert change.assigned == {where}
+        assert dict(change.parts) == ({where: parts} if parts else {})
+        member.check_invariants()
+        member.told(now)
+        member.check_invariants()
+        request = member.next_request(now)
+        assert request is not None
+        assert request.topic_partitions is not None
+        (owned,) = request.topic_partitions
+        assert parts_of(owned.key_ranges, owned.partitions) == ({0: parts} if parts else {})
+        member.answered(ConsumerGroupHeartbeatResponse(member_epoch=epoch), now, 0)
+
+
+def test_a_member_that_takes_whole_partitions_refuses_a_part() -> None:
+    """KIP-X, failure row 3a."""
+    member = ConsumerMembership("g", "m")
+    member.subscribe(["t"], 0)
+    assert member.next_request(0) is not None
+    error = member.answered(given((0, 10), epoch=1), 0, 0)
+    assert isinstance(error, ConsumerRangeFetchNotAccepted)
+    assert member.state is GroupState.FAILED
+
+
+@pytest.mark.parametrize("part", [(10, 0), (-1, 5), (0, 2**63 - 1)])
+def test_malformed_key_ranges(part: tuple[int, int]) -> None:
+    member = ConsumerMembership("g", "m", takes_key_ranges=True)
+    member.subscribe(["t"], 0)
+    assert member.next_request(0) is not None
+    answer = given(part, epoch=1)
+    if part == (0, 2**63 - 1):  # a whole partition, in other words
+        assert member.answered(answer, 0, 0) is None
+        member.learn({TOPIC: "t"})
+        change = member.tell()
+        assert change is not None
+        assert not change.parts
+    else:
+        assert isinstance(member.answered(answer, 0, 0), UnknownServerError)
+        assert member.state is GroupState.FAILED

@@ -151,6 +151,8 @@ def the_number_of_tasks(work: Work) -> None:
     assert work.drained(topic, minPartitions="8").tasks[0] == 8
     work.produce(topic, *["x"] * 40)
     assert work.drained(topic, maxRecordsPerPartition="4").tasks[0] == 10
+    work.produce(topic, *["x"] * 40)
+    assert work.drained(topic, splitBy="key", minPartitions="8").tasks[0] >= 8
 
 
 def records_that_are_no_longer_in_the_log(work: Work) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sharegroup.broker.configs.broker import BrokerConfig
-from sharegroup.broker.configs.topic import check_topic_configs
+from sharegroup.broker.configs.topic import check_topic_configs, topic_value
 from sharegroup.groups.config import GroupSettings, check_group_configs, effective, today
 from sharegroup.model.errors import KafkaStorageError
 from sharegroup.model.store import ConfigStore
@@ -42,6 +42,10 @@ class LiveConfigs:
     def of_topic(self, name: str) -> Mapping[str, str]:
         """The own settings of an existing topic."""
         return self._store.topics[name].configs
+
+    def topic_flag(self, name: str, config: str) -> bool:
+        """The effective value of a switch of an existing topic."""
+        return topic_value(config, self.of_topic(name), self.broker) is True
 
     def set_group(self, group_id: str, configs: Mapping[str, str], *, validate_only: bool) -> None:
         """Replace a group's settings, durably.

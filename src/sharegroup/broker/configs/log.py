@@ -180,4 +180,21 @@ LOG_CONFIGS: Final = (
         0,
         "How many incremental fetch sessions are kept.",
     ),
+    long(
+        "max.bytes.key.range.cache",
+        209_715_200,
+        0,
+        "The memory for what is known of stored batches for fetches with key ranges: the hash of "
+        "each key, 16 bytes a record, and unpacked records where reserve.message.value.range.fetch "
+        "is true. What was used longest ago goes first. Not a Kafka setting.",
+        dynamic=True,
+    ),
+    long(
+        "max.bytes.fetcher.filtering",
+        104_857_600,
+        1,
+        "How many bytes of the log are looked at for one fetch with key ranges. Its answer then "
+        "says how far it came. Not a Kafka setting.",
+        dynamic=True,
+    ),
 )

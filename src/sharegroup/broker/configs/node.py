@@ -110,8 +110,8 @@ NODE_CONFIGS: Final = (
         "queued.max.request.bytes",
         134_217_728,
         None,
-        "Bytes of received requests without an answer, over all connections. At this bound nothing "
-        "more is read, and connections that hold memory without progress are closed. At least "
+        "Bytes of received requests without an answer, over all connections. At this bound only "
+        "connections that hold little are read, and those without progress are closed. At least "
         "socket.request.max.bytes; 0 or less: no bound.",
         departs="what clients claim must not fill the memory: 128 MiB hold the longest request and "
         "many of the usual size (Kafka: -1, no bound)",
@@ -191,6 +191,28 @@ NODE_CONFIGS: Final = (
         departs=_ONE_NODE.format(kafka=3),
     ),
     integer("offsets.topic.segment.bytes", 104_857_600, 1, "Segment size of __consumer_offsets."),
+    integer(
+        "individual.commit.log.segment.bytes",
+        10_485_760,
+        1,
+        "Segment size of __individual_commit_offsets. Not a Kafka setting.",
+    ),
+    flag(
+        "accept.individual.commit",
+        True,
+        "Whether members of consumer groups may commit ranges of offsets (KIP-X). Not a Kafka "
+        "setting.",
+        dynamic=True,
+    ),
+    integer(
+        "max.individual.commits",
+        100_000,
+        1,
+        "How many ranges of offsets a group may have committed behind its committed offsets. One "
+        "more is refused with MAX_INDIVIDUAL_COMMIT_REACHED, and the group rebalances. Not a Kafka "
+        "setting.",
+        dynamic=True,
+    ),
     integer(
         "offset.metadata.max.bytes",
         4_096,

@@ -131,6 +131,19 @@ TOPIC_CONFIGS: Final = ConfigTable(
             "Kafka setting.",
             synonyms=("flush.policy",),
         ),
+        flag(
+            "accept.range.fetch",
+            False,
+            "Whether the topic may be fetched by key ranges, so that several consumers share a "
+            "partition. Not a Kafka setting.",
+        ),
+        flag(
+            "reserve.message.value.range.fetch",
+            False,
+            "What is kept in max.bytes.key.range.cache for the next fetch by key ranges: false, "
+            "the hashes of keys; true, the unpacked records of compressed batches as well, until "
+            "all of their hashes were fetched. Not a Kafka setting.",
+        ),
         integer(
             "min.insync.replicas",
             1,

@@ -230,6 +230,15 @@ class ClassicGroupCoordinator:
         async with self._runtimes.holding(group_id) as runtime:
             await self._commit(runtime, lambda machine: (None, machine.groups.delete(group_id)))
 
+    async def rebalance(self, group_id: str) -> None:
+        """Make the members of a stable group join again. Raises KafkaError if the log cannot be
+        read or written."""
+        async with self._runtimes.holding(group_id) as runtime:
+            await self._commit(
+                runtime,
+                lambda machine: (None, machine.groups.rebalance(group_id, machine.now())),
+            )
+
     # Waiting ---------------------------------------------------------------------------------
 
     def _begin(

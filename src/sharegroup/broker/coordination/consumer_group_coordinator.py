@@ -193,6 +193,19 @@ class ConsumerGroupCoordinator:
                     lambda machine: (None, machine.groups.delete(group_id)),
                 )
 
+    async def rebalance(self, group_id: str) -> None:
+        """Bump the epoch of a group, so that its members go on from what is committed. Raises
+        KafkaError if the log cannot be written."""
+
+        def decide(machine: ConsumerGroupsMachine) -> tuple[None, Sequence[WrittenRecord]]:
+            records = machine.groups.rebalance(group_id, self._image())
+            self.count(records)
+            return None, records
+
+        with unavailable():
+            async with self._runtimes.holding(group_id) as runtime:
+                await runtime.commit(ConsumerGroupsMachine, decide)
+
     async def vacate(self, group_id: str) -> None:
         """As :func:`delete_if_empty`."""
         await delete_if_empty(self.groups, self.delete, group_id)

@@ -5,11 +5,11 @@ Implements ``group_registry.CommittingGroups``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from uuid import UUID
 
 from sharegroup.broker.coordination.groups_view import GroupsView
-from sharegroup.groups.consumer.member import GroupDescription
+from sharegroup.groups.consumer.member import GroupDescription, Member
 from sharegroup.groups.consumer.membership import ConsumerGroups
 from sharegroup.groups.consumer.records import ConsumerRecord
 from sharegroup.groups.offsets import Committer
@@ -36,6 +36,16 @@ class ConsumerGroupsView(GroupsView[ConsumerGroups]):
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> None:
         """Allow OffsetFetch. See ``CommittingGroups``."""
         self._of(group_id).check_fetch(group_id, member_id, member_epoch)
+
+    def has_members(self, group_id: str) -> bool:
+        """Whether a consumer group has members."""
+        return self._of(group_id).has_members(group_id)
+
+    def cooperative_member(
+        self, group_id: str, member_id: str, member_epoch: int, partition: tuple[UUID, int]
+    ) -> tuple[Member, Collection[str]]:
+        """See ``ConsumerGroups.cooperative_member``. Raises KafkaError."""
+        return self._of(group_id).cooperative_member(group_id, member_id, member_epoch, partition)
 
     def check_offset_delete(self, group_id: str) -> None:
         """All subscriptions are known. See ``CommittingGroups``."""

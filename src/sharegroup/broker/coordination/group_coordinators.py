@@ -22,11 +22,12 @@ from sharegroup.broker.coordination.offset_coordinator import (
     expire_group,
 )
 from sharegroup.broker.coordination.offsets_machine import Expiry, OffsetsMachine
+from sharegroup.broker.coordination.range_commits import RangeCommits
 from sharegroup.broker.coordination.runtime import Runtime, Spawn
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.share_groups_machine import ShareGroupsMachine
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
-from sharegroup.broker.internal_topics import CONSUMER_OFFSETS
+from sharegroup.broker.internal_topics import CONSUMER_OFFSETS, INDIVIDUAL_COMMITS
 from sharegroup.broker.topics import Topics
 from sharegroup.groups.classic.group import Group as ClassicGroup
 from sharegroup.groups.classic.records import ClassicRecord
@@ -46,6 +47,7 @@ class GroupCoordinators(NamedTuple):
     classic: ClassicGroupCoordinator
     consumer: ConsumerGroupCoordinator
     offsets: OffsetCoordinator
+    ranges: RangeCommits
     registry: GroupRegistry
     runtimes: GroupRuntimes
 
@@ -102,8 +104,10 @@ def group_coordinators(
     )
     classic = ClassicGroupCoordinator(clock, environment.new_id, settings, unused, spawn)
     partitions = broker.integer("offsets.topic.num.partitions")
+    offsets_topic = InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock)
     runtimes = GroupRuntimes(
-        InternalTopic(CONSUMER_OFFSETS, partitions, topics, clock),
+        offsets_topic,
+        InternalTopic(INDIVIDUAL_COMMITS, offsets_topic.partition_count, topics, clock),
         [
             lambda: _new_share_groups(configs, topics, lambda records: share.count(records)),
             classic.new_machine,
@@ -138,7 +142,28 @@ def group_coordinators(
     registry = GroupRegistry({GroupType.SHARE: share.groups, **committing}, simple, committing)
     offsets = OffsetCoordinator(runtimes, registry, clock)
     classic.start(runtimes, lambda group_id: registry.check(group_id, GroupType.CLASSIC), consumer)
-    return GroupCoordinators(share, classic, consumer, offsets, registry, runtimes)
+    ranges = _range_commits(configs, runtimes, offsets, (classic, consumer))
+    return GroupCoordinators(share, classic, consumer, offsets, ranges, registry, runtimes)
+
+
+def _range_commits(
+    configs: LiveConfigs,
+    runtimes: GroupRuntimes,
+    offsets: OffsetCoordinator,
+    coordinators: Sequence[ClassicGroupCoordinator | ConsumerGroupCoordinator],
+) -> RangeCommits:
+    async def rebalance(group_id: str) -> None:
+        for coordinator in coordinators:
+            if coordinator.groups.exists(group_id):
+                await coordinator.rebalance(group_id)
+
+    return RangeCommits(
+        runtimes,
+        offsets,
+        lambda: configs.broker.flag("accept.individual.commit"),
+        lambda: configs.broker.integer("max.individual.commits"),
+        rebalance,
+    )
 
 
 def _new_share_groups(

@@ -1,4 +1,5 @@
-"""The runtimes of ``__consumer_offsets``, one for each partition. All coordinators of groups share
+"""The runtimes of ``__consumer_offsets``, one for each partition, with the ranges of
+``__individual_commit_offsets`` beside it. All coordinators of groups share
 them: a group of any type lives in the partition of its id.
 """
 
@@ -11,6 +12,7 @@ from typing import Any, Final
 from sharegroup.broker.coordination.foreign_records import ForeignRecords
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.machine import Machine
+from sharegroup.broker.coordination.offsets_log import OffsetsLog
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.keyed_locks import KeyedLocks
 from sharegroup.model.environment import Clock
@@ -24,6 +26,7 @@ class GroupRuntimes:
     """One runtime for each partition.
 
     Args:
+        ranges: ``__individual_commit_offsets``, with as many partitions as ``topic``.
         machines: factories of empty machines, one for each type of group.
         records_per_rewrite: ``group.share.records.per.rewrite``, called at each use.
         after_load: work to run in the background after each load of a partition.
@@ -32,6 +35,7 @@ class GroupRuntimes:
     def __init__(
         self,
         topic: InternalTopic,
+        ranges: InternalTopic,
         machines: Sequence[Callable[[], Machine[Any]]],
         clock: Clock,
         records_per_rewrite: Callable[[], int],
@@ -39,9 +43,14 @@ class GroupRuntimes:
     ) -> None:
         growth = Growth(records_per_rewrite, REWRITE_PER_LIVE)
         self._locks = KeyedLocks()
+        self._ranges = ranges
         self._runtimes = [
             Runtime(
-                topic.partition(partition), [*machines, ForeignRecords], clock, growth, after_load
+                OffsetsLog(topic.partition(partition), ranges.partition(partition)),
+                [*machines, ForeignRecords],
+                clock,
+                growth,
+                after_load,
             )
             for partition in range(topic.partition_count)
         ]
@@ -54,6 +63,14 @@ class GroupRuntimes:
         """The runtime that holds a group id."""
         count = len(self._runtimes)
         return self._runtimes[0 if count == 1 else group_partition(group_id, count)]
+
+    async def ensure_ranges(self) -> None:
+        """Make ``__individual_commit_offsets`` unless it is there: records of ranges need it.
+
+        Raises:
+            KafkaStorageError: the disk failed.
+        """
+        await self._ranges.ensure()
 
     @asynccontextmanager
     async def holding(self, group_id: str) -> AsyncIterator[Runtime]:

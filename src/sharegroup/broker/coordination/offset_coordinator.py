@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from sharegroup.broker.coordination.group_runtimes import GroupRuntimes
 from sharegroup.broker.coordination.log import EndOfTransaction, Producer
 from sharegroup.broker.coordination.offsets_machine import OffsetsMachine
 from sharegroup.broker.coordination.runtime import Runtime, unavailable
+from sharegroup.cooperative.intervals import Intervals
+from sharegroup.groups.individual import AnyRecord
 from sharegroup.groups.offsets import (
     Commit,
     Committed,
@@ -84,6 +87,9 @@ class FetchedOffset(NamedTuple):
     unstable: bool
     """A transaction with an offset of it is open, and the request wants stable offsets."""
 
+    ranges: Intervals = ()
+    """What is committed behind the offset (KIP-X)."""
+
 
 class SimpleGroups:
     """Groups that exist only because offsets were committed for them from outside the group
@@ -120,6 +126,8 @@ class OffsetCoordinator:
         self.check_transaction: TransactionCheck = _no_check
         self.commits = 0
         """Offsets committed since the start, in transactions or not."""
+        self.progress = asyncio.Event()
+        """Set when offsets were committed; then there is a new one."""
         self._checks: dict[int, set[_Check]] = {}
         """Producer → the checks of its transaction on which no offsets are written yet."""
 
@@ -145,15 +153,13 @@ class OffsetCoordinator:
             KafkaError: as ``CommittingGroups.check_commit``; or the log failed.
         """
 
-        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
-            self._check_committer(committer, commits)
-            groups = self._registry.committing(committer.group_id)
-            if groups is not None:
-                groups.committed(committer)
-            return None, machine.offsets.commit(committer.group_id, commits)
+        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[AnyRecord]]:
+            self.check_committer(committer, commits)
+            return None, machine.commit(committer.group_id, commits)
 
-        await self._decide(committer.group_id, decide)
-        self.commits += len(commits)
+        await self._forget_ranges(committer, commits)
+        await self.decide(committer.group_id, decide)
+        self.progressed(len(commits))
 
     async def commit_in_transaction(
         self, committer: Committer, transaction: Transaction, commits: Sequence[Commit]
@@ -167,24 +173,37 @@ class OffsetCoordinator:
             KafkaError: as ``check_transaction`` or ``CommittingGroups.check_commit``; or the log
                 failed.
         """
+        await self._forget_ranges(committer, commits)
+        await self.commit_ranges_in_transaction(
+            committer, transaction, commits, lambda _machine: commits
+        )
+
+    async def commit_ranges_in_transaction(
+        self,
+        committer: Committer,
+        transaction: Transaction,
+        commits: Sequence[Commit],
+        offsets_after: Callable[[OffsetsMachine], Sequence[Commit]],
+    ) -> None:
+        """As :meth:`commit_in_transaction`, of offsets that are known only when they are written.
+
+        Args:
+            commits: the partitions.
+            offsets_after: what is committed of them; may raise KafkaError.
+        """
         group_id, producer = committer.group_id, transaction.producer
 
-        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[OffsetRecord]]:
-            try:
-                self._check_committer(committer, commits)
-            except StaleMemberEpoch as error:
-                if _names_unknown(committer):
-                    raise
-                raise IllegalGeneration from error
+        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[AnyRecord]]:
+            self.check_committer(committer, commits)
             if check.ended:
                 raise InvalidTxnState("The transaction has ended.")
             self._runtimes.of(group_id).check_producer(producer)
-            return None, machine.offsets.commit(group_id, commits, *producer)
+            return None, machine.offsets.commit(group_id, offsets_after(machine), *producer)
 
         # The check may wait for the end of the producer's last transaction, which is not this one.
         await self.check_transaction(transaction, self.partition_of(group_id))
         with self._checking(producer.producer_id) as check:
-            await self._decide(group_id, decide)
+            await self.decide(group_id, decide)
         self.commits += len(commits)
 
     async def complete_transaction(
@@ -212,6 +231,7 @@ class OffsetCoordinator:
                     Producer(producer_id, producer_epoch), committed, coordinator_epoch
                 )
             )
+        self.progressed(0)
 
     async def fetch(
         self,
@@ -235,7 +255,8 @@ class OffsetCoordinator:
             return [
                 FetchedOffset(
                     offsets.get(group_id, *where),
-                    unstable=stable and offsets.is_pending(group_id, *where),
+                    stable and offsets.is_pending(group_id, *where),
+                    machine.individual.of(group_id, *where),
                 )
                 for where in partitions
             ]
@@ -259,7 +280,8 @@ class OffsetCoordinator:
                 topic: {
                     partition: FetchedOffset(
                         committed,
-                        unstable=stable and offsets.is_pending(group_id, topic, partition),
+                        stable and offsets.is_pending(group_id, topic, partition),
+                        machine.individual.of(group_id, topic, partition),
                     )
                     for partition, committed in partitions.items()
                 }
@@ -279,7 +301,7 @@ class OffsetCoordinator:
         """
         wanted = list(partitions)
 
-        def decide(machine: OffsetsMachine) -> tuple[frozenset[str], Sequence[OffsetRecord]]:
+        def decide(machine: OffsetsMachine) -> tuple[frozenset[str], Sequence[AnyRecord]]:
             groups = self._groups_of(group_id)
             kept: frozenset[str] = frozenset()
             if groups is not None:
@@ -289,9 +311,9 @@ class OffsetCoordinator:
             elif not machine.offsets.has_group(group_id):
                 raise GroupIdNotFound(f"Group {group_id} not found.")
             gone = [where for where in wanted if where.topic not in kept]
-            return kept, machine.offsets.delete(group_id, gone)
+            return kept, machine.deleted(machine.offsets.delete(group_id, gone))
 
-        return await self._decide(group_id, decide)
+        return await self.decide(group_id, decide)
 
     # -- other parts of the broker ------------------------------------------------------------
 
@@ -303,11 +325,11 @@ class OffsetCoordinator:
             KafkaError: the log failed.
         """
 
-        def decide(machine: OffsetsMachine) -> tuple[bool, Sequence[OffsetRecord]]:
+        def decide(machine: OffsetsMachine) -> tuple[bool, Sequence[AnyRecord]]:
             found = machine.offsets.has_group(group_id)
-            return found, machine.offsets.delete_group(group_id)
+            return found, machine.deleted(machine.offsets.delete_group(group_id))
 
-        return await self._decide(group_id, decide)
+        return await self.decide(group_id, decide)
 
     async def topic_deleted(self, name: str, topic_id: UUID) -> None:
         """Delete the offsets of all groups in a deleted topic. Partitions that are not loaded
@@ -353,13 +375,26 @@ class OffsetCoordinator:
             raise GroupIdNotFound(f"Group {group_id} is not a consumer group.")
         return found
 
-    def _check_committer(self, committer: Committer, commits: Sequence[Commit]) -> None:
-        """Kafka's validateOffsetCommit and validateTransactionalOffsetCommit."""
+    def check_committer(self, committer: Committer, commits: Sequence[Commit]) -> None:
+        """Allow a commit, which shows that the member is alive (Kafka's validateOffsetCommit and
+        validateTransactionalOffsetCommit).
+
+        Raises:
+            GroupIdNotFound, IllegalGeneration: there is no such group.
+            KafkaError: as ``CommittingGroups.check_commit``.
+        """
         group_id = committer.group_id
         groups = self._groups_of(group_id)
         if groups is not None:
             partitions = [(one.committed.topic_id, one.partition) for one in commits]
-            groups.check_commit(committer, partitions)
+            try:
+                groups.check_commit(committer, partitions)
+            except StaleMemberEpoch as error:
+                if not committer.transactional or _names_unknown(committer):
+                    raise
+                raise IllegalGeneration from error
+            if not committer.transactional:
+                groups.committed(committer)
         elif committer.epoch < 0:
             return  # from outside the group protocol: the group is simple, or becomes so
         elif self._registry.type_of(group_id) is not None:
@@ -379,11 +414,32 @@ class OffsetCoordinator:
             groups.check_fetch(group_id, member_id, member_epoch)
         return True
 
-    async def _decide(
+    def progressed(self, commits: int) -> None:
+        """Offsets were committed: transactions that wait for them look again."""
+        self.commits += commits
+        self.progress.set()
+        self.progress = asyncio.Event()
+
+    async def _forget_ranges(self, committer: Committer, commits: Sequence[Commit]) -> None:
+        """Forget the ranges of partitions before a plain offset is committed there. It may move the
+        group back, and a crash must not leave ranges behind it, which would hide records."""
+        group_id, partitions = committer.group_id, [one.where for one in commits]
+
+        def decide(machine: OffsetsMachine) -> tuple[None, Sequence[AnyRecord]]:
+            self.check_committer(committer, commits)
+            return None, machine.individual.drop(group_id, partitions)
+
+        runtime = self._runtimes.of(group_id)
+        await runtime.load_or_refuse()
+        if runtime.machine(OffsetsMachine).individual.has_any(group_id, partitions):
+            await self.decide(group_id, decide)
+
+    async def decide(
         self,
         group_id: str,
-        decide: Callable[[OffsetsMachine], tuple[_T, Sequence[OffsetRecord]]],
+        decide: Callable[[OffsetsMachine], tuple[_T, Sequence[AnyRecord]]],
     ) -> _T:
+        """Decide on offsets of a group; what is decided is durable on return. Raises KafkaError."""
         runtime = self._runtimes.of(group_id)
         await runtime.load_or_refuse()
         with unavailable():
@@ -401,7 +457,7 @@ class OffsetCoordinator:
         for runtime in self._runtimes.all():
             if runtime.loaded and _offsets(runtime).size():
                 _, written = runtime.begin(
-                    OffsetsMachine, lambda machine: (None, delete(machine.offsets))
+                    OffsetsMachine, lambda machine: (None, machine.deleted(delete(machine.offsets)))
                 )
                 if written.records:
                     await runtime.settle(written)

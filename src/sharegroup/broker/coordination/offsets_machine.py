@@ -1,4 +1,5 @@
-"""Committed offsets as a machine of the runtime: the core's, and the bytes of its records."""
+"""Committed offsets and ranges as a machine of the runtime: the core's, and the bytes of its
+records."""
 
 from __future__ import annotations
 
@@ -7,7 +8,10 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.coordination.cleaning import Rounds
 from sharegroup.broker.coordination.log import KeyValue, Producer
-from sharegroup.groups.offsets import NONE, CommittedOffsets, OffsetRecord
+from sharegroup.groups.individual import AnyRecord, IndividualCommits, RangeRecord
+from sharegroup.groups.offsets import NONE, Commit, CommittedOffsets, OffsetRecord
+from sharegroup.model.ids import TopicPartition
+from sharegroup.wire.internal import individual
 from sharegroup.wire.internal.offsets import KEY_PREFIXES, decode_record, encode_record
 
 GROUPS_PER_TICK: Final = 200
@@ -31,6 +35,7 @@ class OffsetsMachine:
 
     def __init__(self, expiry: Expiry) -> None:
         self.offsets = CommittedOffsets()
+        self.individual = IndividualCommits(self.offsets)
         self._expiry = expiry
         self._rounds = Rounds(expiry.interval_ms)
         self._to_check: list[str] = []
@@ -38,7 +43,10 @@ class OffsetsMachine:
         """Offsets that were deleted because their time was over."""
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> bool:
-        """Apply a record of a committed offset; False for other records."""
+        """Apply a record of a committed offset or range; False for other records."""
+        if key[:2] == individual.KEY_PREFIX:
+            self.individual.replay(individual.decode_record(key, value))
+            return True
         if key[:2] not in KEY_PREFIXES:
             return False
         self.offsets.replay(decode_record(key, value))
@@ -55,24 +63,51 @@ class OffsetsMachine:
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The producer's pending offsets count now, or never."""
+        moved = self.offsets.pending_of(producer_id) if len(self.individual) else ()
         self.offsets.end_transaction(producer_id, committed=committed)
+        for group_id, partition in moved:
+            self.individual.moved(group_id, [partition])
 
-    def producer_of(self, record: OffsetRecord) -> Producer | None:
+    # -- decisions ----------------------------------------------------------------------------
+
+    def commit(self, group_id: str, commits: Sequence[Commit]) -> Sequence[AnyRecord]:
+        """Commit plain offsets outside a transaction. The ranges behind them are forgotten."""
+        gone = self.individual.drop(group_id, [one.where for one in commits])
+        return [*gone, *self.offsets.commit(group_id, commits)]
+
+    def deleted(self, records: Sequence[OffsetRecord]) -> Sequence[AnyRecord]:
+        """Offsets were deleted: forget the ranges behind them. Returns all records."""
+        gone: list[RangeRecord] = []
+        if self.individual.has_some:
+            for record in records:
+                where = TopicPartition(record.topic, record.partition)
+                gone += self.individual.drop(record.group_id, [where])
+        return [*gone, *records]
+
+    # -- the runtime --------------------------------------------------------------------------
+
+    def producer_of(self, record: AnyRecord) -> Producer | None:
         """Whose transaction the record belongs to."""
-        if record.producer_id == NONE:
+        if isinstance(record, RangeRecord) or record.producer_id == NONE:
             return None
         return Producer(record.producer_id, record.producer_epoch)
 
     def replayed(self, now_ms: int) -> None:
         """Look for expired offsets an interval later, as Kafka does."""
         self._rounds.done(now_ms)
+        self.individual.replayed()
 
     def next_deadline_ms(self) -> int | None:
-        """When to look for expired offsets; None while there are none."""
+        """When to look for expired offsets; None while there are none. At once if records of
+        ranges are due."""
+        if self.individual.has_due:
+            return 0
         return self._rounds.next_ms if len(self.offsets) else None
 
-    def tick(self, now_ms: int) -> Sequence[OffsetRecord]:
-        """Delete expired offsets, of some groups at a time."""
+    def tick(self, now_ms: int) -> Sequence[AnyRecord]:
+        """Delete expired offsets, of some groups at a time; write what is due of ranges."""
+        if self.individual.has_due:
+            return self.individual.take_due()
         if not self._rounds.are_due(now_ms):
             return ()
         if not self._to_check:
@@ -84,14 +119,20 @@ class OffsetsMachine:
         expire = self._expiry.expire
         records = [record for group_id in some for record in expire(self.offsets, group_id)]
         self.expired += len(records)
-        return records
+        return self.deleted(records)
 
-    def encode(self, record: OffsetRecord) -> KeyValue:
+    def encode(self, record: AnyRecord) -> KeyValue:
         """The bytes of a record."""
+        if isinstance(record, RangeRecord):
+            return individual.encode_record(record)
         return encode_record(record)
 
-    def durable(self, records: Sequence[OffsetRecord], first_offset: int) -> None:
-        """Nothing: the order of the records counts, not where they are."""
+    def durable(self, records: Sequence[AnyRecord], first_offset: int) -> None:
+        """Ranges before a durable offset need no records any more."""
+        if self.individual.is_waiting:
+            for record in records:
+                if isinstance(record, OffsetRecord):
+                    self.individual.durable(record)
 
     def lowest_needed(self, end_offset: int) -> int | None:
         """None while there are offsets: where their records are is not kept."""
@@ -108,3 +149,4 @@ class OffsetsMachine:
     def check_invariants(self) -> None:
         """Raise AssertionError if the state is inconsistent."""
         self.offsets.check_invariants()
+        self.individual.check_invariants()

@@ -1,28 +1,58 @@
-"""Loading the keys of records that were read for a share partition with order per key."""
+"""Loading the keys of records that were read for a share partition with order per key.
+
+Batches that are small when unpacked are hashed at once, others in the thread for unpacking
+(:mod:`sharegroup.broker.delivery.unpacking`).
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
+from sharegroup.broker.delivery.unpacking import Unpacking
+from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LOOP_BYTES_MAX
 from sharegroup.records.check import plain_records
 from sharegroup.records.key_hashes import key_hashes, offsets_of
 from sharegroup.share.ordered import OrderedSharePartition
-from sharegroup.wire.batch import Walk, parse_header
+from sharegroup.wire.batch import COMPRESSION_MASK, Walk, parse_header
 from sharegroup.wire.markers import is_control
 
 
-def load_keys(
+class _Read(NamedTuple):
+    """What was read of a log."""
+
+    data: bytes
+    batches: Walk
+    aborted: Sequence[tuple[int, int]]
+    since: int
+    """The first offset whose key is not known."""
+
+
+class _Keys(NamedTuple):
+    """Records and the hashes of their keys, as :meth:`OrderedSharePartition.load` takes them."""
+
+    offsets: Sequence[int]
+    hashes: Sequence[int]
+    end: int
+
+
+async def load_keys(
     core: OrderedSharePartition,
     data: bytes,
     batches: Walk,
+    unpacking: Unpacking,
     *,
     fetch_offset: int,
     aborted: Sequence[tuple[int, int]] = (),
 ) -> None:
     """Let ``core`` take in the records of a read from ``fetch_offset`` on, if it has room and has
     not done so. Control records and the records of ``aborted`` batches are for nobody.
+
+    Yields to the loop only if it must; the caller has the fetch lock.
 
     Raises:
         InvalidRecord, CorruptMessage: the records of a batch cannot be read.
@@ -31,24 +61,46 @@ def load_keys(
     since = core.loaded_end
     if batches.end_offset <= since or fetch_offset > since or not core.has_room:
         return
+    read = _Read(data, batches, aborted, since)
+    try:
+        keys = _keys(read, UNPACKED_ON_LOOP_BYTES_MAX)
+    except CorruptMessage:  # or too large: the thread tells which
+        keys = await unpacking.in_thread(partial(_keys, read))
+    core.load(*keys)
+
+
+def _keys(read: _Read, unpacked_max: int | None = None) -> _Keys:
+    """Hash the keys.
+
+    Args:
+        unpacked_max: to how many bytes the compressed batches may unpack in all; None: each to its
+            own limit.
+
+    Raises:
+        CorruptMessage: more than that; and as :func:`load_keys`.
+    """
+    data, batches = read.data, read.batches
     offsets: list[Sequence[int]] = []
     hashes: list[Sequence[int]] = []
     view = memoryview(data)
-    begin = bisect_left(batches.bounds, since, key=lambda bounds: bounds[1])
+    begin = bisect_left(batches.bounds, read.since, key=lambda bounds: bounds[1])
+    room = unpacked_max
     for (base, last), position in zip(
         batches.bounds[begin:], batches.positions[begin:], strict=True
     ):
         header = parse_header(data, position)
         if is_control(header) or not header.record_count:
             continue
-        if any(first <= base and last <= until for first, until in aborted):
+        if any(first <= base and last <= until for first, until in read.aborted):
             continue
-        records = plain_records(header, view[position : position + header.length])
+        most = DECOMPRESSED_BATCH_BYTES_MAX if room is None else room
+        records = plain_records(header, view[position : position + header.length], most)
+        if room is not None and header.attributes & COMPRESSION_MASK:
+            room -= len(records)
         found = key_hashes(header, records)
         offsets.append(offsets_of(header, records, found))
         hashes.append(found.hashes)
     if len(offsets) == 1:
-        core.load(offsets[0], hashes[0], batches.end_offset)
-    else:
-        every = [*chain.from_iterable(offsets)]
-        core.load(every, [*chain.from_iterable(hashes)], batches.end_offset)
+        return _Keys(offsets[0], hashes[0], batches.end_offset)
+    every = [*chain.from_iterable(offsets)]
+    return _Keys(every, [*chain.from_iterable(hashes)], batches.end_offset)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.share_partitions import SharePartitions
+from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.meters import Meters
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
@@ -31,3 +32,4 @@ class DeliveryParts:
     share_partitions: SharePartitions
     """The share partitions that are led here."""
     sessions: ShareSessions
+    unpacking: Unpacking

@@ -147,7 +147,9 @@ class AckRound:
         if change is not None:
             self._changes.append((led, change))
             if change.late:
-                error = InvalidRecordState(f"{change.late} records are not held by the member.")
+                error = InvalidRecordState(
+                    f"{change.late} records are not held by the member, or not next of their key."
+                )
                 self.outcome[key] = error
                 self._parts.counters.add("acknowledgements_refused", error.name)
 

@@ -33,11 +33,10 @@ from sharegroup.model.errors import (
     TopicAuthorizationFailed,
 )
 from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
-from sharegroup.share.acquire import Acquisition
+from sharegroup.records.picking import picked
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
-from sharegroup.share.settings import DeliverySettings
 from sharegroup.wire.batch import Walk, walk
 from sharegroup.wire.markers import aborted_ranges
 
@@ -270,11 +269,29 @@ class ShareFetching:
         locked = now_s()
         try:
             ready, data = await self._read(wish, ready, share)
-            settings = self._parts.share_partitions.delivery_settings(wish.group_id)
-            if not data or not self._may_acquire(wish, led):
+            if not data:
                 return None
             batches = walk(data)
-            acquisition = self._take(wish, ready, share.records_max, data, batches, settings)
+            aborted = self._aborted(wish, ready, data, batches)
+            if isinstance(led.core, OrderedSharePartition):
+                await load_keys(
+                    led.core, data, batches, self._parts.unpacking,
+                    fetch_offset=ready.offset, aborted=aborted,
+                )  # fmt: skip
+            settings = self._parts.share_partitions.delivery_settings(wish.group_id)
+            if not self._may_acquire(wish, led):
+                return None
+            acquisition = led.core.acquire(
+                wish.member_id,
+                batches.bounds,
+                fetch_offset=ready.offset,
+                records_max=share.records_max,
+                batch_size=wish.batch_size,
+                strict=wish.strict,
+                aborted=aborted,
+                now_ms=self._parts.clock.monotonic_ms(),
+                settings=settings,
+            )
         except OffsetOutOfRange:
             await self._parts.share_partitions.follow_log_start(led)
             return None
@@ -295,38 +312,17 @@ class ShareFetching:
         led.meter.acquired_records += sum(r.last - r.first + 1 for r in ranges)
         records: bytes | memoryview = b""
         if not wish.without_records:
-            records = batches.between(data, ranges[0].first, ranges[-1].last)
+            records = _acquired_records(led, data, batches, ranges)
         return FetchedPartition(records=records, acquired=ranges)
 
-    def _take(
-        self,
-        wish: FetchWish,
-        ready: _Ready,
-        records_max: int,
-        data: bytes,
-        batches: Walk,
-        settings: DeliverySettings,
-    ) -> Acquisition:
-        """Acquire from the batches read; with read_committed, skip aborted transactions."""
-        partitions = self._parts.share_partitions
-        aborted: Sequence[tuple[int, int]] = ()
-        if partitions.reads_committed(wish.group_id):
-            void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
-            aborted = aborted_ranges(data, void) if void else ()
-        core = ready.led.core
-        if isinstance(core, OrderedSharePartition):
-            load_keys(core, data, batches, fetch_offset=ready.offset, aborted=aborted)
-        return core.acquire(
-            wish.member_id,
-            batches.bounds,
-            fetch_offset=ready.offset,
-            records_max=records_max,
-            batch_size=wish.batch_size,
-            strict=wish.strict,
-            aborted=aborted,
-            now_ms=self._parts.clock.monotonic_ms(),
-            settings=settings,
-        )
+    def _aborted(
+        self, wish: FetchWish, ready: _Ready, data: bytes, batches: Walk
+    ) -> Sequence[tuple[int, int]]:
+        """The aborted transactions among the batches read, for a group that reads committed."""
+        if not self._parts.share_partitions.reads_committed(wish.group_id):
+            return ()
+        void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
+        return aborted_ranges(data, void) if void else ()
 
     async def _read(self, wish: FetchWish, ready: _Ready, share: _Share) -> tuple[_Ready, bytes]:
         """Read about as many bytes as ``records_max`` records take, by the size of the last read.
@@ -380,3 +376,13 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
     """
     errors = [key for key, part in fetched.items() if part.error is not None]
     return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))
+
+
+def _acquired_records(
+    led: LedSharePartition, data: bytes, batches: Walk, ranges: Sequence[AcquiredRange]
+) -> bytes | memoryview:
+    """The batches of an answer. With order per key there may be many between the first and the last
+    range of which others hold all records, and many others' records in each."""
+    if isinstance(led.core, OrderedSharePartition):
+        return picked(data, batches, [(one.first, one.last) for one in ranges])
+    return batches.between(data, ranges[0].first, ranges[-1].last)

@@ -50,6 +50,8 @@ logger = logging.getLogger("sharegroup.broker")
 READ_COMMITTED: Final = "read_committed"
 BY_KEY: Final = "key"
 """The value of ``share.ordering`` for order per key."""
+BLOCK: Final = "block"
+"""The value of ``share.ordering.on.failure`` for records that wait for an operator."""
 
 
 class LedSharePartition:
@@ -137,6 +139,9 @@ class SharePartitions:
             self._delivery_settings[group_id] = known
             if before is not None and bool(before[1].key_max) != bool(known[1].key_max):
                 self._drop(lambda key: key.group_id == group_id, "share.ordering has changed")
+            for led in [led for key, led in self._led.items() if key.group_id == group_id]:
+                if isinstance(led.core, OrderedSharePartition):
+                    led.core.configure(known[1])
         return known[1]
 
     def reads_committed(self, group_id: str) -> bool:
@@ -379,4 +384,5 @@ def _delivery_settings(settings: GroupSettings) -> DeliverySettings:
         record_locks_max=settings.partition_max_record_locks,
         renew_enabled=settings.renew_acknowledge_enable,
         key_max=settings.ordering_key_max_in_flight if settings.ordering == BY_KEY else 0,
+        blocks=settings.ordering_on_failure == BLOCK,
     )

@@ -1,7 +1,8 @@
 """Unpacking, checking and compressing batches without blocking the event loop.
 
 Most batches are small when unpacked, and are checked at once. Larger ones go to a thread, where the
-codecs and the compiled walk let the loop run. The thread takes one request at a time, so that a
+codecs and the compiled walk let the loop run. So do the batches whose keys are hashed for order per
+key. The thread takes one request at a time, so that a
 hundred decompression bombs take the memory of one. Later batches of the same partition wait behind
 it, because a producer's batches must stay in order.
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.ids import TopicIdPartition
@@ -20,6 +22,8 @@ from sharegroup.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, UNPACKED_ON_LO
 from sharegroup.model.log import Recompression
 from sharegroup.storage.validation import recompressed, walk_batches
 from sharegroup.wire.batch import COMPRESSION_MASK, HEADER_BYTES, parse_headers
+
+T = TypeVar("T")
 
 RECOMPRESSED_ON_LOOP_BYTES_MAX: Final = 16 * 1024
 """Up to this many bytes, less than a millisecond, are compressed on the event loop's thread."""
@@ -38,7 +42,7 @@ class Unpacking:
     def passes(self, batches: bytes, how: Recompression | None = None) -> bool:
         """Whether ``batches`` may skip :meth:`walked`: none is compressed or has to be, and no
         batch waits."""
-        return how is None and not self._waiting and not _is_compressed(batches)
+        return how is None and not self._waiting and not is_compressed(batches)
 
     async def walked(
         self,
@@ -63,13 +67,16 @@ class Unpacking:
                 return work(batches, UNPACKED_ON_LOOP_BYTES_MAX)
         self._waiting[partition] += 1
         try:
-            async with self._turn:
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(None, work, batches)
+            return await self.in_thread(partial(work, batches))
         finally:
             self._waiting[partition] -= 1
             if not self._waiting[partition]:
                 del self._waiting[partition]
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run ``work`` in the thread, when it is its turn."""
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
 def _recompressed(
@@ -81,7 +88,7 @@ def _recompressed(
     return recompressed(batches, how, bytes_max, record_bytes_max)
 
 
-def _is_compressed(batches: bytes) -> bool:
+def is_compressed(batches: bytes) -> bool:
     """Whether any batch is compressed; nearly always there is only one."""
     if len(batches) < HEADER_BYTES:
         return False

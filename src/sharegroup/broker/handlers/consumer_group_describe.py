@@ -11,7 +11,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
 from sharegroup.groups.consumer import member as core
-from sharegroup.groups.consumer.records import plain
+from sharegroup.groups.consumer.records import Parts, plain
 from sharegroup.groups.records import Assignment as CoreAssignment
 from sharegroup.model.errors import (
     GroupIdNotFound,
@@ -27,6 +27,7 @@ from sharegroup.wire.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
+from sharegroup.wire.messages.ranges import ranges_of
 
 CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
@@ -72,10 +73,7 @@ def _describe(
         group_epoch=found.epoch,
         assignment_epoch=found.assignment_epoch,
         assignor_name=found.assignor,
-        members=[
-            _member(parts, member, found.targets.get(member.member_id, {}))
-            for member in found.members
-        ],
+        members=[_member(parts, member, found) for member in found.members],
     )
     if access.restricted and not all(
         access.allows_topic(Operation.DESCRIBE, name) for name in _topics(described.members)
@@ -92,7 +90,9 @@ def _find(parts: BrokerParts, group_id: str) -> core.GroupDescription:
     return parts.consumer_groups.groups.describe(group_id)
 
 
-def _member(parts: BrokerParts, member: core.Member, target: CoreAssignment) -> Member:
+def _member(parts: BrokerParts, member: core.Member, group: core.GroupDescription) -> Member:
+    target = group.targets.get(member.member_id, {})
+    target_parts = group.target_parts.get(member.member_id, {})
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -102,18 +102,22 @@ def _member(parts: BrokerParts, member: core.Member, target: CoreAssignment) -> 
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topics,
         subscribed_topic_regex=member.subscribed_regex or "",  # never null, as in Kafka
-        assignment=_assignment(parts, plain(member.assigned)),
-        target_assignment=_assignment(parts, target),
+        assignment=_assignment(
+            parts, plain(member.assigned), {} if member.cooperative else member.assigned_parts
+        ),
+        target_assignment=_assignment(parts, target, {} if member.cooperative else target_parts),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )
 
 
-def _assignment(parts: BrokerParts, assignment: CoreAssignment) -> Assignment:
+def _assignment(parts: BrokerParts, assignment: CoreAssignment, shared: Parts) -> Assignment:
     """Topics that are gone are left out."""
     named = ((parts.topics.name_of(topic_id), topic_id) for topic_id in assignment)
     return Assignment(
         [
-            TopicPartitions(topic_id, name, assignment[topic_id])
+            TopicPartitions(
+                topic_id, name, assignment[topic_id], ranges_of(shared.get(topic_id, {}))
+            )
             for name, topic_id in named
             if name is not None
         ]

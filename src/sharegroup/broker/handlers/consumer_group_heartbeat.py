@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.consumer.heartbeat import ConsumerHeartbeat, check_heartbeat
-from sharegroup.model.errors import UnsupportedVersion
+from sharegroup.groups.consumer.records import Parts
+from sharegroup.model.errors import InvalidRequest, UnsupportedVersion
 from sharegroup.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from sharegroup.wire.messages.ranges import parts_of, ranges_of
 
 OWN_MEMBER_ID_FROM: Final = 1
 """From this version on, members make their own ids."""
@@ -43,6 +46,9 @@ async def consumer_group_heartbeat(
         subscribed_regex=request.subscribed_topic_regex,
         server_assignor=request.server_assignor,
         owned=None if owned is None else {t.topic_id: frozenset(t.partitions) for t in owned},
+        takes_ranges=request.takes_key_ranges or request.cooperative,
+        cooperative=request.cooperative,
+        owned_parts=_parts(owned or ()),
         client_id=context.client_id,
         client_host=context.client_host,
     )
@@ -55,7 +61,10 @@ async def consumer_group_heartbeat(
     assignment = None
     if result.assignment is not None:
         assignment = Assignment(
-            [TopicPartitions(topic_id, held) for topic_id, held in result.assignment.items()]
+            [
+                TopicPartitions(topic_id, held, ranges_of(result.parts.get(topic_id, {})))
+                for topic_id, held in result.assignment.items()
+            ]
         )
     return ConsumerGroupHeartbeatResponse(
         member_id=result.member_id,
@@ -63,3 +72,11 @@ async def consumer_group_heartbeat(
         heartbeat_interval_ms=result.heartbeat_interval_ms,
         assignment=assignment,
     )
+
+
+def _parts(owned: Iterable[TopicPartitions]) -> Parts:
+    try:
+        found = {t.topic_id: parts_of(t.key_ranges, t.partitions) for t in owned if t.key_ranges}
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
+    return {topic_id: parts for topic_id, parts in found.items() if parts}

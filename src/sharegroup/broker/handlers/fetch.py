@@ -10,6 +10,8 @@ from uuid import UUID
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.fetch_sessions import Wanted
+from sharegroup.broker.handlers.fetch_ranges import RangeFetch
+from sharegroup.broker.handlers.fetch_turns import read_turn
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
@@ -58,14 +60,15 @@ async def _found(
     for topic_id in {key.topic_id for key in ids}:
         if parts.topics.name_of(topic_id) is not None:
             parts.meters.topic(topic_id).fetch_requests += 1
+    by_range = RangeFetch(parts)
     with parts.waiters.watch(ids, context.connection) as waiter:
         while True:
             last_look = asyncio.get_running_loop().time() >= until or parts.waiters.closed
             most = min(parts.configs.broker.integer("fetch.max.bytes"), context.answer_bytes_max())
             bytes_max = min(request.max_bytes, most)
             bytes_min = request.min_bytes if request.min_bytes <= most else 1
-            found, size, failed = await _look(parts, request, wanted, context, bytes_max)
-            if size >= bytes_min or failed or last_look or not wanted:
+            found, size, failed = await _look(parts, request, wanted, context, bytes_max, by_range)
+            if size >= bytes_min or failed or last_look or not wanted or by_range.spent:
                 return found
             await waiter.wait(until)
             if context.connection not in parts.connections:
@@ -85,13 +88,14 @@ async def _look(
     wanted: Wanted,
     context: RequestContext,
     bytes_max: int,
+    by_range: RangeFetch,
 ) -> tuple[list[PartitionData], int, bool]:
     """Read once; returns the partitions' data, the total bytes, and whether any has an error."""
     found = []
     size = 0
     failed = False
     committed = request.isolation_level == READ_COMMITTED
-    async for topic, partition in sliced(wanted):
+    async for at, (topic, partition) in sliced(enumerate(wanted)):
         part = PartitionData(partition_index=partition.partition, records=b"")
         found.append(part)
         try:
@@ -103,7 +107,17 @@ async def _look(
             # Kafka's rule: the first batch of a response goes out even when it is over the limits.
             left = max(bytes_max - size, 0)
             space = _Space(min(partition.partition_max_bytes, left), first=size == 0)
-            await _read(log, partition, part, space, committed=committed)
+            begin = by_range.begins_at(at, partition)
+            if partition.turn:  # who has what is decided here, whatever the offset
+                begin = log.log_start_offset
+            end = _begin(log, begin, part, committed=committed)
+            if partition.turn:
+                member = request.member
+                await read_turn(parts, context, member, log, partition, part, space)
+            elif partition.key_ranges:
+                await by_range.read(at, log, partition, part, space)
+            elif begin < end:
+                await _read(log, begin, end, part, space)
         except KafkaError as error:
             failed = True
             part.error_code = error.code
@@ -131,33 +145,37 @@ class _Space(NamedTuple):
 
 
 async def _read(
-    log: PartitionLog,
-    partition: FetchPartition,
-    part: PartitionData,
-    space: _Space,
-    *,
-    committed: bool,
+    log: PartitionLog, offset: int, end: int, part: PartitionData, space: _Space
 ) -> None:
-    if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
+    """Read up to the offset ``end`` into ``part``, as far as there is room."""
+    if space.bytes_max <= 0 and not space.first:
+        return
+    bytes_max = max(space.bytes_max, 1)
+    read = await log.read(offset, bytes_max, end_offset=end, stored=True)
+    found = read.stored.range if read.stored else read.data
+    if len(found) > space.bytes_max and not space.first:
+        return
+    part.records = cast(bytes, found)  # whoever writes the answer takes a range too
+    if part.aborted_transactions is not None and found:
+        end = read.stored.end_offset if read.stored else end_offset_of(read.data)
+        aborted = log.aborted_transactions(offset, end)
+        part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
+
+
+def _begin(log: PartitionLog, offset: int, part: PartitionData, *, committed: bool) -> int:
+    """Set the log's offsets in ``part``. Returns the end of what may be read.
+
+    Raises:
+        OffsetOutOfRange: there is no such offset.
+    """
+    if not log.log_start_offset <= offset <= log.log_end_offset:
         part.aborted_transactions = None
         raise OffsetOutOfRange  # without offsets, as in Kafka
     part.high_watermark = log.high_watermark
     part.last_stable_offset = log.last_stable_offset
     part.log_start_offset = log.log_start_offset
     part.aborted_transactions = [] if committed else None
-    end = part.last_stable_offset if committed else part.high_watermark
-    if partition.fetch_offset >= end or (space.bytes_max <= 0 and not space.first):
-        return
-    offset, bytes_max = partition.fetch_offset, max(space.bytes_max, 1)
-    read = await log.read(offset, bytes_max, end_offset=end, stored=True)
-    found = read.stored.range if read.stored else read.data
-    if len(found) > space.bytes_max and not space.first:
-        return
-    part.records = cast(bytes, found)  # whoever writes the answer takes a range too
-    if committed and found:
-        end = read.stored.end_offset if read.stored else end_offset_of(read.data)
-        aborted = log.aborted_transactions(offset, end)
-        part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
+    return part.last_stable_offset if committed else part.high_watermark
 
 
 def _response(wanted: Wanted, found: list[PartitionData], session_id: int) -> FetchResponse:

@@ -7,10 +7,13 @@ from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, sort_out
+from sharegroup.broker.handlers.committed_ranges import commit_ranges_or_refuse, has_ranges
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.groups.individual import RangeCommit, RangesCommitted
 from sharegroup.groups.offsets import Commit, Committer
 from sharegroup.model.errors import KafkaError
+from sharegroup.model.ids import TopicIdPartition
 from sharegroup.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -46,7 +49,26 @@ async def offset_commit(
     async def commit(commits: Sequence[Commit]) -> None:
         await parts.offsets.commit(committer, commits)
 
-    return _answer(request, await commit_or_refuse(wanted, commit))
+    if not has_ranges(request.topics):
+        return _answer(request, await commit_or_refuse(wanted, commit))
+
+    async def commit_ranges(commits: Sequence[RangeCommit]) -> Sequence[RangesCommitted]:
+        answers = await parts.ranges.commit(committer, commits)
+        for one, answer in zip(commits, answers, strict=True):
+            topic = parts.topics.find(one.commit.topic)
+            if answer.error is None and topic is not None:
+                where = TopicIdPartition(topic.topic_id, one.commit.partition)
+                parts.cooperative_reading.committed(
+                    committer.group_id, committer.member_id, where, one.ranges
+                )
+        return answers
+
+    found = await commit_ranges_or_refuse(wanted, request.topics, commit, commit_ranges)
+    answer = _answer(request, found.codes)
+    for topic, its_stable in zip(answer.topics, found.stable, strict=True):
+        for partition, stable in zip(topic.partitions, its_stable, strict=True):
+            partition.last_stable_offset = stable
+    return answer
 
 
 def failure(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:

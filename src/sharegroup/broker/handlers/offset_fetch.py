@@ -32,6 +32,7 @@ from sharegroup.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from sharegroup.wire.messages.ranges import Range
 
 SEVERAL_GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
@@ -46,7 +47,11 @@ async def offset_fetch(
     left = FETCHED_OFFSETS_MAX
     answers = []
     for group in _groups(request, context.version):
-        answer = await _fetch(_Fetch(parts, context, stable=request.require_stable), group, left)
+        answer = await _fetch(
+            _Fetch(parts, context, stable=request.require_stable, ranges=request.with_ranges),
+            group,
+            left,
+        )
         left -= sum(len(topic.partitions) for topic in answer.topics)
         answers.append(answer)
         await asyncio.sleep(0)  # other connections have their turn between two groups
@@ -82,6 +87,8 @@ class _Fetch(NamedTuple):
     parts: BrokerParts
     context: RequestContext
     stable: bool
+    ranges: bool
+    """Whether to answer the ranges behind the offsets."""
 
     @property
     def by_id(self) -> bool:
@@ -138,7 +145,9 @@ async def _all(fetch: _Fetch, group: OffsetFetchRequestGroup) -> list[OffsetFetc
     for name, partitions in found.items():
         topic_id = fetch.parts.topics.id_of(name) if fetch.by_id else NULL_TOPIC_ID
         if topic_id is not None and fetch.may_describe(name):
-            answers = [_answer(index, fetched, topic_id) for index, fetched in partitions.items()]
+            answers = [
+                _answer(fetch, index, fetched, topic_id) for index, fetched in partitions.items()
+            ]
             topics.append(OffsetFetchResponseTopics(name, topic_id, answers))
     return topics
 
@@ -179,7 +188,7 @@ async def _some(
             [
                 _no(index, codes[number])
                 if number in codes
-                else _answer(index, next(found), topic.topic_id)
+                else _answer(fetch, index, next(found), topic.topic_id)
                 for index in topic.partition_indexes
             ],
         )
@@ -187,7 +196,9 @@ async def _some(
     ]
 
 
-def _answer(index: int, fetched: FetchedOffset, topic_id: UUID) -> OffsetFetchResponsePartitions:
+def _answer(
+    fetch: _Fetch, index: int, fetched: FetchedOffset, topic_id: UUID
+) -> OffsetFetchResponsePartitions:
     committed = fetched.committed
     if fetched.unstable:
         return _no(index, UnstableOffsetCommit.code)
@@ -196,8 +207,9 @@ def _answer(index: int, fetched: FetchedOffset, topic_id: UUID) -> OffsetFetchRe
         NULL_TOPIC_ID not in (topic_id, committed.topic_id) and topic_id != committed.topic_id
     ):
         return _no(index, 0)
+    ranges = [Range(*each) for each in fetched.ranges] if fetch.ranges else []
     return OffsetFetchResponsePartitions(
-        index, committed.offset, committed.leader_epoch, committed.metadata
+        index, committed.offset, committed.leader_epoch, committed.metadata, 0, ranges
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sharegroup.broker.delivery.share_acknowledging import AckRound
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.deciding import decide
+from sharegroup.broker.delivery.share_acknowledging import AckRound, Outcome
 from sharegroup.broker.delivery.share_requests import checked_ids
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import FencedLeaderEpoch, KafkaError, NotLeaderOrFollower
+from sharegroup.model.ids import SharePartitionKey, TopicIdPartition
 from sharegroup.share.session import FINAL_EPOCH
 from sharegroup.wire.messages.share_acknowledge import (
     LeaderIdAndEpoch,
@@ -23,7 +26,9 @@ async def share_acknowledge(
     parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
 ) -> ShareAcknowledgeResponse:
     """Apply, persist, answer. The final epoch also closes the session and releases its records
-    (KIP-932)."""
+    (KIP-932). What an operator says by hand has neither member nor session."""
+    if request.by_hand:
+        return await _by_hand(parts, request, context)
     group_id, member_id = checked_ids(request.group_id, request.member_id, context.access)
     closes = request.share_session_epoch == FINAL_EPOCH
     if closes:
@@ -38,13 +43,33 @@ async def share_acknowledge(
         await parts.share_partitions.end_session(session)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=parts.configs.group(group_id).record_lock_duration_ms,
-        responses=_responses(parts, acks),
+        responses=_responses(parts, acks.outcome),
     )
 
 
-def _responses(parts: BrokerParts, acks: AckRound) -> list[ShareAcknowledgeTopicResponse]:
+async def _by_hand(
+    parts: BrokerParts, request: ShareAcknowledgeRequest, context: RequestContext
+) -> ShareAcknowledgeResponse:
+    """Release or archive blocked records; each partition has its own result."""
+    group_id = request.group_id or ""
+    context.access.require_group(Operation.READ, group_id)
+    parts.views.group(group_id)
+    outcome: Outcome = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            at = TopicIdPartition(topic.topic_id, partition.partition_index)
+            key = SharePartitionKey(group_id, *at)
+            try:
+                await decide(parts, key, partition.acknowledgement_batches, context.access)
+                outcome[at] = None
+            except KafkaError as error:
+                outcome[at] = error
+    return ShareAcknowledgeResponse(responses=_responses(parts, outcome))
+
+
+def _responses(parts: BrokerParts, outcome: Outcome) -> list[ShareAcknowledgeTopicResponse]:
     topics: dict[UUID, list[PartitionData]] = {}
-    for key, refused in acks.outcome.items():
+    for key, refused in outcome.items():
         topics.setdefault(key.topic_id, []).append(_part(parts, key.partition, refused))
     return [ShareAcknowledgeTopicResponse(topic_id, parts) for topic_id, parts in topics.items()]
 

@@ -9,8 +9,10 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 from sharegroup.broker.coordination.log import Producer
 from sharegroup.broker.coordination.offset_coordinator import Transaction
 from sharegroup.broker.handlers.committed_partitions import commit_or_refuse, sort_out
+from sharegroup.broker.handlers.committed_ranges import commit_ranges_or_refuse, has_ranges
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.groups.individual import RangeCommit, RangesCommitted
 from sharegroup.groups.offsets import Commit, Committer
 from sharegroup.model.errors import (
     InvalidGroupId,
@@ -64,7 +66,19 @@ async def txn_offset_commit(
             raise InvalidProducerEpoch
         await parts.offsets.commit_in_transaction(committer, transaction, commits)
 
-    return _answer(request, await commit_or_refuse(wanted, commit))
+    if not has_ranges(request.topics):
+        return _answer(request, await commit_or_refuse(wanted, commit))
+
+    async def commit_ranges(commits: Sequence[RangeCommit]) -> Sequence[RangesCommitted]:
+        await parts.ranges.commit_in_transaction(committer, transaction, commits)
+        return [RangesCommitted(one.ranges[-1][1] + 1, None) for one in commits]
+
+    found = await commit_ranges_or_refuse(wanted, request.topics, commit, commit_ranges)
+    answer = _answer(request, found.codes)
+    for topic, its_stable in zip(answer.topics, found.stable, strict=True):
+        for partition, stable in zip(topic.partitions, its_stable, strict=True):
+            partition.last_stable_offset = stable
+    return answer
 
 
 def failure(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:

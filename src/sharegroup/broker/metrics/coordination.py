@@ -73,6 +73,22 @@ EXPIRATIONS: Final = counter(
     "Committed offsets deleted after offsets.retention.minutes without a member.",
     kafka=_GROUPS + "offset-expiration-count, offset-expiration-rate",
 )
+RANGES: Final = gauge(
+    "sharegroup_individual_commits",
+    "Ranges of offsets that groups have committed behind their committed offsets.",
+)
+DUPLICATES: Final = counter(
+    "sharegroup_individual_commit_duplicates",
+    "Offsets in ranges that were committed before.",
+)
+REFUSED_RANGES: Final = counter(
+    "sharegroup_individual_commits_refused",
+    "Commits of ranges refused because the group had max.individual.commits.",
+)
+WAITING_RANGES: Final = gauge(
+    "sharegroup_individual_commits_waiting",
+    "Transactional commits of ranges that wait for the offsets before them.",
+)
 WRITE_SECONDS: Final = histogram(
     "sharegroup_share_state_write_seconds",
     "Writes of share state, until they are durable. Its count is the number of writes.",
@@ -110,6 +126,10 @@ METRICS: Final = (
     OFFSETS,
     COMMITS,
     EXPIRATIONS,
+    RANGES,
+    DUPLICATES,
+    REFUSED_RANGES,
+    WAITING_RANGES,
     WRITE_SECONDS,
     LOAD_SECONDS,
     SHARDS,
@@ -136,6 +156,10 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield OFFSETS.of(parts.offsets.count())
     yield COMMITS.of(parts.offsets.commits)
     yield EXPIRATIONS.of(parts.offsets.expired())
+    yield RANGES.of(parts.ranges.count())
+    yield DUPLICATES.of(parts.ranges.duplicates())
+    yield REFUSED_RANGES.of(parts.ranges.full)
+    yield WAITING_RANGES.of(parts.ranges.waiting)
     yield from _shards(parts)
 
 

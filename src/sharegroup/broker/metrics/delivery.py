@@ -99,6 +99,13 @@ WAITING_RECORDS: Final = gauge(
     labels=_OF_PARTITION,
     unit="records",
 )
+BLOCKED_KEYS: Final = gauge(
+    "sharegroup_share_ordering_blocked_keys",
+    "With share.ordering.on.failure=block: keys with a record that has failed at the delivery "
+    "limit and waits for an operator.",
+    labels=_OF_PARTITION,
+    unit="keys",
+)
 DISORDER: Final = counter(
     "sharegroup_share_ordering_disorder",
     "With share.ordering=key, records by what went against the order: out-of-order (accepted while "
@@ -159,6 +166,7 @@ METRICS: Final = (
     ACQUIRED_BATCH,
     EXPIRED,
     WAITING_RECORDS,
+    BLOCKED_KEYS,
     DISORDER,
     DAMAGED,
     FETCH_LOCK,
@@ -215,6 +223,7 @@ def read_partition(led: LedView) -> Iterator[Sample]:
     yield EXPIRED.of(meter.expired, *labels)
     if led.disorder is not None:
         yield WAITING_RECORDS.of(window.available, *labels)
+        yield BLOCKED_KEYS.of(led.blocked_keys, *labels)
         yield DISORDER.of(led.disorder.out_of_order, *labels, "out-of-order")
         yield DISORDER.of(led.disorder.taken_back, *labels, "taken-back")
         yield DISORDER.of(led.disorder.late, *labels, "late")

@@ -153,6 +153,10 @@ FETCH_SESSIONS_EVICTED: Final = counter(
     "Incremental fetch sessions given up for others.",
     kafka="kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
 )
+KEY_RANGE_CACHE: Final = gauge(
+    "sharegroup_key_range_cache_bytes",
+    "Memory for the key hashes and unpacked records of batches that were fetched by key ranges.",
+)
 
 METRICS: Final = (
     REQUEST_SECONDS,
@@ -179,6 +183,7 @@ METRICS: Final = (
     FETCH_SESSIONS,
     FETCH_SESSION_PARTITIONS,
     FETCH_SESSIONS_EVICTED,
+    KEY_RANGE_CACHE,
 )
 
 _PARTITION_ERRORS: Final = {
@@ -205,6 +210,7 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield FETCH_SESSIONS.of(len(parts.fetch_sessions))
     yield FETCH_SESSION_PARTITIONS.of(parts.fetch_sessions.partition_count())
     yield FETCH_SESSIONS_EVICTED.of(parts.fetch_sessions.evicted)
+    yield KEY_RANGE_CACHE.of(parts.range_reading.index.nbytes)
 
 
 def _counted(parts: BrokerParts) -> Iterator[Sample]:

@@ -92,6 +92,7 @@ class BrokerConnection(asyncio.Protocol):
         self.held_bytes = 0
         self.moved_bytes = 0
         self.claimed = False
+        self.modest = True
         self.blocked_s = 0.0
         self.blocked_read_bytes = 0
         self.endpoint = endpoint
@@ -386,7 +387,7 @@ class BrokerConnection(asyncio.Protocol):
             or self._full
             or self._waits_for_room
             or self._splitter.pending
-            or (self._requests.full and not self.claimed)
+            or not self._requests.may_read(self)
         )
         if wanted is not self._reading:
             self._reading = wanted

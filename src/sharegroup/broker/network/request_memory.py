@@ -19,7 +19,7 @@ from logging import WARNING
 from typing import Final, Protocol
 
 from sharegroup.broker.counters import Counters
-from sharegroup.model.limits import UNCLAIMED_BYTES
+from sharegroup.model.limits import MODEST_BYTES, UNCLAIMED_BYTES
 
 LOOK_S: Final = 1.0
 """Interval of the checks for connections without progress, while others wait for room."""
@@ -44,6 +44,8 @@ class Holder(Protocol):
     """Bytes that came or were answered, since the connection was made."""
     claimed: bool
     """Whether room is reserved for its unfinished request."""
+    modest: bool
+    """Whether it never held more than MODEST_BYTES."""
 
     def may_read_again(self) -> None:
         """There is room."""
@@ -78,19 +80,31 @@ class RequestMemory:
         self._lines: tuple[dict[Holder, int], dict[Holder, int]] = ({}, {})
         self._timer: asyncio.TimerHandle | None = None
         self._seen: dict[Holder, tuple[int, int]] = {}
+        self._modest = 0  # bytes of connections that never held much
         self.used = 0
         self.full = False
-        """While true, only requests with reserved room are read on."""
+        """While true, only connections that ``may_read`` names are read."""
 
     @property
     def waiting(self) -> int:
         """Connections whose unfinished request waits for room."""
         return sum(map(len, self._lines))
 
+    def may_read(self, holder: Holder) -> bool:
+        """Whether there is room for what ``holder`` sends next."""
+        if not self.full or holder.claimed:
+            return True
+        return holder.modest and self._modest <= self._bound() // 8
+
     def count(self, holder: Holder, size: int) -> None:
         """Add ``size`` bytes, which may be negative, to the room that ``holder`` uses."""
         holder.held_bytes += size
         self.used += size
+        if holder.modest:
+            self._modest += size
+            if holder.held_bytes > MODEST_BYTES:
+                holder.modest = False
+                self._modest -= holder.held_bytes
         if size < 0:
             if self._timer is not None:  # a connection waits
                 self._hand_out()
@@ -107,8 +121,7 @@ class RequestMemory:
             line[holder] = missing
             self._watch()
             return False
-        holder.claimed = True
-        self.count(holder, missing)
+        self._give(holder, missing)
         return True
 
     def forget(self, holder: Holder) -> None:
@@ -123,6 +136,10 @@ class RequestMemory:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _give(self, holder: Holder, missing: int) -> None:
+        holder.claimed = True
+        self.count(holder, missing)
 
     def _fits(self, holder: Holder, missing: int) -> bool:
         bound = self._bound()
@@ -144,9 +161,7 @@ class RequestMemory:
                 if not self._fits(holder, missing):
                     break
                 del line[holder]
-                holder.claimed = True
-                holder.held_bytes += missing
-                self.used += missing
+                self._give(holder, missing)
                 holder.may_read_again()
         if self.full and self.used <= self._bound() * 3 // 4:
             self.full = False

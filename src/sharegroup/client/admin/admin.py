@@ -25,6 +25,7 @@ from sharegroup.client.admin import (
     topic_requests,
     transaction_requests,
 )
+from sharegroup.client.admin.blocked_records import decide_blocked_record
 from sharegroup.client.admin.consumer_groups import ConsumerGroupCalls
 from sharegroup.client.admin.descriptions import (
     ClusterDescription,
@@ -43,6 +44,7 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
+from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
 
@@ -294,6 +296,27 @@ class Admin(ConsumerGroupCalls):
         wanted = None if partitions is None else list(partitions)
         return await self._trying(
             lambda: record_requests.describe_record_states(self._cluster, group_id, wanted)
+        )
+
+    async def release_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
+        """Let a record that waits for an operator (``share.ordering.on.failure=block``) be
+        delivered once more. If it fails again, or the broker stops before it is finished, it waits
+        again.
+
+        Raises:
+            InvalidRecordState: it does not wait for an operator.
+            GroupIdNotFound: there is no such group.
+            UnsupportedVersion: the broker has no such records, as Apache Kafka.
+        """
+        await self._trying(
+            lambda: decide_blocked_record(self._cluster, group_id, at, offset, AckType.RELEASE)
+        )
+
+    async def archive_blocked_record(self, group_id: str, at: TopicPartition, offset: int) -> None:
+        """Give up a record that waits for an operator; its key goes on. Raises as
+        :meth:`release_blocked_record` does."""
+        await self._trying(
+            lambda: decide_blocked_record(self._cluster, group_id, at, offset, AckType.REJECT)
         )
 
     async def alter_share_group_offsets(

@@ -13,6 +13,7 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.admin.group_requests import answer_error, check_group
 from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
@@ -85,7 +86,18 @@ def _member(member: modern.Member) -> ConsumerGroupMemberDescription:
         pattern=member.subscribed_topic_regex or None,
         assignment=_of_describe(member.assignment),
         target=_of_describe(member.target_assignment),
+        key_ranges=_key_ranges(member.assignment),
     )
+
+
+def _key_ranges(assignment: modern.Assignment | None) -> dict[TopicPartition, KeyRanges]:
+    return {
+        TopicPartition(topic.topic_name, part.partition): tuple(
+            KeyRange(one.first, one.last) for one in part.ranges
+        )
+        for topic in (() if assignment is None else assignment.topic_partitions)
+        for part in topic.key_ranges
+    }
 
 
 def _of_describe(assignment: modern.Assignment | None) -> tuple[TopicPartition, ...]:

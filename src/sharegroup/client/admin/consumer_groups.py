@@ -53,7 +53,8 @@ class ConsumerGroupCalls(ABC):
         require_stable: bool = False,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed in these partitions; by default, in all. A partition without
-        a committed offset is left out; so a group that does not exist has none.
+        a committed offset is left out; so a group that does not exist has none. ``ranges`` is what
+        is committed behind the offset, if members share partitions by key (KIP-X).
 
         Args:
             require_stable: wait for the end of transactions that have offsets of the group.
@@ -62,7 +63,11 @@ class ConsumerGroupCalls(ABC):
         identity = MemberIdentity(group_id)
         return await self._trying(
             lambda: committed_offsets(
-                self._cluster, identity, wanted, require_stable=require_stable
+                self._cluster,
+                identity,
+                wanted,
+                require_stable=require_stable,
+                with_ranges=True,
             )
         )
 

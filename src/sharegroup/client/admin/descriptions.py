@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
 
+from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.client.network.metadata import Node
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
@@ -129,6 +131,7 @@ class ConsumerGroupMemberDescription:
         member_epoch: None: the group's protocol is the classic one.
         pattern: the expression that the broker compares with all topics; None: there is none.
         assignment: what it has; ``target``: what it will have when others have given it up.
+        key_ranges: of the partitions that it shares with other members, the part that it has.
     """
 
     member_id: str
@@ -141,6 +144,7 @@ class ConsumerGroupMemberDescription:
     pattern: str | None
     assignment: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...]
+    key_ranges: Mapping[TopicPartition, KeyRanges] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +199,8 @@ class RecordRange:
         member_id: the member that holds them; None unless they are acquired.
         lock_ms: the time left on their lock when the broker answered; None unless they are
             acquired.
+        blocked: whether they are available, but wait for an operator
+            (``share.ordering.on.failure=block``).
         reason: why they were archived: delivery-limit, rejected, damaged, deleted; None for other
             states, and if the broker does not know (any more).
     """
@@ -206,6 +212,7 @@ class RecordRange:
     member_id: str | None = None
     lock_ms: int | None = None
     reason: str | None = None
+    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

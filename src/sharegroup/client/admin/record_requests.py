@@ -139,6 +139,7 @@ def _range(told: RecordStates) -> RecordRange:
         delivery_count=told.delivery_count,
         member_id=told.member_id,
         lock_ms=None if told.lock_ms < 0 else told.lock_ms,
+        blocked=told.blocked,
     )
 
 

@@ -218,7 +218,7 @@ async def list_offsets(
         )
         return await cluster.send(node_id, apis.LIST_OFFSETS, request)
 
-    by_leader = await _by_leader(cluster, partitions)
+    by_leader = await leaders_of(cluster, partitions)
     responses = await asyncio.gather(*(ask(node, mine) for node, mine in by_leader.items()))
     answers = [(t.name, p) for response in responses for t in response.topics for p in t.partitions]
     await _check_leaders(cluster, [p for _, p in answers])
@@ -248,14 +248,14 @@ async def delete_records(
         request = DeleteRecordsRequest(topics=topics, timeout_ms=cluster.request_timeout_ms)
         return await cluster.send(node_id, apis.DELETE_RECORDS, request)
 
-    by_leader = await _by_leader(cluster, before)
+    by_leader = await leaders_of(cluster, before)
     responses = await asyncio.gather(*(ask(node, mine) for node, mine in by_leader.items()))
     answers = [(t.name, p) for response in responses for t in response.topics for p in t.partitions]
     await _check_leaders(cluster, [p for _, p in answers])
     return {TopicPartition(name, p.partition_index): p.low_watermark for name, p in answers}
 
 
-async def _by_leader(
+async def leaders_of(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> dict[int, list[TopicPartition]]:
     nodes: dict[int, list[TopicPartition]] = {}

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from sharegroup.client.core.sticky import Sharing, assign_sticky
+from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.ids import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
@@ -26,6 +27,11 @@ class Subscriber(NamedTuple):
     """The partitions that it had in ``generation``."""
     generation: int = -1
     instance_id: str | None = None
+    parts: Mapping[TopicPartition, Intervals] | None = None
+    """The key ranges that it had of partitions that it shared; None: it takes whole partitions
+    only (KIP-X)."""
+    had: frozenset[TopicPartition] = frozenset()
+    """With ``parts``: the partitions that it had before it gave them up."""
 
 
 Subscribers = Mapping[str, Subscriber]

@@ -27,15 +27,20 @@ from sharegroup.client.core.assignors import (
     Subscriber,
     common_protocol,
 )
+from sharegroup.client.core.key_ranges import KeyRange
+from sharegroup.client.core.key_sharing import Parts, share
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,
+    NO_PARTS,
     Change,
     GroupMembership,
     GroupState,
     MemberIdentity,
     Partitions,
 )
+from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.errors import (
+    ConsumerRangeFetchNotAccepted,
     IllegalGeneration,
     InconsistentGroupProtocol,
     KafkaError,
@@ -53,6 +58,7 @@ from sharegroup.wire.internal.consumer_protocol import (
     from_bytes,
     to_bytes,
 )
+from sharegroup.wire.internal.key_range_data import Held, from_user_data, to_user_data
 from sharegroup.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from sharegroup.wire.messages.join_group import (
     JoinGroupRequest,
@@ -85,6 +91,8 @@ class ClassicMembership(GroupMembership):
 
     Args:
         assignors: what this member offers, the best first.
+        takes_key_ranges: this member can share a partition with others by the keys of its records;
+            then all assignors must be eager.
         instance_id: a static member's name (KIP-345): it does not leave when it is closed.
         poll_interval_max_ms: also the time that others wait for this member in a rebalance.
     """
@@ -96,6 +104,7 @@ class ClassicMembership(GroupMembership):
         assignors: Sequence[Assignor],
         instance_id: str | None = None,
         rack_id: str | None = None,
+        takes_key_ranges: bool = False,
         session_timeout_ms: int = 45_000,
         heartbeat_interval_ms: int = 3_000,
         poll_interval_max_ms: int = 300_000,
@@ -111,6 +120,9 @@ class ClassicMembership(GroupMembership):
         self._chosen: Assignor | None = None
         self._members: dict[str, Subscriber] = {}
         self._assignments: Assignment = {}
+        self._takes_key_ranges = takes_key_ranges
+        self._given_parts: Mapping[str, Parts] = {}
+        self._had = Held(frozenset(), {})  # in the generation before, with its key ranges
         self._partitions: dict[str, int] = {}  # what this member, as leader, has shared out
         self._again = False  # join again when the change has been told
         self._joined_topics: tuple[str, ...] = ()
@@ -169,7 +181,7 @@ class ClassicMembership(GroupMembership):
         known = self.member_id != "" and self.state is not GroupState.STALE
         tell = known and self.instance_id is None
         self.state = GroupState.LEAVING if tell else GroupState.UNSUBSCRIBED
-        self.owned, self.change, self.error = NO_PARTITIONS, None, None
+        self.owned, self.parts, self.change, self.error = NO_PARTITIONS, NO_PARTS, None, None
         self._due_ms = now_ms
         if not tell:
             self._forget()
@@ -181,7 +193,7 @@ class ClassicMembership(GroupMembership):
         assert self.state is GroupState.LEADING, "it does not lead"
         assert self._chosen is not None, "no assignor was chosen"
         self._partitions = dict(partitions)
-        self._assignments = self._chosen.assign(self._members, partitions)
+        self._assignments, self._given_parts = share(self._chosen, self._members, partitions)
         self.state = GroupState.SYNCING
         self._due_ms = now_ms
 
@@ -231,6 +243,7 @@ class ClassicMembership(GroupMembership):
         owned = _by_topic(self.owned)
         told = ConsumerProtocolSubscription(
             topics=self.topics,
+            user_data=to_user_data(*self._had) if self._takes_key_ranges else None,
             owned_partitions=owned,
             generation_id=self.generation,
             rack_id=self._rack_id,
@@ -256,12 +269,17 @@ class ClassicMembership(GroupMembership):
             protocol_type=PROTOCOL_TYPE,
             protocol_name=self._chosen.name,
             assignments=[
-                SyncGroupRequestAssignment(
-                    member, to_bytes(ConsumerProtocolAssignment(_by_topic(wheres)))
-                )
+                SyncGroupRequestAssignment(member, self._assignment_of(member, wheres))
                 for member, wheres in self._assignments.items()
             ],
         )
+
+    def _assignment_of(self, member: str, wheres: Iterable[TopicPartition]) -> bytes:
+        given = ConsumerProtocolAssignment(_by_topic(wheres))
+        parts = self._given_parts.get(member)
+        if parts:
+            given.user_data = to_user_data(wheres, parts)
+        return to_bytes(given)
 
     def _leave_request(self) -> LeaveGroupRequest:
         member = LeavingMember(self.member_id, self.instance_id)
@@ -337,16 +355,22 @@ class ClassicMembership(GroupMembership):
             return
         self._due_ms = now_ms + self._interval_ms
         try:
-            given = _assigned(response.assignment)
+            given, parts = _assigned(response.assignment)
         except MalformedMessage as error:
             why = f"the assignment of the group's leader cannot be read: {error}"
             self.failed(InconsistentGroupProtocol(why), now_ms, 0)
             return
+        if parts and not self._takes_key_ranges:
+            refused = ConsumerRangeFetchNotAccepted("this consumer has no key_ranges=True")
+            self.failed(refused, now_ms, 0)
+            return
+        self._had = Held(given, parts)
         revoked, assigned = self.owned - given, given - self.owned
         self._again = bool(revoked)  # others wait for them
         self.state = GroupState.STABLE
         if revoked or assigned:
-            self.change = Change(revoked=revoked, assigned=assigned)
+            new = {w: tuple(KeyRange(*each) for each in own) for w, own in parts.items()}
+            self.change = Change(revoked=revoked, assigned=assigned, parts=new)
             self.state = GroupState.CHANGING
 
     # --- inside -----------------------------------------------------------------------------------
@@ -407,15 +431,21 @@ def _subscriber(metadata: bytes, instance_id: str | None) -> Subscriber:
     """What a member says; one that cannot be read gets nothing, the others are not held up."""
     try:
         told = from_bytes(ConsumerProtocolSubscription, metadata)
+        held = from_user_data(told.user_data)
     except MalformedMessage:
         return Subscriber((), instance_id=instance_id)
     owned = tuple(_flat(told.owned_partitions))
-    return Subscriber(tuple(told.topics), owned, told.generation_id, instance_id)
+    one = Subscriber(tuple(told.topics), owned, told.generation_id, instance_id)
+    return one if held is None else one._replace(parts=held.parts, had=held.partitions)
 
 
-def _assigned(content: bytes) -> Partitions:
-    """Raises MalformedMessage. No bytes mean no partitions: the leader did not know us."""
+def _assigned(content: bytes) -> tuple[Partitions, dict[TopicPartition, Intervals]]:
+    """Partitions, and the key ranges of those that are not whole. Raises MalformedMessage. No bytes
+    mean no partitions: the leader did not know us."""
     if not content:
-        return NO_PARTITIONS
+        return NO_PARTITIONS, {}
     told = from_bytes(ConsumerProtocolAssignment, content)
-    return frozenset(_flat(told.assigned_partitions))
+    given = frozenset(_flat(told.assigned_partitions))
+    held = from_user_data(told.user_data)
+    parts = {} if held is None else {w: own for w, own in held.parts.items() if w in given}
+    return given, parts

@@ -18,8 +18,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
+from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,
+    NO_PARTS,
     Change,
     GroupMembership,
     GroupState,
@@ -27,9 +29,11 @@ from sharegroup.client.core.rebalance import (
     Partitions,
 )
 from sharegroup.model.errors import (
+    ConsumerRangeFetchNotAccepted,
     FencedMemberEpoch,
     KafkaError,
     UnknownMemberId,
+    UnknownServerError,
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
@@ -38,6 +42,7 @@ from sharegroup.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from sharegroup.wire.messages.ranges import parts_of, ranges_of
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -54,6 +59,8 @@ class ConsumerMembership(GroupMembership):
     Args:
         member_id: this process's own choice, for its whole life (version 1 of the heartbeat).
         assignor: the coordinator's assignor; None: its default.
+        takes_key_ranges: this member can share a partition with others by the keys of its records.
+        cooperative: it can share one with others, and fetches from it in turns with them.
         poll_interval_max_ms: also the time in which this member must give up partitions.
     """
 
@@ -65,6 +72,8 @@ class ConsumerMembership(GroupMembership):
         instance_id: str | None = None,
         rack_id: str | None = None,
         assignor: str | None = None,
+        takes_key_ranges: bool = False,
+        cooperative: bool = False,
         poll_interval_max_ms: int = 300_000,
     ) -> None:
         super().__init__(group_id, instance_id, poll_interval_max_ms)
@@ -73,10 +82,13 @@ class ConsumerMembership(GroupMembership):
         self._had_pattern = False
         self._rack_id = rack_id
         self._assignor = assignor
+        self._takes_key_ranges = takes_key_ranges or cooperative
+        self._cooperative = cooperative
         self._epoch = JOIN_EPOCH
         self._names: dict[UUID, str] = {}
         self._ids: dict[str, UUID] = {}
         self._target: dict[UUID, tuple[int, ...]] | None = None
+        self._target_parts: dict[UUID, dict[int, KeyRanges]] = {}
         self._all_told = False
         self._owned_told = False
         self._leaving = False
@@ -134,7 +146,7 @@ class ConsumerMembership(GroupMembership):
         """Give everything up. The application has been told already."""
         tell = self._known and self.state is not GroupState.STALE
         self.state = GroupState.LEAVING if tell else GroupState.UNSUBSCRIBED
-        self.owned, self.change, self.error = NO_PARTITIONS, None, None
+        self.owned, self.parts, self.change, self.error = NO_PARTITIONS, NO_PARTS, None, None
         self.topics, self.pattern = (), None
         self._due_ms = now_ms
 
@@ -192,13 +204,21 @@ class ConsumerMembership(GroupMembership):
             # An empty expression takes back the one before.
             request.subscribed_topic_regex = self.pattern or ("" if self._had_pattern else None)
             request.server_assignor = self._assignor
+        request.takes_key_ranges = self._takes_key_ranges
+        request.cooperative = self._cooperative
         return request
 
     def _owned_by_id(self) -> list[TopicPartitions]:
         found: dict[UUID, list[int]] = {}
         for where in sorted(self.owned):
             found.setdefault(self._ids[where.topic], []).append(where.partition)
-        return [TopicPartitions(topic, numbers) for topic, numbers in found.items()]
+        parts: dict[UUID, dict[int, KeyRanges]] = {}
+        for where, own in self.parts.items():
+            parts.setdefault(self._ids[where.topic], {})[where.partition] = own
+        return [
+            TopicPartitions(topic, numbers, ranges_of(parts.get(topic, {})))
+            for topic, numbers in found.items()
+        ]
 
     def answered(
         self, response: ConsumerGroupHeartbeatResponse, now_ms: int, retry_after_ms: int
@@ -213,6 +233,11 @@ class ConsumerMembership(GroupMembership):
             return None
         if self.state not in _BEATING:
             return None  # told to leave meanwhile, which is due now
+        try:
+            parts = self._checked_parts(response)
+        except KafkaError as error:
+            self.failed(error, now_ms, retry_after_ms)
+            return error
         joins = self.state is GroupState.JOINING
         self._epoch = response.member_epoch
         pause = response.heartbeat_interval_ms
@@ -221,6 +246,7 @@ class ConsumerMembership(GroupMembership):
             self._early_until_ms = now_ms + 2 * pause
             self._early_ms = EARLY_HEARTBEAT_MS
         if response.assignment is not None:
+            self._target_parts = parts
             self._target = {
                 one.topic_id: tuple(one.partitions) for one in response.assignment.topic_partitions
             }
@@ -232,6 +258,18 @@ class ConsumerMembership(GroupMembership):
         due_now = not self._all_told or not (self._owned_told or self.change or self.unnamed)
         self._due_ms = now_ms if due_now else now_ms + pause
         return None
+
+    def _checked_parts(
+        self, response: ConsumerGroupHeartbeatResponse
+    ) -> dict[UUID, dict[int, KeyRanges]]:
+        """The key ranges of an assignment. Raises KafkaError: this member does not take them."""
+        try:
+            parts = _parts(response)
+        except ValueError as wrong:
+            raise UnknownServerError(f"the assignment is malformed: {wrong}") from wrong
+        if any(parts.values()) and not self._takes_key_ranges:
+            raise ConsumerRangeFetchNotAccepted("this consumer has no key_ranges=True")
+        return parts
 
     def failed(self, error: KafkaError, now_ms: int, retry_after_ms: int) -> None:
         """The heartbeat had this error."""
@@ -261,11 +299,21 @@ class ConsumerMembership(GroupMembership):
         """Compare what the member has with what it should have."""
         if self._target is None or self.change is not None or self.state is not GroupState.STABLE:
             return
-        target = self._named_target()
-        revoked, assigned = self.owned - target, target - self.owned
+        target, parts = self._named_target(), self._named_parts()
+        others = {w for w in self.owned & target if self.parts.get(w) != parts.get(w)}
+        revoked, assigned = self.owned - target | others, target - self.owned | others
         if revoked or assigned:
-            self.change = Change(revoked=revoked, assigned=assigned)
+            new = {where: own for where, own in parts.items() if where in assigned}
+            self.change = Change(revoked=revoked, assigned=assigned, parts=new)
             self.state = GroupState.CHANGING
+
+    def _named_parts(self) -> dict[TopicPartition, KeyRanges]:
+        return {
+            TopicPartition(self._names[topic], number): own
+            for topic, parts in self._target_parts.items()
+            if topic in self._names
+            for number, own in parts.items()
+        }
 
     def _named_target(self) -> Partitions:
         return frozenset(
@@ -295,3 +343,18 @@ class ConsumerMembership(GroupMembership):
         if self.state is GroupState.JOINING:
             assert not self.owned, "it joins with partitions"
             assert self.change is None, "it joins before the application was told"
+
+
+def _parts(response: ConsumerGroupHeartbeatResponse) -> dict[UUID, dict[int, KeyRanges]]:
+    """The key ranges of an assignment: topic → partition → ranges, without whole partitions.
+
+    Raises:
+        ValueError: they are malformed.
+    """
+    found = {}
+    for one in response.assignment.topic_partitions if response.assignment is not None else ():
+        parts = parts_of(one.key_ranges, one.partitions)
+        found[one.topic_id] = {
+            at: tuple(KeyRange(*each) for each in own) for at, own in parts.items()
+        }
+    return found

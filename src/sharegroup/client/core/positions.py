@@ -16,11 +16,15 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from sharegroup.client.core.key_ranges import KeyRanges
+from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.ids import TopicPartition
 
 EARLIEST: Final = -2
 LATEST: Final = -1
 NO_EPOCH: Final = -1
+FIRST_TURN: Final = 1
+"""Records that a member was given in earlier turns, and that are not committed, go back."""
 
 
 class Position(NamedTuple):
@@ -50,9 +54,29 @@ class Place:
         end: the end of the log, as the last fetch saw it; None: not known yet.
         version: changes whenever the position jumps. What was fetched for another version is old.
         checked_epoch: the leader epoch under which the position is known to be in the log.
+        key_ranges: only records of these are read; empty: all.
+        turn: the number of the turn that is asked for next; 0: it is not read in turns.
+        shared: other members may commit offsets behind its committed offset (KIP-X).
+        begins: the group has committed nothing; where it begins is asked for, and committed.
+        lost_from: of a shared partition, the position that its log has lost; None: it has not.
+        done: the offsets behind its committed offset that are done with, by any member.
     """
 
-    __slots__ = ("checked_epoch", "end", "paused", "position", "reset", "step", "version")
+    __slots__ = (
+        "begins",
+        "checked_epoch",
+        "done",
+        "end",
+        "key_ranges",
+        "lost_from",
+        "paused",
+        "position",
+        "reset",
+        "shared",
+        "step",
+        "turn",
+        "version",
+    )
 
     def __init__(self, step: Step, reset: int) -> None:
         self.position: Position | None = None
@@ -62,6 +86,12 @@ class Place:
         self.paused = False
         self.version = 0
         self.checked_epoch = NO_EPOCH
+        self.key_ranges: KeyRanges = ()
+        self.turn = 0
+        self.shared = False
+        self.done: Intervals = ()
+        self.begins = False
+        self.lost_from: int | None = None
 
 
 class Positions:
@@ -105,6 +135,16 @@ class Positions:
                 if not from_group:
                     self.uncommitted([where])
 
+    def share(self, wheres: Iterable[TopicPartition]) -> None:
+        """Other members may read other key ranges of these, and commit there."""
+        for where in wheres:
+            self._places[where].shared = True
+
+    def is_shared(self, where: TopicPartition) -> bool:
+        """See :attr:`Place.shared`."""
+        place = self._places.get(where)
+        return place is not None and place.shared
+
     def remove(self, wheres: Iterable[TopicPartition]) -> None:
         """They are not ours any more."""
         for where in wheres:
@@ -121,6 +161,7 @@ class Positions:
         place = self._places[where]
         place.position = position
         place.step = Step.FETCHING if position.leader_epoch == NO_EPOCH else Step.CHECK
+        place.begins, place.done = False, ()
         place.checked_epoch = NO_EPOCH
         place.version = self._next_version()
 
@@ -129,12 +170,44 @@ class Positions:
         place = self._places[where]
         place.position = None
         place.step, place.reset = Step.RESET, timestamp
+        place.begins, place.done = False, ()
         place.version = self._next_version()
 
     def pause(self, wheres: Iterable[TopicPartition], paused: bool) -> None:
         """Return no records of these; or return them again."""
         for where in wheres:
             self._places[where].paused = paused
+
+    def read_ranges(self, where: TopicPartition, key_ranges: KeyRanges) -> None:
+        """Read only records of these ranges from now on. What was fetched before is dropped."""
+        place = self._places[where]
+        if place.key_ranges != key_ranges:
+            place.key_ranges = key_ranges
+            place.version = self._next_version()
+
+    def read_in_turns(self, wheres: Iterable[TopicPartition]) -> None:
+        """Read records of these that no other member of the group has."""
+        for where in wheres:
+            self._places[where].turn = FIRST_TURN
+
+    def turn(self, where: TopicPartition) -> int:
+        """See :attr:`Place.turn`."""
+        place = self._places.get(where)
+        return 0 if place is None else place.turn
+
+    def next_turn(self, where: TopicPartition, version: int) -> None:
+        """The answer to the turn that was asked for has arrived, with records."""
+        place = self._places.get(where)
+        if place is not None and place.version == version:
+            place.turn += 1
+
+    def begin_turns_anew(self, where: TopicPartition) -> None:
+        """The broker does not know the turn, or forgets what it gave there."""
+        self._places[where].turn = FIRST_TURN
+
+    def key_ranges(self, where: TopicPartition) -> KeyRanges:
+        """See :attr:`Place.key_ranges`."""
+        return self._places[where].key_ranges
 
     # --- looking positions up ---------------------------------------------------------------------
 
@@ -146,13 +219,34 @@ class Positions:
         """The timestamp that a partition in RESET waits for."""
         return self._places[where].reset
 
-    def found(self, where: TopicPartition, version: int, position: Position) -> None:
-        """This is where it goes on, unless it has jumped since ``version``."""
+    def found(
+        self, where: TopicPartition, version: int, position: Position, done: Intervals = ()
+    ) -> None:
+        """This is where it goes on, unless it has jumped since ``version``.
+
+        Args:
+            done: the offsets behind it that are committed.
+        """
         place = self._places.get(where)
         if place is not None and place.version == version and place.step is not Step.FETCHING:
-            place.position = position
+            place.position, place.done = position, done
             place.step = Step.FETCHING
             place.version = self._next_version()
+
+    def begins(self, where: TopicPartition) -> bool:
+        """A position that is found is where the group begins: it is committed, and looked up
+        again, because another member may have been first."""
+        return self._places[where].begins
+
+    def look_up_committed(self, where: TopicPartition, version: int) -> None:
+        """Where the group begins is committed now: begin there."""
+        place = self._places.get(where)
+        if place is not None and place.version == version and place.step is Step.RESET:
+            place.step, place.begins = Step.COMMITTED, False
+
+    def done(self, where: TopicPartition) -> Intervals:
+        """See :attr:`Place.done`."""
+        return self._places[where].done
 
     def checked(self, where: TopicPartition, version: int, leader_epoch: int) -> None:
         """The position is in the log of this leader."""
@@ -173,6 +267,7 @@ class Positions:
                 stuck.append(where)
             else:
                 place.step, place.reset = Step.RESET, self._reset
+                place.begins = place.shared
         return stuck
 
     def out_of_range(self, where: TopicPartition, version: int) -> bool:
@@ -182,8 +277,19 @@ class Positions:
             return True
         if self._reset is None:
             return False
+        lost = place.position
         self.seek_to(where, self._reset)
+        if place.shared and self._reset == EARLIEST and lost is not None:
+            place.lost_from = lost.offset
         return True
+
+    def take_lost(self, where: TopicPartition) -> int | None:
+        """See :attr:`Place.lost_from`; it is told once."""
+        place = self._places.get(where)
+        if place is None:
+            return None
+        lost, place.lost_from = place.lost_from, None
+        return lost
 
     def saw_leader(self, where: TopicPartition, leader_epoch: int) -> None:
         """The partition's leader has this epoch. A position from an older epoch is checked."""

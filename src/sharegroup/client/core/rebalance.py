@@ -4,14 +4,19 @@ assignment, and who it is in the group.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 
 Partitions = frozenset[TopicPartition]
 NO_PARTITIONS: Final[Partitions] = frozenset()
+Parts = Mapping[TopicPartition, KeyRanges]
+NO_PARTS: Final[Parts] = MappingProxyType({})
 
 
 class Change(NamedTuple):
@@ -22,7 +27,9 @@ class Change(NamedTuple):
     lost: Partitions = NO_PARTITIONS
     """Given up without being asked: others may have them by now, nothing can be committed."""
     assigned: Partitions = NO_PARTITIONS
-    """New."""
+    """New. A partition of which the member gets other key ranges is revoked and new."""
+    parts: Parts = NO_PARTS
+    """The key ranges of those new ones that are shared with other members (KIP-X)."""
 
 
 class MemberIdentity(NamedTuple):
@@ -61,6 +68,7 @@ class GroupMembership:
 
     Attributes:
         owned: the partitions that the application has.
+        parts: the key ranges of those that it shares with other members.
         topics: the subscription.
         change: what the application must be told next; None: nothing. See :meth:`tell`.
         error: why the state is FAILED.
@@ -71,6 +79,7 @@ class GroupMembership:
         self.instance_id = instance_id
         self.state = GroupState.UNSUBSCRIBED
         self.owned: Partitions = NO_PARTITIONS
+        self.parts: Parts = NO_PARTS
         self.change: Change | None = None
         self._telling: Change | None = None
         self.error: KafkaError | None = None
@@ -90,7 +99,9 @@ class GroupMembership:
         """
         told = self._telling
         assert told is not None, "nothing was told"
-        self.owned = (self.owned - told.revoked - told.lost) | told.assigned
+        kept = self.owned - told.revoked - told.lost
+        self.owned = kept | told.assigned
+        self.parts = {w: own for w, own in self.parts.items() if w in kept} | dict(told.parts)
         self._telling = None
         if self.change is told:
             self.change = None
@@ -111,7 +122,10 @@ class GroupMembership:
         if change is not None:
             assert change.revoked | change.lost <= self.owned, "a change takes what is not owned"
             assert not change.revoked & change.lost, "a partition is revoked and lost"
-            assert not change.assigned & self.owned, "a change gives what is owned already"
+            kept = self.owned - change.revoked - change.lost
+            assert not change.assigned & kept, "a change gives what is owned already"
+            assert change.parts.keys() <= change.assigned, "key ranges of what is not new"
+        assert self.parts.keys() <= self.owned, "key ranges of what is not owned"
         assert (self.error is not None) == (self.state is GroupState.FAILED)
         if self.state in (GroupState.UNSUBSCRIBED, GroupState.LEAVING):
             assert change is None, "a member that left has a change"

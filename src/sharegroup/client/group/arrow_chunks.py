@@ -8,13 +8,22 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from sharegroup.arrow.rows import RowBuilder
 from sharegroup.arrow.schema import column_names
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.errors import CorruptRecordBatch
-from sharegroup.client.group.chunks import Fetched, epochs_of, hidden_ranges, past_damage
+from sharegroup.client.group.chunks import (
+    Fetched,
+    epochs_of,
+    hidden_ranges,
+    passed_over,
+    past_damage,
+)
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.share.settings import check_positive
+from sharegroup.cooperative.intervals import Interval, Intervals
 from sharegroup.model.errors import ConfigError, CorruptMessage, SharegroupError
 from sharegroup.records.batches import Bounds, end_offset, place
 
@@ -42,7 +51,11 @@ class ArrowForm:
 
 
 class ArrowChunk:
-    """Rows that wait for the application; as :class:`~sharegroup.client.group.chunks.Chunk`."""
+    """Rows that wait for the application; as :class:`~sharegroup.client.group.chunks.Chunk`.
+
+    Attributes:
+        holes: as there.
+    """
 
     def __init__(self, fetched: Fetched, form: ArrowForm) -> None:
         self.where = fetched.where
@@ -51,14 +64,28 @@ class ArrowChunk:
         self.end = fetched.position
         self._max_records = form.max_records
         self._rows: deque[RecordBatch] = deque()
+        self._lost: list[Interval] = []
         hidden, data = hidden_ranges(fetched, form.check_crcs)
-        ranges = _others(fetched.position.offset, hidden, fetched.high_watermark - 1)
+        left_out = [*hidden, *fetched.done]
+        ranges = _others(fetched.position.offset, left_out, fetched.high_watermark - 1)
         if ranges:
             builder = RowBuilder(form.columns, *fetched.where, ranges, check_crcs=form.check_crcs)
             self._read(fetched, builder, memoryview(data))
         epoch = epochs_of(data)
         last_epoch = max(epoch.items())[1] if epoch else NO_EPOCH
-        self.end = Position(max(self.end.offset, fetched.position.offset), last_epoch)
+        ends = self.end.offset, fetched.position.offset, self._behind(fetched, data)
+        self.end = Position(max(ends), last_epoch)
+        self.holes = passed_over(fetched, [*hidden, *self._lost], self.end)
+
+    def intervals(self) -> Intervals:
+        """The offsets of the rows."""
+        if not self._rows:
+            return ()
+        offsets = np.concatenate([rows.column("offset").to_numpy() for rows in self._rows])
+        ends = np.flatnonzero(np.diff(offsets) != 1)
+        firsts = offsets[np.concatenate([[0], ends + 1])].tolist()
+        lasts = offsets[np.concatenate([ends, [len(offsets) - 1]])].tolist()
+        return tuple(zip(firsts, lasts, strict=True))
 
     @property
     def empty(self) -> bool:
@@ -76,6 +103,10 @@ class ArrowChunk:
         if not self._rows:
             return rows, self.end
         return rows, Position(rows.column("offset")[-1].as_py() + 1, self.end.leader_epoch)
+
+    def _behind(self, fetched: Fetched, data: bytes) -> int:
+        """The least offset behind the fetch, if all of it was read."""
+        return fetched.behind if self.error is None and len(data) == len(fetched.data) else -1
 
     def _read(self, fetched: Fetched, builder: RowBuilder, data: memoryview) -> None:
         try:
@@ -95,6 +126,7 @@ class ArrowChunk:
             if piece.damage is not None:
                 self.error = CorruptRecordBatch(fetched.where, piece.first, str(piece.damage))
                 self.end = Position(past_damage(piece.last, fetched))
+                self._lost = [(piece.first, self.end.offset - 1)]
                 return
             self._rows.extend(piece.value or ())
         if placed.cut is not None and not placed.pieces:

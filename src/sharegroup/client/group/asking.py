@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from sharegroup.client.core.rebalance import GroupState
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.fetcher import Fetcher
+from sharegroup.client.group.key_pool import KeyPool, OnFailure, PoolSettings
+from sharegroup.client.group.loops import ARROW_CHUNKS, GIVE_UP_S, ArrowLoop, BatchLoop
 from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offsets import OffsetCalls
@@ -18,13 +20,13 @@ from sharegroup.client.group.rebalancing import Rebalancing
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.share.answering import arrow
+from sharegroup.client.worker.retry import Backoff
 
 if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
 
 T = TypeVar("T")
 
-ARROW_CHUNKS: Final = "sharegroup.client.group.arrow_chunks"
 _ALIVE_S: Final = 1.0
 """How often, in seconds, a loop over records says that the application is alive."""
 _TURN_S: Final = 0.02
@@ -54,6 +56,75 @@ class Asking(OffsetCalls, Generic[K, V]):
     @abstractmethod
     def closed(self) -> bool:
         """It has been closed, or is being closed."""
+
+    def by_key(
+        self,
+        workers: int,
+        *,
+        max_in_flight: int | None = None,
+        retry: Backoff | None = None,
+        fatal: Sequence[type[Exception]] = (),
+        on_failure: OnFailure[K, V] | None = None,
+        commit_interval_s: float = 5.0,
+        drain_s: float = 30.0,
+    ) -> KeyPool[K, V]:
+        """A pool that handles up to ``workers`` keys at once, each key's records one after the
+        other; records without a key in any order. What is done is committed, also without
+        ``enable_auto_commit``.
+
+        Args:
+            max_in_flight: the most records that are held; None: ten for each worker. When they are
+                reached, none is taken until half of them are done.
+            retry: the pauses after a failure, and how often a record is tried; ``attempts=None``
+                is five times. Only its own key waits.
+            fatal: exceptions after which a record is not tried again, as after ``Reject``.
+            on_failure: called with a record that is given up and its error; when it returns, the
+                record is done. None: the run ends with :class:`HandlerFailed`.
+            commit_interval_s: the seconds between commits.
+            drain_s: how many seconds handlers that run may take when their partitions go, and at
+                the end. Then their records come again.
+
+        Raises:
+            ConfigError: an argument is invalid.
+            IllegalState: there is no group.
+        """
+        self.group_metadata()
+        settings = PoolSettings(
+            workers=workers,
+            max_in_flight=max_in_flight,
+            retry=retry or Backoff(),
+            fatal=fatal,
+            commit_interval_s=commit_interval_s,
+            drain_s=drain_s,
+        )
+        return KeyPool(self, settings, on_failure)
+
+    def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
+        """An endless loop over the results of :meth:`poll`, without the empty ones."""
+        return BatchLoop(self, timeout_ms / 1000)
+
+    def arrow_batches(
+        self,
+        *,
+        max_records: int = 50_000,
+        include_headers: bool = False,
+        idle_timeout_ms: int | None = None,
+    ) -> ArrowLoop:
+        """An endless loop over Arrow record batches, each of one partition, with the columns key,
+        value, topic, partition, offset, timestamp[, headers]. A batch is done when the loop asks
+        for the next one.
+
+        Args:
+            max_records: no batch has more rows.
+            idle_timeout_ms: end after this long without records, counted from the first assignment
+                of partitions; None: never.
+
+        Raises:
+            ConfigError: NumPy or PyArrow is missing, or deserializers are set.
+            IllegalState: this consumer has given records in another form.
+        """
+        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
+        return ArrowLoop(self, max_records, include_headers, wait_s)
 
     async def _poll(self, wait_s: float) -> ConsumerRecords[K, V]:
         reader = self._reader
@@ -112,6 +183,7 @@ class Asking(OffsetCalls, Generic[K, V]):
         found = self._reader.take(self._max_poll_records)
         if found:
             self._metrics.gave(len(found))
+        self._committer.look()
         return found
 
     def _give(self, form: str) -> None:

@@ -6,7 +6,7 @@ the chunk with an error; the records before it come first, and those behind it a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from operator import ge
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ from sharegroup.client.records.damage import note_astray
 from sharegroup.client.records.decode import Decoding, deserialized_fields, not_collecting
 from sharegroup.client.records.reading import pieces_of, records_of
 from sharegroup.client.records.record import ConsumerRecord, Fields, Span
+from sharegroup.cooperative.intervals import Interval, Intervals, common, normal
 from sharegroup.model.errors import CorruptMessage, SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
@@ -41,6 +42,19 @@ class Fetched(NamedTuple):
     high_watermark: int
     data: bytes
     aborted: Sequence[AbortedTransaction]
+    read_up_to: int = -1
+    """With key ranges, where the next fetch begins."""
+    holes: Intervals = ()
+    """With key ranges, the offsets that no record has."""
+    done: Intervals = ()
+    """The offsets that the group is done with: their records are left out."""
+    given: Intervals = ()
+    """Of a turn: the offsets that this member has got. The others are among ``done``."""
+
+    @property
+    def behind(self) -> int:
+        """The least offset that is behind all of it."""
+        return min(self.read_up_to, self.high_watermark)
 
 
 class Chunk:
@@ -50,9 +64,11 @@ class Chunk:
         records: those that are left, ascending in offset.
         end: the position behind them all.
         error: raised when all records have been taken; None: nothing is wrong.
+        holes: the offsets that are passed over: no record has them, or it cannot be read, or its
+            transaction was aborted. With key ranges; without, all that are no records'.
     """
 
-    __slots__ = ("_at", "end", "error", "records", "version", "where")
+    __slots__ = ("_at", "end", "error", "holes", "records", "version", "where")
 
     def __init__(
         self,
@@ -66,6 +82,7 @@ class Chunk:
         self.records = records
         self.end = end
         self.error = error
+        self.holes = fetched.holes
         self._at = 0
 
     def take(self, count: int) -> tuple[list[ConsumerRecord[Any, Any]], Position]:
@@ -101,7 +118,8 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
         if piece.damage is not None:
             error = CorruptRecordBatch(where, piece.first, str(piece.damage) or repr(piece.damage))
             behind = Position(past_damage(piece.last, fetched), end.leader_epoch)
-            return Chunk(fetched, records, behind, error)
+            lost = (piece.first, behind.offset - 1)
+            return _with_holes(Chunk(fetched, records, behind, error), fetched, [*hidden, lost])
         mine = piece.value or ()
         if piece.first < first_wanted:
             mine = [one for one in mine if one.offset >= first_wanted]
@@ -116,7 +134,23 @@ def _decode(fetched: Fetched, decoding: Decoding) -> Chunk:
     if end == fetched.position and data and placed.cut is None:
         nowhere = CorruptRecordBatch(where, end.offset, "no batch of this fetch has that offset")
         return Chunk(fetched, [], Position(end.offset + 1, end.leader_epoch), nowhere)
-    return Chunk(fetched, records, end, None)
+    if fetched.behind > end.offset and placed.cut is None:
+        end = Position(fetched.behind, end.leader_epoch)
+    return _with_holes(Chunk(fetched, records, end, None), fetched, hidden)
+
+
+def _with_holes(chunk: Chunk, fetched: Fetched, hidden: Iterable[Interval]) -> Chunk:
+    chunk.holes = passed_over(fetched, hidden, chunk.end)
+    return chunk
+
+
+def passed_over(fetched: Fetched, hidden: Iterable[Interval], end: Position) -> Intervals:
+    """With key ranges, the offsets before ``end`` that no record has, or only one that is
+    ``hidden``."""
+    if end.offset <= fetched.position.offset:
+        return ()
+    passed = normal((*fetched.holes, *hidden))
+    return common(passed, ((fetched.position.offset, end.offset - 1),))
 
 
 def _add(

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
+from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.positions import Committed, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.group.metrics import ConsumerMetrics
-from sharegroup.client.group.offset_requests import OffsetAndMetadata, commit_offsets
+from sharegroup.client.group.offset_requests import (
+    OffsetAndMetadata,
+    commit_offsets,
+    commit_ranges,
+)
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
+from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.errors import KafkaError, StaleMemberEpoch
 from sharegroup.model.ids import TopicPartition
+
+RANGES_PER_REQUEST: Final = 10_000
 
 log = logging.getLogger("sharegroup.client")
 
@@ -51,6 +60,8 @@ class Committer:
     Args:
         identity: who commits.
         progress: how far the application is.
+        covered: what is committed by ranges.
+        ranges_max: more ranges than these are committed without waiting for the interval.
     """
 
     def __init__(
@@ -59,14 +70,23 @@ class Committer:
         identity: Callable[[], MemberIdentity],
         progress: Progress,
         metrics: ConsumerMetrics,
+        covered: Covered,
+        ranges_max: int,
     ) -> None:
         self.committed = Committed()
+        self.covered = covered
+        self._ranges_max = ranges_max
+        self._many = asyncio.Event()
         self._cluster = cluster
         self._progress = progress
         self._metrics = metrics
         self._identity = identity
         self._lock = asyncio.Lock()
         self._auto: asyncio.Task[None] | None = None
+
+    def follow(self, progress: Progress) -> None:
+        """From now on, what is done is what ``progress`` says."""
+        self._progress = progress
 
     async def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
         """Commit; retries transient errors.
@@ -77,16 +97,42 @@ class Committer:
         async with self._lock:
             await self._commit(offsets, timeout_ms)
 
+    async def commit_single(
+        self, offsets: Mapping[TopicPartition, Sequence[int]], timeout_ms: int | None = None
+    ) -> None:
+        """Commit single records of shared partitions, and the offsets there that no record has.
+
+        Raises:
+            KafkaError: it was refused. A part of it may be committed.
+        """
+        async with self._lock:
+            ranges = {w: self.covered.with_holes(w, own) for w, own in offsets.items()}
+            await retrying(
+                self._cluster,
+                lambda: self._commit_ranges(ranges),
+                self._cluster.request_timeout_ms if timeout_ms is None else timeout_ms,
+                _worth_another_try,
+            )
+
     async def commit_done(self, timeout_ms: int | None = None) -> None:
         """Commit what is done. A failure is logged: the records come again to whoever gets the
         partitions next.
         """
         async with self._lock:  # what is done is asked when no other commit is under way
             try:
-                done = self.committed.missing(self._progress.done())
-                await self._commit(as_offsets(done), timeout_ms)
+                await self._commit(as_offsets(self._missing()), timeout_ms)
             except KafkaError as error:
                 log.warning("offsets could not be committed: %s", error)
+
+    def _missing(self) -> dict[TopicPartition, Position]:
+        """What is done, and not committed. With turns, more may be done at the same position."""
+        done, covered = self._progress.done(), self.covered
+        missing = self.committed.missing(done)
+        return missing | {
+            where: at
+            for where, at in done.items()
+            if where in covered and covered.before(where, at.offset)
+        }
 
     async def _commit(self, offsets: Offsets, timeout_ms: int | None) -> None:
         if not offsets:
@@ -94,8 +140,14 @@ class Committer:
         if timeout_ms is None:
             timeout_ms = self._cluster.request_timeout_ms
 
+        covered = self.covered
+        ranges = {w: covered.before(w, offsets[w].offset) for w in offsets if w in covered}
+        plain = {where: one for where, one in offsets.items() if where not in ranges}
+
         async def attempt() -> None:
-            await commit_offsets(self._cluster, self._identity(), offsets)
+            if plain:
+                await commit_offsets(self._cluster, self._identity(), plain)
+            await self._commit_ranges(ranges)
 
         began = self._metrics.time()
         try:
@@ -107,6 +159,19 @@ class Committer:
         positions = {w: Position(one.offset, one.leader_epoch) for w, one in offsets.items()}
         self.committed.note(positions)
         self._progress.committed(positions)
+
+    async def _commit_ranges(self, ranges: Mapping[TopicPartition, Intervals]) -> None:
+        """Commit ranges of shared partitions, as many in a request as the group takes at once."""
+        for where, own in ranges.items():
+            for at in range(0, len(own), RANGES_PER_REQUEST):
+                some = own[at : at + RANGES_PER_REQUEST]
+                await commit_ranges(self._cluster, self._identity(), {where: some})
+                self.covered.committed(where, some)
+
+    def look(self) -> None:
+        """Commit soon, if there are too many ranges."""
+        if len(self.covered) > self._ranges_max:
+            self._many.set()
 
     def start(self, interval_ms: int) -> None:
         """Commit what is done every ``interval_ms`` from now on."""
@@ -123,5 +188,8 @@ class Committer:
 
     async def _run(self, interval_s: float) -> None:
         while True:
-            await asyncio.sleep(interval_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(interval_s):
+                    await self._many.wait()
+            self._many.clear()
             await self.commit_done()

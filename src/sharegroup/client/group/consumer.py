@@ -23,6 +23,8 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Self
 
 from sharegroup.client.closing import ended, finish
+from sharegroup.client.core.covered import Covered
+from sharegroup.client.core.key_ranges import Assignment, ranges_given
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
@@ -30,7 +32,7 @@ from sharegroup.client.group.asking import Asking
 from sharegroup.client.group.committer import Committer
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.group.lookup import PositionLookup
-from sharegroup.client.group.loops import GIVE_UP_S, ArrowLoop, BatchLoop, RecordLoop
+from sharegroup.client.group.loops import RecordLoop
 from sharegroup.client.group.member import GroupMember
 from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.offsets import as_partition
@@ -84,6 +86,13 @@ class Consumer(Asking[K, V], Generic[K, V]):
         fetch_min_bytes, fetch_max_wait_ms: how long a broker waits, for how much.
         max_partition_fetch_bytes: the most bytes of one partition in a fetch.
         metadata_max_age_ms: how often new partitions, and topics of a pattern, are looked for.
+        key_ranges: share a partition with other members of the group by the keys of its records
+            (KIP-X), when there are more members than partitions. Each key's records come to one
+            member, in order. The group then commits ranges of offsets; the broker must be
+            `sharegroup serve`, and the topic must have ``accept.range.fetch``.
+        cooperative: share a partition with other members, whatever the keys: the broker gives each
+            record to one of them (KIP-X). Needs what ``key_ranges`` needs, and ``consumer``.
+        max_num_ranges_to_commit: with one of these, commit when there are more ranges.
         key_deserializer, value_deserializer: turn bytes into the application's objects; null stays
             None.
         cluster: connections to share with other clients; :meth:`close` does not close them.
@@ -118,12 +127,14 @@ class Consumer(Asking[K, V], Generic[K, V]):
         request_timeout_ms: int = 30_000,
         metadata_max_age_ms: int = 300_000,
         allow_auto_create_topics: bool = True,
+        key_ranges: bool = False,
+        cooperative: bool = False,
+        max_num_ranges_to_commit: int = 10_000,
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
         if group_id == "" or (topics and group_id is None):
             raise ConfigError("group_id is missing: name the consumer group")
-        check_topics(topics)
         self._cluster = cluster or Cluster(
             bootstrap_servers,
             client_id=client_id,
@@ -132,12 +143,10 @@ class Consumer(Asking[K, V], Generic[K, V]):
             allow_auto_create_topics=allow_auto_create_topics,
             jitter=jitter,
         )
-        self._owns_cluster = cluster is None
         self._max_poll_records = check_positive("max_poll_records", max_poll_records)
         self._auto_commit_ms = check_positive("auto_commit_interval_ms", auto_commit_interval_ms)
         self._commits = enable_auto_commit and group_id is not None
-        self._group_id = group_id
-        self._topics = topics
+        self._group_id, self._topics, self._owns_cluster = group_id, topics, cluster is None
         self._positions = Positions(reset_timestamp(auto_offset_reset))
         read = ReadSettings(
             min_bytes=fetch_min_bytes,
@@ -155,6 +164,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
             assignor=group_remote_assignor,
             assignors=partition_assignment_strategy,
             times_ms=(session_timeout_ms, heartbeat_interval_ms, max_poll_interval_ms),
+            sharing=(key_ranges, cooperative, max_num_ranges_to_commit),
         )
         self._decoding = decoding_of(check_crcs, key_deserializer, value_deserializer)
         self._make_parts(read, member, metadata_max_age_ms)
@@ -162,19 +172,26 @@ class Consumer(Asking[K, V], Generic[K, V]):
     def _make_parts(
         self, read: ReadSettings, member: MemberSettings, metadata_max_age_ms: int
     ) -> None:
+        check_topics(self._topics)
         cluster, positions = self._cluster, self._positions
         self._metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time(), self._lags)
         self._read_committed = read.committed
-        self._fetcher = Fetcher(cluster, positions, read, self._metrics, self._tell_news)
-        self._reader = Reader(positions, self._fetcher, self._decoding)
+        covered = Covered()
+        self._fetcher = Fetcher(
+            cluster, positions, covered, read, self._committing, self._metrics, self._tell_news
+        )
+        self._reader = Reader(positions, self._fetcher, covered, self._decoding)
         self._member = GroupMember(
             cluster, member, metadata_max_age_ms, self._metrics, self._tell_news
         )
-        self._committer = Committer(cluster, self._committing, self._reader, self._metrics)
+        self._committer = Committer(
+            cluster, self._committing, self._reader, self._metrics, covered, member.ranges_max
+        )
         self._lookup = PositionLookup(
             cluster,
             positions,
             self._fetcher,
+            covered,
             identity=None if self._group_id is None else self.group_metadata,
             committed=read.committed,
             on_news=self._tell_news,
@@ -184,6 +201,8 @@ class Consumer(Asking[K, V], Generic[K, V]):
             positions,
             self._committer,
             commits=self._commits,
+            shares=member.shares,
+            cooperative=member.cooperative,
             on_gone=self._drop,
             metrics=self._metrics,
         )
@@ -359,20 +378,24 @@ class Consumer(Asking[K, V], Generic[K, V]):
             self._cluster.watch(topics)
             self._member.subscribe(topics, pattern)
 
-    def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Read exactly these partitions, without the group's assigning. With a ``group_id`` they
-        begin at its committed offsets, which :meth:`commit` moves.
+    def assign(self, partitions: Assignment) -> None:
+        """Read exactly these partitions, or of each the given :class:`KeyRange`s, without the
+        group's assigning. With a ``group_id`` they begin at its committed offsets, which
+        :meth:`commit` moves.
 
         Raises:
             IllegalState: there is a subscription.
+            ValueError: there is no such key range.
         """
         self._check_usable()
         if self._topics or self._pattern is not None:
             raise IllegalState("topics are subscribed: call unsubscribe() first")
-        wanted = {as_partition(where) for where in partitions}
-        self._drop(self._positions.assigned - wanted)
+        wanted = {as_partition(where): own for where, own in ranges_given(partitions).items()}
+        self._drop(self._positions.assigned - wanted.keys())
         self._cluster.watch({where.topic for where in wanted})
         self._positions.add(sorted(wanted), from_group=self._group_id is not None)
+        for where, own in wanted.items():
+            self._positions.read_ranges(where, own)
 
     async def unsubscribe(self) -> None:
         """Give up all partitions and leave the group; as :meth:`close`, without disconnecting."""
@@ -445,33 +468,6 @@ class Consumer(Asking[K, V], Generic[K, V]):
         """An endless loop over records. A record is done when the loop asks for the next one."""
         return RecordLoop(self)
 
-    def batches(self, timeout_ms: int = 1_000) -> BatchLoop[K, V]:
-        """An endless loop over the results of :meth:`poll`, without the empty ones."""
-        return BatchLoop(self, timeout_ms / 1000)
-
-    def arrow_batches(
-        self,
-        *,
-        max_records: int = 50_000,
-        include_headers: bool = False,
-        idle_timeout_ms: int | None = None,
-    ) -> ArrowLoop:
-        """An endless loop over Arrow record batches, each of one partition, with the columns key,
-        value, topic, partition, offset, timestamp[, headers]. A batch is done when the loop asks
-        for the next one.
-
-        Args:
-            max_records: no batch has more rows.
-            idle_timeout_ms: end after this long without records, counted from the first assignment
-                of partitions; None: never.
-
-        Raises:
-            ConfigError: NumPy or PyArrow is missing, or deserializers are set.
-            IllegalState: this consumer has given records in another form.
-        """
-        wait_s = GIVE_UP_S if idle_timeout_ms is None else idle_timeout_ms / 1000
-        return ArrowLoop(self, max_records, include_headers, wait_s)
-
     def wakeup(self) -> None:
         """End the waiting :meth:`poll`, or else the next one, with :class:`Wakeup`. Nothing is
         lost.
@@ -485,6 +481,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         self._reader.forget(gone)
         self._positions.remove(gone)
         self._committer.committed.remove(gone)
+        self._committer.covered.remove(gone)
 
     def _tell_news(self) -> None:
         self._news.set()

@@ -10,30 +10,41 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from sharegroup.client.core.covered import Covered
+from sharegroup.client.core.key_ranges import without_ranges
 from sharegroup.client.core.positions import Position, Positions
+from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import CorruptRecordBatch
-from sharegroup.client.group.chunks import Chunk, Fetched
+from sharegroup.client.group.chunks import ENDLESS, Chunk, Fetched
 from sharegroup.client.group.metrics import ConsumerMetrics
 from sharegroup.client.group.settings import ReadSettings
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER, PartitionInfo
+from sharegroup.cooperative.intervals import Intervals, minus, normal
 from sharegroup.model.errors import (
     CorruptMessage,
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    InvalidFetchSessionEpoch,
     KafkaError,
     OffsetOutOfRange,
     SharegroupError,
+    StaleMemberEpoch,
+    UnknownMemberId,
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.model.log import AbortedTransaction
 from sharegroup.wire.apis import FETCH
 from sharegroup.wire.messages.fetch import (
+    CooperativeMember,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
     PartitionData,
 )
+from sharegroup.wire.messages.ranges import Range
 
 if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import ArrowChunk
@@ -44,10 +55,22 @@ Wanted = dict[TopicPartition, tuple[int, Position]]
 """Partition → the version of its position, and the position."""
 
 
+MEMBERSHIP_CHANGES = (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    InvalidFetchSessionEpoch,
+    StaleMemberEpoch,
+    UnknownMemberId,
+)
+"""What a fetch in turns is told while its member gets a new epoch, or after the broker has lost the
+turns. Only the latter makes the member begin anew: that gives back what it works on."""
+
+
 class Fetcher:
     """See the module.
 
     Args:
+        identity: who fetches in turns.
         on_news: called when something was fetched, or has failed.
 
     Attributes:
@@ -59,7 +82,9 @@ class Fetcher:
         self,
         cluster: Cluster,
         positions: Positions,
+        covered: Covered,
         settings: ReadSettings,
+        identity: Callable[[], MemberIdentity],
         metrics: ConsumerMetrics,
         on_news: Callable[[], None],
     ) -> None:
@@ -67,7 +92,9 @@ class Fetcher:
         self.errors: deque[SharegroupError] = deque()
         self._cluster = cluster
         self._positions = positions
+        self._covered = covered
         self._settings = settings
+        self._identity = identity
         self._metrics = metrics
         self._on_news = on_news
         self._under_way: dict[int, asyncio.Task[None]] = {}
@@ -173,6 +200,8 @@ class Fetcher:
                 current_leader_epoch=-1 if info is None else info.leader_epoch,
                 fetch_offset=position.offset,
                 partition_max_bytes=settings.partition_bytes,
+                key_ranges=[Range(*each) for each in self._positions.key_ranges(where)],
+                turn=self._positions.turn(where),
             )
             topics.setdefault(where.topic, []).append(part)
         return FetchRequest(
@@ -182,7 +211,12 @@ class Fetcher:
             isolation_level=int(settings.committed),
             topics=[FetchTopic(topic=name, partitions=own) for name, own in topics.items()],
             rack_id=settings.rack_id,
+            member=self._member() if any(map(self._positions.turn, wanted)) else None,
         )
+
+    def _member(self) -> CooperativeMember:
+        me = self._identity()
+        return CooperativeMember(me.group_id, me.member_id, me.generation_id)
 
     def _answered(
         self, where: TopicPartition, answer: PartitionData, version: int, position: Position
@@ -197,14 +231,46 @@ class Fetcher:
         end = answer.last_stable_offset if committed else answer.high_watermark
         if end >= 0:
             self._positions.saw_end(where, end)
+        holes: Intervals = ()
+        if self._positions.turn(where):
+            self._answered_turn(where, answer, version, position)
+            return
+        if self._positions.key_ranges(where):
+            holes = normal((one.first, one.last) for one in answer.without_records)
+            if answer.read_up_to < 0:
+                self.errors.append(without_ranges(where))
+                return
+            if not answer.records and answer.read_up_to > position.offset:
+                behind = min(answer.read_up_to, max(end, position.offset))
+                self._covered.read(where, (), holes)
+                self._positions.advance(where, version, Position(behind, position.leader_epoch))
         if answer.records:
-            aborted = [
-                AbortedTransaction(one.producer_id, one.first_offset)
-                for one in answer.aborted_transactions or ()
-            ]
-            self.arrived.append(
-                Fetched(where, version, position, answer.high_watermark, answer.records, aborted)
-            )
+            fetched = _fetched(where, version, position, answer)
+            self.arrived.append(fetched._replace(read_up_to=answer.read_up_to, holes=holes))
+
+    def _answered_turn(
+        self, where: TopicPartition, answer: PartitionData, version: int, position: Position
+    ) -> None:
+        """The offsets of turns do not ascend: what was given back comes again. The position does,
+        so that all before it is done when nothing is in work.
+        """
+        holes = normal((one.first, one.last) for one in answer.without_records)
+        if not answer.given:
+            if answer.records:
+                self.errors.append(without_ranges(where))
+            self._covered.read(where, (), holes)
+            behind = max(position.offset, holes[-1][1] + 1 if holes else 0)
+            self._positions.advance(where, version, Position(behind, position.leader_epoch))
+            return
+        given = normal((one.first, one.last) for one in answer.given)
+        first, end = given[0][0], given[-1][1] + 1
+        behind = max(position.offset, end, holes[-1][1] + 1 if holes else 0)
+        fetched = _fetched(where, version, Position(first, position.leader_epoch), answer)
+        others = minus(((0, ENDLESS),), given)
+        self.arrived.append(
+            fetched._replace(read_up_to=behind, holes=holes, given=given, done=others)
+        )
+        self._positions.next_turn(where, version)
 
     def _refused(
         self, where: TopicPartition, error: KafkaError, version: int, position: Position
@@ -214,6 +280,10 @@ class Fetcher:
             if not self._positions.out_of_range(where, version):
                 text = f"{where} has no offset {position.offset}, and auto_offset_reset is 'none'"
                 self.errors.append(OffsetOutOfRange(text))
+        elif self._positions.turn(where) and isinstance(error, MEMBERSHIP_CHANGES):
+            if isinstance(error, InvalidFetchSessionEpoch):
+                self._positions.begin_turns_anew(where)
+            self.refresh()  # the next heartbeat says what to do; the turn is asked for again
         elif isinstance(error, CorruptMessage):
             self.errors.append(CorruptRecordBatch(where, position.offset, error.message))
             behind = Position(position.offset + 1, position.leader_epoch)
@@ -224,3 +294,14 @@ class Fetcher:
         else:
             self.errors.append(error_from_code(error.code, f"{where}: {error}"))
             self.refresh()
+
+
+def _fetched(
+    where: TopicPartition, version: int, position: Position, answer: PartitionData
+) -> Fetched:
+    aborted = [
+        AbortedTransaction(one.producer_id, one.first_offset)
+        for one in answer.aborted_transactions or ()
+    ]
+    data = answer.records or b""
+    return Fetched(where, version, position, answer.high_watermark, data, aborted)

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.positions import LATEST, Position, Positions, Step
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import NoOffsetForPartition
 from sharegroup.client.group.fetcher import Fetcher
-from sharegroup.client.group.offset_requests import committed_offsets, epoch_ends
+from sharegroup.client.group.offset_requests import commit_ranges, committed_offsets, epoch_ends
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     FencedMemberEpoch,
@@ -49,6 +50,7 @@ class PositionLookup:
         cluster: Cluster,
         positions: Positions,
         fetcher: Fetcher,
+        covered: Covered,
         *,
         identity: Callable[[], MemberIdentity] | None,
         committed: bool,
@@ -58,6 +60,7 @@ class PositionLookup:
         self._cluster = cluster
         self._positions = positions
         self._fetcher = fetcher
+        self._covered = covered
         self._identity = identity
         self._committed = committed
         self._on_news = on_news
@@ -106,10 +109,15 @@ class PositionLookup:
 
     async def _look_up_committed(self, wanted: dict[TopicPartition, int]) -> None:
         assert self._identity is not None, "only a group has committed offsets"
-        found = await committed_offsets(self._cluster, self._identity(), wanted)
+        found = await committed_offsets(
+            self._cluster,
+            self._identity(),
+            wanted,
+            with_ranges=any(map(self._positions.is_shared, wanted)),
+        )
         for where, committed in found.items():
             position = Position(committed.offset, committed.leader_epoch)
-            self._positions.found(where, wanted[where], position)
+            self._positions.found(where, wanted[where], position, committed.ranges)
         stuck = self._positions.uncommitted(wanted.keys() - found.keys())
         if stuck:
             self.errors.append(NoOffsetForPartition(stuck))
@@ -126,8 +134,21 @@ class PositionLookup:
                 found |= await list_offsets(
                     self._cluster, behind, LATEST, committed=self._committed
                 )
+            begins = {w: one.offset for w, one in found.items() if self._begins(w)}
+            if begins:
+                assert self._identity is not None, "only a group's partitions are shared"
+                await commit_ranges(self._cluster, self._identity(), {}, begins)
             for where, one in found.items():
-                self._positions.found(where, wanted[where], Position(one.offset))
+                lost = self._positions.take_lost(where)
+                if lost is not None and lost < one.offset:  # nobody can read these any more
+                    self._covered.read(where, (), [(lost, one.offset - 1)])
+                if where in begins:
+                    self._positions.look_up_committed(where, wanted[where])
+                else:
+                    self._positions.found(where, wanted[where], Position(one.offset))
+
+    def _begins(self, where: TopicPartition) -> bool:
+        return where in self._positions and self._positions.begins(where)
 
     async def _check(self, wanted: dict[TopicPartition, int]) -> None:
         """KIP-320: an unclean change of leader may have cut the log short."""

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
-from sharegroup.client.group.asking import ARROW_CHUNKS
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
 from sharegroup.client.share.answering import arrow
 
 if TYPE_CHECKING:
     from sharegroup.client.group.arrow_chunks import ArrowForm, RecordBatch
-    from sharegroup.client.group.consumer import Consumer
+    from sharegroup.client.group.asking import Asking
 
+ARROW_CHUNKS: Final = "sharegroup.client.group.arrow_chunks"
 GIVE_UP_S: Final = 365 * 86_400.0
 
 
@@ -27,7 +27,7 @@ async def _ready(record: ConsumerRecord[K, V]) -> ConsumerRecord[K, V]:
 class RecordLoop(Generic[K, V]):
     """Records, one by one, until the consumer is closed."""
 
-    def __init__(self, consumer: Consumer[Any, Any]) -> None:
+    def __init__(self, consumer: Asking[Any, Any]) -> None:
         self._consumer = consumer
 
     def __aiter__(self) -> Self:
@@ -47,7 +47,7 @@ class RecordLoop(Generic[K, V]):
 class BatchLoop(Generic[K, V]):
     """The results of polls, without the empty ones, until the consumer is closed."""
 
-    def __init__(self, consumer: Consumer[Any, Any], wait_s: float) -> None:
+    def __init__(self, consumer: Asking[Any, Any], wait_s: float) -> None:
         self._consumer = consumer
         self._wait_s = wait_s
 
@@ -67,7 +67,7 @@ class ArrowLoop:
 
     def __init__(
         self,
-        consumer: Consumer[Any, Any],
+        consumer: Asking[Any, Any],
         max_records: int,
         include_headers: bool,
         wait_s: float,

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from sharegroup.client.core.classic_membership import ClassicMembership
 from sharegroup.client.core.consumer_membership import ConsumerMembership
+from sharegroup.client.core.key_ranges import COMMITS_RANGES, GIVES_TURNS
 from sharegroup.client.core.rebalance import GroupState, MemberIdentity
 from sharegroup.client.group.metrics import ConsumerMetrics
-from sharegroup.client.group.offset_requests import LANE
+from sharegroup.client.group.offset_requests import LANE, check_commits_ranges
 from sharegroup.client.group.settings import MemberSettings
 from sharegroup.client.member_loop import MemberLoop, new_member_id, now_ms
 from sharegroup.client.network.cluster import Cluster
@@ -92,6 +93,8 @@ class GroupMember(MemberLoop):
             instance_id=settings.instance_id,
             rack_id=settings.rack_id,
             assignor=settings.assignor,
+            takes_key_ranges=settings.key_ranges,
+            cooperative=settings.cooperative,
             poll_interval_max_ms=settings.max_poll_interval_ms,
         )
 
@@ -102,6 +105,7 @@ class GroupMember(MemberLoop):
             assignors=settings.assignors,
             instance_id=settings.instance_id,
             rack_id=settings.rack_id,
+            takes_key_ranges=settings.key_ranges,
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             poll_interval_max_ms=settings.max_poll_interval_ms,
@@ -123,6 +127,7 @@ class GroupMember(MemberLoop):
         """Fall back to the classic protocol if the coordinator has no other.
 
         Raises:
+            UnsupportedVersion: this member shares partitions, and the coordinator cannot do that.
             KafkaError: the coordinator cannot be reached.
         """
         group_id, cluster = self._settings.group_id, self._cluster
@@ -131,12 +136,17 @@ class GroupMember(MemberLoop):
         async def connect() -> None:
             node_id = await cluster.coordinator(group_id)
             connection = await cluster.connection(node_id, LANE)
+            if self._settings.shares:
+                level = GIVES_TURNS if self._settings.cooperative else COMMITS_RANGES
+                await check_commits_ranges(cluster, group_id, level)
             if isinstance(self.machine, ConsumerMembership):
                 connection.version_of(apis.CONSUMER_GROUP_HEARTBEAT)
 
         try:
             await retrying(cluster, connect, timeout_ms)
         except UnsupportedVersion as error:
+            if self._settings.shares:
+                raise
             self._fall_back(error)
 
     def _fall_back(self, error: KafkaError) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.key_ranges import COMMITS_RANGES, FEATURE
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.cooperative.intervals import Intervals
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
+    IndividualCommitTooOld,
     KafkaError,
     NotCoordinator,
+    UnsupportedVersion,
     error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
@@ -29,6 +33,8 @@ from sharegroup.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
 )
 from sharegroup.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -36,6 +42,7 @@ from sharegroup.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from sharegroup.wire.messages.ranges import Range
 
 LANE: Final = "group"
 """Requests to the coordinator have their own connection: a fetch waits for records on the other."""
@@ -48,6 +55,8 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     leader_epoch: int = NO_EPOCH
     metadata: str = ""
+    ranges: Intervals = ()
+    """What is committed behind it, both ends included (KIP-X)."""
 
 
 def raise_coordinator_error(cluster: Cluster, group_id: str, code: int) -> None:
@@ -87,6 +96,81 @@ async def commit_offsets(
             raise_coordinator_error(cluster, identity.group_id, one.error_code)
 
 
+async def commit_ranges(
+    cluster: Cluster,
+    identity: MemberIdentity,
+    ranges: Mapping[TopicPartition, Intervals],
+    begins: Mapping[TopicPartition, int] | None = None,
+) -> dict[TopicPartition, int]:
+    """OffsetCommit with ranges of offsets (KIP-X). Returns the stable offsets.
+
+    Args:
+        ranges: what to commit.
+        begins: where the group begins, in partitions of which it has committed nothing.
+
+    Raises:
+        UnsupportedVersion: the coordinator cannot do it.
+        KafkaError: it refuses. Ranges that are committed already are none of these.
+    """
+    starts = begins or {}
+    topics = [
+        OffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                _to_commit_ranges(index, ranges.get(where, ()), starts.get(where, 0))
+                for index in own
+                for where in [TopicPartition(name, index)]
+            ],
+        )
+        for name, own in by_topic([*ranges, *(w for w in starts if w not in ranges)]).items()
+    ]
+    request = OffsetCommitRequest(
+        group_id=identity.group_id,
+        generation_id_or_member_epoch=identity.generation_id,
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        topics=topics,
+    )
+    await check_commits_ranges(cluster, identity.group_id)
+    response: OffsetCommitResponse = await cluster.send_to_coordinator(
+        identity.group_id, OFFSET_COMMIT, request, lane=LANE
+    )
+    stable = {}
+    for topic in response.topics:
+        for one in topic.partitions:
+            if one.error_code != IndividualCommitTooOld.code:
+                raise_coordinator_error(cluster, identity.group_id, one.error_code)
+            stable[TopicPartition(topic.name, one.partition_index)] = one.last_stable_offset
+    return stable
+
+
+async def check_commits_ranges(
+    cluster: Cluster, group_id: str, level: int = COMMITS_RANGES
+) -> None:
+    """Check that a group's coordinator knows ranges of offsets. Another one would take the request
+    for a commit of a plain offset.
+
+    Args:
+        level: of the feature.
+
+    Raises:
+        UnsupportedVersion: it does not.
+        KafkaError: it cannot be reached.
+    """
+    connection = await cluster.connection(await cluster.coordinator(group_id), LANE)
+    if connection.features.get(FEATURE, (0, 0))[1] < level:
+        what = "commit single records" if level == COMMITS_RANGES else "fetch in turns"
+        raise UnsupportedVersion(
+            f"group {group_id!r} cannot {what}: its broker has no feature {FEATURE} of level "
+            f"{level}, as that of `sharegroup serve`"
+        )
+
+
+def _to_commit_ranges(index: int, ranges: Intervals, begin: int) -> OffsetCommitRequestPartition:
+    mine = [Range(*each) for each in ranges] or [Range(begin, begin - 1)]
+    return OffsetCommitRequestPartition(index, begin, NO_EPOCH, "", mine)
+
+
 def _to_commit(index: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPartition:
     return OffsetCommitRequestPartition(
         index, offset.offset, offset.leader_epoch, offset.metadata or ""
@@ -99,12 +183,14 @@ async def committed_offsets(
     wheres: Iterable[TopicPartition] | None,
     *,
     require_stable: bool = True,
+    with_ranges: bool = False,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """OffsetFetch: of those partitions that have a committed offset; None: of all.
 
     Args:
         require_stable: offsets of transactions that are under way are waited for
             (UnstableOffsetCommit, which is transient).
+        with_ranges: what is committed behind the offsets, too, if the broker knows (KIP-X).
     """
     group_id = identity.group_id
     wanted = None if wheres is None else by_topic(wheres).items()
@@ -123,6 +209,7 @@ async def committed_offsets(
         else [OffsetFetchRequestTopic(name, own) for name, own in wanted],
         groups=[group],
         require_stable=require_stable,
+        with_ranges=with_ranges,
     )
     response: OffsetFetchResponse = await cluster.send_to_coordinator(
         group_id, OFFSET_FETCH, request, lane=LANE
@@ -135,9 +222,20 @@ async def committed_offsets(
             raise_coordinator_error(cluster, group_id, one.error_code)
             if one.committed_offset >= 0:
                 found[TopicPartition(topic.name, one.partition_index)] = OffsetAndMetadata(
-                    one.committed_offset, one.committed_leader_epoch, one.metadata or ""
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    one.metadata or "",
+                    _ranges_of(one),
                 )
     return found
+
+
+def _ranges_of(
+    one: OffsetFetchResponsePartition | OffsetFetchResponsePartitions,
+) -> Intervals:
+    if isinstance(one, OffsetFetchResponsePartitions):
+        return tuple((each.first, each.last) for each in one.offset_ranges)
+    return ()
 
 
 async def epoch_ends(

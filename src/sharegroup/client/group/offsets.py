@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sharegroup.client.admin.descriptions import ListedOffset
 from sharegroup.client.admin.topic_requests import list_offsets
+from sharegroup.client.core.key_ranges import KeyRanges
 from sharegroup.client.core.positions import EARLIEST, LATEST, Position, Positions
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.committer import Committer
 from sharegroup.client.group.lookup import PositionLookup
 from sharegroup.client.group.offset_requests import OffsetAndMetadata, committed_offsets
-from sharegroup.client.group.reader import Reader
+from sharegroup.client.group.reader import AnyRecord, Reader
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
+from sharegroup.client.records.record import ConsumerRecord
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import (
     ErrorSource,
@@ -43,8 +45,16 @@ def as_partition(where: tuple[str, int]) -> TopicPartition:
             raise TypeError(f"{where!r} is no partition: write (topic, number)")
 
 
+Committed = Mapping[TopicPartition, int | OffsetAndMetadata] | AnyRecord | Sequence[AnyRecord]
+"""What can be committed: offsets by partition, a record, or several."""
+
+
+def _are_records(given: Sequence[object]) -> bool:
+    return all(isinstance(one, ConsumerRecord) for one in given)
+
+
 def as_commit(
-    offsets: Mapping[TopicPartition, int | Position | OffsetAndMetadata],
+    offsets: Mapping[TopicPartition, int | Position | OffsetAndMetadata] | Sequence[AnyRecord],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Offsets as the application gives them.
 
@@ -85,6 +95,12 @@ class OffsetCalls(ABC):
     def assignment(self) -> list[TopicPartition]:
         """The partitions that are read now, sorted."""
         return sorted(self._positions.assigned)
+
+    @property
+    def key_ranges(self) -> dict[TopicPartition, KeyRanges]:
+        """The partitions of which only some key ranges are read, and those; without the others."""
+        found = {where: self._positions.key_ranges(where) for where in self.assignment}
+        return {where: own for where, own in found.items() if own}
 
     @abstractmethod
     async def start(self) -> None:
@@ -189,21 +205,36 @@ class OffsetCalls(ABC):
             if where not in self._positions:
                 raise IllegalState(f"{where} is not assigned to this consumer")
         if moves:
+            self._refuse_turns(wheres, "seek")
             self._reader.forget(wheres)
         return wheres
+
+    def _refuse_turns(self, wheres: Iterable[TopicPartition], what: str) -> None:
+        for where in wheres:
+            if self._positions.turn(where):
+                raise IllegalState(
+                    f"cannot {what}: the broker gives the records of {where} to its members in "
+                    "turns, and offsets do not ascend (cooperative=True)"
+                )
 
     # --- committed offsets ------------------------------------------------------------------------
 
     async def commit(
         self,
-        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        offsets: Committed | None = None,
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit offsets, and wait until the group has them. Without ``offsets``: the positions
-        behind all records that were returned; in a loop's body, that includes the record in work.
+        """Commit, and wait until the group has it.
+
+        Args:
+            offsets: by partition; or, with ``key_ranges=True`` or ``cooperative=True``, a record or
+                several, in any order. None: the positions behind all records that were returned; in
+                a loop's body, that includes the record in work.
 
         Raises:
+            IllegalState: single records are committed with ``key_ranges=True`` or
+                ``cooperative=True`` only, and with the latter no offsets by partition.
             RebalanceInProgress, IllegalGeneration, UnknownMemberId, FencedMemberEpoch: this member
                 has lost its partitions, or must give them up: whoever gets them begins at the
                 offset that was committed before.
@@ -212,9 +243,30 @@ class OffsetCalls(ABC):
         self._check_usable()
         self.group_metadata()
         await self.start()
-        what = as_commit(self._reader.returned() if offsets is None else offsets)
         async with self._wakeup.answering():
-            await self._committer.commit(what, timeout_ms)
+            if isinstance(offsets, ConsumerRecord):
+                offsets = [offsets]
+            if isinstance(offsets, list | tuple) and _are_records(offsets):
+                await self._commit_single(offsets, timeout_ms)
+            else:
+                what = as_commit(self._reader.returned() if offsets is None else offsets)
+                if offsets is not None:
+                    self._refuse_turns(what, "commit an offset")
+                await self._committer.commit(what, timeout_ms)
+
+    async def _commit_single(self, records: Sequence[AnyRecord], timeout_ms: int | None) -> None:
+        by_partition: dict[TopicPartition, list[int]] = {}
+        for record in records:
+            by_partition.setdefault(record.topic_partition, []).append(record.offset)
+        for where in by_partition:
+            if where not in self._committer.covered:
+                raise IllegalState(
+                    f"single records of {where} cannot be committed: write key_ranges=True, or "
+                    f"commit({{{tuple(where)}: offset}})"
+                    if where in self._positions
+                    else f"{where} is not assigned to this consumer"
+                )
+        await self._committer.commit_single(by_partition, timeout_ms)
 
     async def committed(
         self, *partitions: tuple[str, int]

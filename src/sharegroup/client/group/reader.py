@@ -6,11 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sharegroup.client.core.covered import Covered
 from sharegroup.client.core.positions import Position, Positions
+from sharegroup.client.errors import RecordDeserializationError
 from sharegroup.client.group.chunks import Chunk, Fetched, decode_chunk
 from sharegroup.client.group.fetcher import Fetcher
 from sharegroup.client.records.decode import Decoding
 from sharegroup.client.records.record import ConsumerRecord
+from sharegroup.cooperative.intervals import Intervals, common, holds, minus, normal
 from sharegroup.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -29,17 +32,23 @@ class Reader:
         coming: records of the last poll that a loop has not given out yet.
     """
 
-    def __init__(self, positions: Positions, fetcher: Fetcher, decoding: Decoding) -> None:
+    def __init__(
+        self, positions: Positions, fetcher: Fetcher, covered: Covered, decoding: Decoding
+    ) -> None:
         self.coming: deque[AnyRecord] = deque()
         self._positions = positions
         self._fetcher = fetcher
+        self._covered = covered
         self._decoding = decoding
         self._in_work: dict[TopicPartition, Position] = {}
         self._one_in_work: AnyRecord | None = None
         self._first_taken: dict[TopicPartition, Position] = {}
 
-    def take(self, count: int) -> list[AnyRecord]:
+    def take(self, count: int, *, in_turn: bool = False) -> list[AnyRecord]:
         """The next records, at most ``count``.
+
+        Args:
+            in_turn: what is left of a partition's records waits behind those of the others.
 
         Raises:
             CorruptRecordBatch, RecordDeserializationError: the next cannot be read. Earlier calls
@@ -48,7 +57,7 @@ class Reader:
         found: list[AnyRecord] = []
         self._first_taken = {}
         for one in self._next():
-            chunk = decode_chunk(one, self._decoding) if isinstance(one, Fetched) else one
+            chunk = self._decoded(one) if isinstance(one, Fetched) else one
             assert isinstance(chunk, Chunk), "a consumer gives records or Arrow batches, not both"
             if chunk.empty and chunk.error is not None and found:
                 self._fetcher.arrived.appendleft(chunk)
@@ -56,6 +65,8 @@ class Reader:
             found += self._take_from(chunk, count - len(found))
             if len(found) >= count:
                 break
+        if in_turn:
+            self._fetcher.arrived.rotate(-1)
         return found
 
     def take_arrow(self, make: Callable[[Fetched], ArrowChunk]) -> RecordBatch | None:
@@ -68,7 +79,7 @@ class Reader:
             CorruptRecordBatch: as :meth:`take`.
         """
         for one in self._next():
-            chunk = make(one) if isinstance(one, Fetched) else one
+            chunk = self._made(one, make) if isinstance(one, Fetched) else one
             assert not isinstance(chunk, Chunk), "a consumer gives one form of records"
             failed = chunk.empty and chunk.error is not None
             rows, behind = chunk.take()
@@ -82,6 +93,46 @@ class Reader:
                 return rows
         return None
 
+    def _made(self, fetched: Fetched, make: Callable[[Fetched], ArrowChunk]) -> ArrowChunk:
+        """The rows, without those that the group is done with."""
+        where = fetched.where
+        if where not in self._covered:
+            return make(fetched)
+        if fetched.given:
+            chunk = make(fetched)
+            self._cover_turn(fetched, chunk, chunk.intervals())
+            return chunk
+        done = self._positions.done(where)
+        chunk = make(fetched._replace(done=done))
+        self._cover(fetched, chunk.intervals(), chunk.holes, chunk.end)
+        return chunk
+
+    def _cover(self, fetched: Fetched, mine: Intervals, holes: Intervals, end: Position) -> None:
+        """Note what was read of a shared partition: these records, and what no record has."""
+        where, first = fetched.where, fetched.position.offset
+        if fetched.read_up_to < 0:  # nobody else reads it: what is no record of ours is none
+            holes = minus(((first, end.offset - 1),), mine) if first < end.offset else ()
+        self._covered.read(where, mine, minus(holes, self._positions.done(where)))
+
+    def _cover_turn(self, fetched: Fetched, chunk: Chunk | ArrowChunk, mine: Intervals) -> None:
+        """Note what was read of a turn: these records, and what no record has. What cannot be read
+        is passed over, once its error was raised: no seek leads past it.
+        """
+        where, first, end = fetched.where, fetched.position.offset, chunk.end.offset
+        read = common(fetched.given, ((first, end - 1),)) if first < end else ()
+        self._covered.read(where, mine, normal((*fetched.holes, *minus(read, mine))))
+        if chunk.error is None:
+            return
+        if isinstance(chunk.error, RecordDeserializationError):
+            self._covered.read(where, ((end, end),), ())
+            end += 1
+        left = minus(fetched.given, ((0, end - 1),))
+        if left:
+            rest = fetched._replace(position=Position(left[0][0]), holes=(), given=left)
+            self._fetcher.arrived.appendleft(rest)
+        else:
+            chunk.end = Position(max(fetched.read_up_to, end), chunk.end.leader_epoch)
+
     def _next(self) -> Iterator[Fetched | Chunk | ArrowChunk]:
         """What has arrived, in turn, and may be returned; it is taken out."""
         waiting = self._fetcher.arrived
@@ -93,6 +144,23 @@ class Reader:
                 waiting.append(one)
                 continue
             yield one
+
+    def _decoded(self, fetched: Fetched) -> Chunk:
+        """The records, without those that the group is done with."""
+        chunk, where = decode_chunk(fetched, self._decoding), fetched.where
+        if where not in self._covered:
+            return chunk
+        if fetched.given:
+            chunk.records = [one for one in chunk.records if holds(fetched.given, one.offset)]
+            mine = normal((one.offset, one.offset) for one in chunk.records)
+            self._cover_turn(fetched, chunk, mine)
+            return chunk
+        done = self._positions.done(where)
+        if done:
+            chunk.records = [one for one in chunk.records if not holds(done, one.offset)]
+        mine = normal((one.offset, one.offset) for one in chunk.records)
+        self._cover(fetched, mine, chunk.holes, chunk.end)
+        return chunk
 
     def _take_from(self, chunk: Chunk, count: int) -> list[AnyRecord]:
         if chunk.empty and chunk.error is not None:
@@ -158,6 +226,7 @@ class Reader:
     def forget(self, wheres: Iterable[TopicPartition]) -> None:
         """Drop everything of these partitions: they jump, or go."""
         gone = set(wheres)
+        self._covered.forget(gone)
         self._in_work = {w: at for w, at in self._in_work.items() if w not in gone}
         if self._one_in_work is not None and self._one_in_work.topic_partition in gone:
             self._one_in_work = None

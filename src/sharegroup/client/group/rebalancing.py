@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from sharegroup.client.core.positions import Positions
 from sharegroup.client.core.rebalance import Change
@@ -25,11 +25,25 @@ async def call_here(callback: RebalanceCallback, wheres: list[TopicPartition]) -
         await answer
 
 
+class Handling(Protocol):
+    """Whoever handles records while the consumer polls."""
+
+    async def drain(self, wheres: Iterable[TopicPartition]) -> None:
+        """Finish what runs of these partitions, and commit it."""
+        ...
+
+    def forget(self, wheres: Iterable[TopicPartition]) -> None:
+        """Drop all of these partitions: others may have them."""
+        ...
+
+
 class Rebalancing:
     """See the module.
 
     Args:
         commits: what is done is committed before partitions are given up.
+        shares: partitions may be shared with other members (KIP-X).
+        cooperative: they are read in turns with these, not by key.
         on_gone: drops everything of these partitions.
 
     Attributes:
@@ -45,6 +59,8 @@ class Rebalancing:
         committer: Committer,
         *,
         commits: bool,
+        shares: bool,
+        cooperative: bool,
         on_gone: Callable[[Iterable[TopicPartition]], None],
         metrics: ConsumerMetrics,
     ) -> None:
@@ -56,10 +72,17 @@ class Rebalancing:
         self._positions = positions
         self._committer = committer
         self._commits = commits
+        self._shares = shares
+        self.cooperative = cooperative
         self._on_gone = on_gone
         self._metrics = metrics
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
+        self._handling: Handling | None = None
+
+    def follow(self, handling: Handling | None) -> None:
+        """Tell it of partitions that go, before the application; None: nobody."""
+        self._handling = handling
 
     async def apply(self) -> None:
         """Tell the application of all changes. A caller that is cancelled does not stop it: the
@@ -100,17 +123,36 @@ class Rebalancing:
             self._member.told()
 
     async def _apply(self, change: Change) -> None:
+        handling = self._handling
+        if change.lost and handling is not None:
+            handling.forget(change.lost)
         if change.revoked:
+            if handling is not None:
+                await handling.drain(change.revoked)
             if self._commits:
                 await self._committer.commit_done()
             await self._tell(self.on_revoked, change.revoked)
         if change.lost:
             await self._tell(self.on_lost or self.on_revoked, change.lost)
         gone = change.revoked | change.lost
+        if handling is not None:
+            handling.forget(gone)
         self._on_gone(gone)
         if change.assigned:
-            self._positions.add(change.assigned, from_group=True)
+            self._begin(change)
             await self._tell(self.on_assigned, change.assigned)
+
+    def _begin(self, change: Change) -> None:
+        """Read what the member gets."""
+        self._positions.add(change.assigned, from_group=True)
+        if self._shares:
+            self._positions.share(change.assigned)
+            self._committer.covered.track(change.assigned)
+        if self.cooperative:
+            self._positions.read_in_turns(change.assigned)
+        else:
+            for where, own in change.parts.items():
+                self._positions.read_ranges(where, own)
 
     async def _tell(
         self, callback: RebalanceCallback | None, wheres: Iterable[TopicPartition]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.client.clock import wall_ms
-from sharegroup.client.core.assignors import ASSIGNORS, Assignor
+from sharegroup.client.core.assignors import ASSIGNORS, Assignor, RebalanceProtocol
 from sharegroup.client.core.positions import EARLIEST, LATEST
 from sharegroup.client.share.settings import check_at_least_0, check_positive
 from sharegroup.groups.offset_reset import OffsetResetKind, parse_offset_reset
@@ -30,6 +30,14 @@ class MemberSettings:
     session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
+    key_ranges: bool
+    cooperative: bool
+    ranges_max: int
+
+    @property
+    def shares(self) -> bool:
+        """The member may share partitions with others."""
+        return self.key_ranges or self.cooperative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +71,20 @@ def member_settings(
     assignor: str | None,
     assignors: Sequence[str],
     times_ms: tuple[int, int, int],
+    sharing: tuple[bool, bool, int],
 ) -> MemberSettings:
-    """Checked settings. ``times_ms``: the session, between heartbeats, between polls.
+    """Checked settings.
+
+    Args:
+        times_ms: the session, between heartbeats, between polls.
+        sharing: whether partitions are shared by key, and whether in turns; and how many ranges are
+            kept uncommitted.
 
     Raises:
         ConfigError: one is wrong.
     """
     session, heartbeat, poll = times_ms
+    key_ranges, cooperative, ranges_max = sharing
     if instance_id == "":
         raise ConfigError("group_instance_id is empty: give the static member a name, or None")
     if protocol == "classic" and heartbeat >= session:
@@ -77,17 +92,48 @@ def member_settings(
             f"heartbeat_interval_ms is {heartbeat}: it must be less than session_timeout_ms, "
             f"{session}"
         )
+    if key_ranges and not group_id:
+        raise ConfigError("key_ranges=True needs a group_id; assign() takes key ranges without it")
+    if cooperative:
+        _check_cooperative(group_id, protocol, key_ranges=key_ranges)
     return MemberSettings(
         group_id=group_id,
         protocol=one_of("group_protocol", protocol, PROTOCOLS),
         instance_id=instance_id,
         rack_id=rack_id,
         assignor=assignor,
-        assignors=assignors_of(assignors),
+        assignors=_eager_ones(assignors_of(assignors)) if key_ranges else assignors_of(assignors),
         session_timeout_ms=check_positive("session_timeout_ms", session),
         heartbeat_interval_ms=check_positive("heartbeat_interval_ms", heartbeat),
         max_poll_interval_ms=check_positive("max_poll_interval_ms", poll),
+        key_ranges=key_ranges,
+        cooperative=cooperative,
+        ranges_max=check_positive("max_num_ranges_to_commit", ranges_max),
     )
+
+
+def _check_cooperative(group_id: str, protocol: str, *, key_ranges: bool) -> None:
+    if not group_id:
+        raise ConfigError("cooperative=True needs a group_id")
+    if key_ranges:
+        raise ConfigError(
+            "key_ranges=True keeps the records of a key with one member, and cooperative=True does "
+            "not: leave one of them out"
+        )
+    if protocol != "consumer":
+        raise ConfigError("cooperative=True needs group_protocol='consumer'")
+
+
+def _eager_ones(assignors: Sequence[Assignor]) -> Sequence[Assignor]:
+    """Those under which members give up all before they join: nobody has a key twice. Raises
+    ConfigError: there is none."""
+    found = [one for one in assignors if one.protocol is RebalanceProtocol.EAGER]
+    if not found:
+        raise ConfigError(
+            "key_ranges=True needs an assignor in partition_assignment_strategy that is not "
+            "cooperative-sticky: range, roundrobin or sticky"
+        )
+    return found
 
 
 def is_committed(isolation_level: str) -> bool:

@@ -13,7 +13,7 @@ from sharegroup.client.core.outbox import ProducerIdentity
 from sharegroup.client.core.rebalance import MemberIdentity
 from sharegroup.client.core.transaction import Transactions, TransactionState
 from sharegroup.client.errors import TransactionAborted
-from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.group.offset_requests import OffsetAndMetadata, check_commits_ranges
 from sharegroup.client.network.cluster import GROUP, TRANSACTION, Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.errors import (
@@ -38,6 +38,7 @@ from sharegroup.wire.messages.add_partitions_to_txn import (
 )
 from sharegroup.wire.messages.end_txn import EndTxnRequest
 from sharegroup.wire.messages.init_producer_id import InitProducerIdRequest
+from sharegroup.wire.messages.ranges import Range
 from sharegroup.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -127,6 +128,8 @@ class TransactionCoordinator:
         machine = self.machine
         machine.check_open()
         machine.touch()
+        if any(offset.ranges for offset in offsets.values()):
+            await check_commits_ranges(self._cluster, member.group_id)
         if machine.adds_by_request:
             await self._ask(
                 apis.ADD_OFFSETS_TO_TXN,
@@ -143,10 +146,7 @@ class TransactionCoordinator:
                 TxnOffsetCommitRequestTopic(
                     name=name,
                     partitions=[
-                        TxnOffsetCommitRequestPartition(
-                            index, *offsets[TopicPartition(name, index)]
-                        )
-                        for index in own
+                        _to_commit(index, offsets[TopicPartition(name, index)]) for index in own
                     ],
                 )
                 for name, own in by_topic(offsets).items()
@@ -321,3 +321,9 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
         if not ending.cancelled() and (error := ending.exception()) is not None:
             log.error("the transaction did not end as it should: %s", error)
         raise
+
+
+def _to_commit(index: int, offset: OffsetAndMetadata) -> TxnOffsetCommitRequestPartition:
+    number, leader_epoch, metadata, ranges = offset
+    mine = [Range(*each) for each in ranges]
+    return TxnOffsetCommitRequestPartition(index, number, leader_epoch, metadata, mine)

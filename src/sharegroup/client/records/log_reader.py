@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.admin.descriptions import OffsetSpec
+from sharegroup.client.core.key_ranges import KeyRanges, without_ranges
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import NO_LEADER
 from sharegroup.client.records.reading import records_of
@@ -34,6 +35,7 @@ from sharegroup.wire.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from sharegroup.wire.messages.ranges import Range
 
 log = logging.getLogger("sharegroup.client")
 
@@ -65,11 +67,16 @@ class LogReader:
         cluster: started, and closed by the caller.
         spans: partition → (first offset, end); the record at ``end`` is not read, and None reads
             on for ever.
+        key_ranges: read only records of these; empty: all.
     """
 
     def __init__(
-        self, cluster: Cluster, spans: Mapping[TopicPartition, tuple[int, int | None]]
+        self,
+        cluster: Cluster,
+        spans: Mapping[TopicPartition, tuple[int, int | None]],
+        key_ranges: KeyRanges = (),
     ) -> None:
+        self._key_ranges = [Range(*each) for each in key_ranges]
         self._cluster = cluster
         self._next = {where: first for where, (first, _) in spans.items()}
         self._lost: dict[TopicPartition, int] = {}  # where a hole begins that is being crossed
@@ -132,6 +139,7 @@ class LogReader:
                 partition=where.partition,
                 fetch_offset=self._next[where],
                 partition_max_bytes=PARTITION_BYTES,
+                key_ranges=self._key_ranges,
             )
             parts.setdefault(where.topic, []).append(part)
         topics = [
@@ -176,6 +184,12 @@ class LogReader:
             raise error_from_code(answer.error_code, f"{where}: {_text(answer)}")
         if where in self._lost:
             _warn(where, self._lost.pop(where), offset - 1, DAMAGED)
+        if self._key_ranges:
+            if answer.read_up_to < 0:
+                raise without_ranges(where)
+            found = self._read(where, memoryview(answer.records or b""))
+            self._next[where] = max(self._next[where], answer.read_up_to)
+            return found
         if nothing and answer.high_watermark > offset:
             self._pass_over(where, answer.high_watermark, DAMAGED)
         return self._read(where, memoryview(answer.records or b""))

@@ -141,6 +141,13 @@ class ClassicGroups:
             self._rebalances.prepare_or_complete(group, now)
         return left, self._rebalances.effects()
 
+    def rebalance(self, group_id: str, now: Now) -> Effects:
+        """Make the members of a stable group join again: they go on from what is committed."""
+        group = self._groups.get(group_id)
+        if group is not None and group.state is State.STABLE:
+            self._rebalances.prepare(group, now)
+        return self._rebalances.effects()
+
     def delete(self, group_id: str) -> Effects:
         """Delete an empty group.
 

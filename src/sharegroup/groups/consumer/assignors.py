@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import UUID
 
+from sharegroup.cooperative.assignment import share_partitions
 from sharegroup.groups.consumer.group import ConsumerGroup
 from sharegroup.groups.consumer.ranges import assign_ranges
+from sharegroup.groups.consumer.records import Parts
 from sharegroup.groups.consumer.uniform import assign_uniformly
 from sharegroup.groups.records import Assignment
 from sharegroup.groups.topics import TopicsImage
@@ -33,6 +35,22 @@ def _subscriptions(
         {member_id: ids[names] for member_id, names in named.items()},
         {info.topic_id: range(info.partition_count) for info in infos},
     )
+
+
+def assign(
+    assignor: str, group: ConsumerGroup, topics: TopicsImage
+) -> tuple[Mapping[str, Assignment], Mapping[str, Parts]]:
+    """The target assignment of all members of a group, and its parts."""
+    new = ASSIGNORS[assignor](group, topics)
+    takers = {
+        member.member_id: topics.ids(group.topics_of(member))
+        for member in group.members.values()
+        if member.takes_ranges
+    }
+    if not takers:
+        return new, {}
+    before = (group.targets, group.target_parts)
+    return share_partitions(new, takers, before, by_neighbours=assignor == "range")
 
 
 ASSIGNORS: Final[dict[str, Callable[[ConsumerGroup, TopicsImage], dict[str, Assignment]]]] = {

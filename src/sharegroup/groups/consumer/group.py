@@ -8,7 +8,8 @@ Only :meth:`ConsumerGroup.apply` changes it, so a replay of the log rebuilds exa
 * a member's ``epoch``: the assignment epoch up to which the member follows; 0 when it has just
   joined, -2 while a static member is away.
 
-Invariants (:meth:`ConsumerGroup.check_invariants`): no partition has two owners; member epoch ≤
+Invariants (:meth:`ConsumerGroup.check_invariants`): no partition, and no hash of a partition that
+members share, has two owners; member epoch ≤
 assignment epoch ≤ group epoch; only a member that revokes has partitions to give back; an empty
 group has no assignment pending; partition lists ascend and are not empty.
 """
@@ -20,12 +21,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from sharegroup.cooperative.hash_split import WHOLE
+from sharegroup.cooperative.intervals import Intervals, common, union
 from sharegroup.groups.consumer.member import GroupDescription, GroupState, Member, MemberState
+from sharegroup.groups.consumer.parts import Key, part_of
 from sharegroup.groups.consumer.records import (
     ConsumerRecord,
     CurrentMemberAssignment,
     GroupMetadata,
     MemberMetadata,
+    Parts,
     ResolvedRegex,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
@@ -50,6 +55,8 @@ class ConsumerGroup:
         "owners",
         "regexes",
         "revision",
+        "sharers",
+        "target_parts",
         "targets",
     )
 
@@ -60,12 +67,15 @@ class ConsumerGroup:
         self.assignment_epoch = 0
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Assignment] = {}
+        self.target_parts: dict[str, Parts] = {}
         self.regexes: dict[str, tuple[str, ...]] = {}
         """The topics of each resolved regular expression."""
         self.instances: dict[str, str] = {}
         """Member ids of static members by instance id."""
-        self.owners: dict[tuple[UUID, int], str] = {}
-        """Who owns a partition or has yet to give it back."""
+        self.owners: dict[Key, str] = {}
+        """Who owns a whole partition or has yet to give it back."""
+        self.sharers: dict[Key, dict[str, Intervals]] = {}
+        """The same of partitions that members have in part."""
         self.revision = 0
 
     # Reading ---------------------------------------------------------------------------------
@@ -121,12 +131,24 @@ class ConsumerGroup:
 
     def waits_for_others(self, member: Member) -> bool:
         """Whether another member has yet to give back a partition of the member's target."""
-        target = self.targets.get(member.member_id, {})
+        member_id = member.member_id
+        parts = self.target_parts.get(member_id, {})
         return any(
-            self.owners.get((topic_id, partition), member.member_id) != member.member_id
-            for topic_id, partitions in target.items()
+            common(self.taken(topic_id, partition, member_id), part_of(parts, topic_id, partition))
+            for topic_id, partitions in self.targets.get(member_id, {}).items()
             for partition in partitions
         )
+
+    def taken(self, topic_id: UUID, partition: int, member_id: str) -> Intervals:
+        """The hashes of a partition that others than ``member_id`` own or have yet to give back."""
+        key = (topic_id, partition)
+        if self.owners.get(key, member_id) != member_id:
+            return WHOLE
+        taken: Intervals = ()
+        for other, part in self.sharers.get(key, {}).items():
+            if other != member_id:
+                taken = union(taken, part)
+        return taken
 
     def describe(self, assignor: str) -> GroupDescription:
         """The group as it is now; ``assignor`` is the one it uses if no member asks for one."""
@@ -138,6 +160,7 @@ class ConsumerGroup:
             assignor=self.preferred_assignor() or assignor,
             members=tuple(self.members[member_id] for member_id in sorted(self.members)),
             targets=dict(self.targets),
+            target_parts=dict(self.target_parts),
         )
 
     def records(self) -> Iterator[ConsumerRecord]:
@@ -149,7 +172,10 @@ class ConsumerGroup:
             yield ResolvedRegex(group_id=group_id, regex=regex, topics=topics)
         yield GroupMetadata(group_id=group_id, epoch=self.epoch, metadata_hash=self.metadata_hash)
         for member_id, target in self.targets.items():
-            yield TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target)
+            parts = self.target_parts.get(member_id, {})
+            yield TargetAssignmentMember(
+                group_id=group_id, member_id=member_id, assignment=target, parts=parts
+            )
         yield TargetAssignmentMetadata(group_id=group_id, assignment_epoch=self.assignment_epoch)
         for member in self.members.values():
             yield current_assignment(group_id, member)
@@ -168,6 +194,9 @@ class ConsumerGroup:
                 self.assignment_epoch = record.assignment_epoch
             case TargetAssignmentMember():
                 self.targets[record.member_id] = record.assignment
+                self.target_parts.pop(record.member_id, None)
+                if record.parts:
+                    self.target_parts[record.member_id] = record.parts
             case CurrentMemberAssignment():
                 self._assign(record)
                 return
@@ -196,6 +225,8 @@ class ConsumerGroup:
             rebalance_timeout_ms=record.rebalance_timeout_ms,
             server_assignor=record.server_assignor,
             classic=record.classic,
+            takes_ranges=record.takes_ranges,
+            cooperative=record.cooperative,
         )
 
     def _assign(self, record: CurrentMemberAssignment) -> None:
@@ -207,10 +238,15 @@ class ConsumerGroup:
             state=MemberState.of(record.state),
             assigned=record.assigned,
             revoking=record.revoking,
+            assigned_parts=record.assigned_parts,
+            revoking_parts=record.revoking_parts,
         )
         self._release(before)
-        for partition in _partitions(after):
-            self.owners[partition] = after.member_id
+        for key, part in after.parts_held():
+            if part == WHOLE:
+                self.owners[key] = after.member_id
+            else:
+                self.sharers.setdefault(key, {})[after.member_id] = part
         self.members[record.member_id] = after
 
     def _forget_instance(self, member: Member) -> None:
@@ -219,9 +255,12 @@ class ConsumerGroup:
             del self.instances[instance_id]
 
     def _release(self, member: Member) -> None:
-        for partition in _partitions(member):
-            if self.owners.get(partition) == member.member_id:
-                del self.owners[partition]
+        for key, _ in member.parts_held():
+            if self.owners.get(key) == member.member_id:
+                del self.owners[key]
+            sharers = self.sharers.get(key, {})
+            if sharers.pop(member.member_id, None) and not sharers:
+                del self.sharers[key]
 
     def _forget(self, record: Tombstone) -> None:
         member_id = record.member_id or ""
@@ -232,6 +271,7 @@ class ConsumerGroup:
                 self._forget_instance(member)
         elif record.key_type == TargetAssignmentMember.key_type:
             self.targets.pop(member_id, None)
+            self.target_parts.pop(member_id, None)
         elif record.key_type == CurrentMemberAssignment.key_type and member_id in self.members:
             member = self.members[member_id]
             self._release(member)
@@ -242,6 +282,8 @@ class ConsumerGroup:
                 state=MemberState.STABLE,
                 assigned={},
                 revoking={},
+                assigned_parts={},
+                revoking_parts={},
             )
         elif record.key_type == TargetAssignmentMetadata.key_type:
             self.assignment_epoch = 0
@@ -264,14 +306,25 @@ class ConsumerGroup:
             yield "a target assignment has no member"
         if not self.regexes.keys() <= self.subscribed_regexes().keys():
             yield "a resolved regular expression has no member"
-        owners: dict[tuple[UUID, int], str] = {}
+        if not self.target_parts.keys() <= self.targets.keys():
+            yield "there are parts of no target assignment"
         for member in self.members.values():
-            for partition in _partitions(member):
-                if owners.setdefault(partition, member.member_id) != member.member_id:
-                    yield f"{owners[partition]} and {member.member_id} both own {partition}"
             yield from self._problems_of(member)
-        if owners != self.owners:
-            yield f"the owners are {owners}, not {self.owners}"
+        yield from self._problems_of_owners()
+
+    def _problems_of_owners(self) -> Iterator[str]:
+        owners: dict[Key, str] = {}
+        sharers: dict[Key, dict[str, Intervals]] = {}
+        for member in self.members.values():
+            for key, part in member.parts_held():
+                if part == WHOLE:
+                    owners[key] = member.member_id
+                else:
+                    sharers.setdefault(key, {})[member.member_id] = part
+                if common(self.taken(*key, member.member_id), part):
+                    yield f"{member.member_id} and another own {key}"
+        if owners != self.owners or sharers != self.sharers:
+            yield f"the owners are {owners} {sharers}, not {self.owners} {self.sharers}"
 
     def _problems_of(self, member: Member) -> Iterator[str]:
         name = f"member {member.member_id}"
@@ -284,6 +337,8 @@ class ConsumerGroup:
         for held in (member.assigned, member.revoking, self.targets.get(member.member_id, {})):
             if not _is_tidy(held):
                 yield f"{name} has {held}"
+        if not member.takes_ranges and any(part != WHOLE for _, part in member.parts_held()):
+            yield f"{name} has parts of partitions, and takes none"
 
 
 def member_metadata(group_id: str, member: Member) -> MemberMetadata:
@@ -300,6 +355,8 @@ def member_metadata(group_id: str, member: Member) -> MemberMetadata:
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
         classic=member.classic,
+        takes_ranges=member.takes_ranges,
+        cooperative=member.cooperative,
     )
 
 
@@ -313,14 +370,9 @@ def current_assignment(group_id: str, member: Member) -> CurrentMemberAssignment
         state=int(member.state),
         assigned=member.assigned,
         revoking=member.revoking,
+        assigned_parts=member.assigned_parts,
+        revoking_parts=member.revoking_parts,
     )
-
-
-def _partitions(member: Member) -> Iterator[tuple[UUID, int]]:
-    for held in (member.assigned, member.revoking):
-        for topic_id, partitions in held.items():
-            for partition in partitions:
-                yield topic_id, partition
 
 
 def _is_tidy(assignment: Mapping[UUID, Iterable[int]]) -> bool:

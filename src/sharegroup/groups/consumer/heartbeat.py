@@ -6,16 +6,23 @@ Error messages are Kafka's (classes GroupCoordinatorService and GroupMetadataMan
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from sharegroup.groups.consumer.group import AWAY_EPOCH
+from sharegroup.cooperative.intervals import minus
+from sharegroup.groups.consumer.group import AWAY_EPOCH, ConsumerGroup
 from sharegroup.groups.consumer.member import Member, MemberState
+from sharegroup.groups.consumer.parts import part_of
 from sharegroup.groups.consumer.reconciliation import Owned
-from sharegroup.groups.consumer.records import WrittenRecord
+from sharegroup.groups.consumer.records import Parts, WrittenRecord
 from sharegroup.groups.heartbeat import JOIN_EPOCH, LEAVE_EPOCH
 from sharegroup.groups.records import Assignment
-from sharegroup.model.errors import FencedMemberEpoch, InvalidRequest, UnsupportedAssignor
+from sharegroup.model.errors import (
+    FencedMemberEpoch,
+    InconsistentGroupProtocol,
+    InvalidRequest,
+    UnsupportedAssignor,
+)
 
 UNCHANGED: Final = -1
 """A rebalance timeout that says "as before"."""
@@ -38,6 +45,11 @@ class ConsumerHeartbeat:
     """Empty means none."""
     server_assignor: str | None = None
     owned: Owned | None = None
+    takes_ranges: bool = False
+    """Whether the member may be given parts of partitions (KIP-X). Said when it joins."""
+    cooperative: bool = False
+    """See ``Member.cooperative``. Said when it joins."""
+    owned_parts: Parts = field(default_factory=dict)
     client_id: str = ""
     client_host: str = ""
 
@@ -68,6 +80,8 @@ class HeartbeatResult:
     member_epoch: int
     heartbeat_interval_ms: int = 0
     assignment: Assignment | None = None
+    parts: Parts = field(default_factory=dict)
+    """Of the partitions that are assigned in part."""
     records: tuple[WrittenRecord, ...] = ()
 
 
@@ -125,7 +139,7 @@ def check_member_epoch(request: ConsumerHeartbeat, member: Member) -> None:
     """
     received, known = request.member_epoch, member.epoch
     if received not in (JOIN_EPOCH, known):
-        lost_answer = received == member.previous_epoch and _owns_no_more(request.owned, member)
+        lost_answer = received == member.previous_epoch and _owns_no_more(request, member)
         if received > known or not lost_answer:
             raise FencedMemberEpoch(
                 f"The consumer group member has a {'greater' if received > known else 'smaller'} "
@@ -139,8 +153,32 @@ def check_member_epoch(request: ConsumerHeartbeat, member: Member) -> None:
         )
 
 
-def _owns_no_more(owned: Owned | None, member: Member) -> bool:
-    if owned is None:
+def check_sharing(group: ConsumerGroup, request: ConsumerHeartbeat) -> None:
+    """All members that share partitions do it in one way: by key, or in turns.
+
+    Raises:
+        InconsistentGroupProtocol: the member that joins would share in another way than the others.
+    """
+    if request.takes_ranges and any(
+        member.takes_ranges and member.cooperative != request.cooperative
+        for name, member in group.members.items()
+        if name != request.member_id
+    ):
+        others, this = ("by key", "in turns") if request.cooperative else ("in turns", "by key")
+        raise InconsistentGroupProtocol(
+            f"The members of group {group.group_id} share partitions {others}, not {this}."
+        )
+
+
+def _owns_no_more(request: ConsumerHeartbeat, member: Member) -> bool:
+    if request.owned is None:
         return False
-    assigned = member.assigned
-    return all(held <= assigned.get(topic_id, {}).keys() for topic_id, held in owned.items())
+    assigned, parts = member.assigned, member.assigned_parts
+    return all(
+        held <= assigned.get(topic_id, {}).keys() for topic_id, held in request.owned.items()
+    ) and not any(
+        minus(part_of(request.owned_parts, topic_id, partition), part)
+        for topic_id, partitions in parts.items()
+        for partition, part in partitions.items()
+        if partition in request.owned.get(topic_id, ())
+    )

@@ -4,11 +4,14 @@ MemberState).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from uuid import UUID
 
-from sharegroup.groups.consumer.records import ClassicMetadata, Held
+from sharegroup.cooperative.intervals import Intervals
+from sharegroup.groups.consumer.parts import Key, parts_held
+from sharegroup.groups.consumer.records import ClassicMetadata, Held, Parts
 from sharegroup.groups.records import Assignment, TopicPartitions
 
 
@@ -41,7 +44,8 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member. It owns ``assigned`` and, until it says otherwise, ``revoking``."""
+    """One member. It owns ``assigned`` and, until it says otherwise, ``revoking``: of a partition
+    that is in their parts only those hashes."""
 
     member_id: str
     instance_id: str | None = None
@@ -54,11 +58,17 @@ class Member:
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
+    takes_ranges: bool = False
+    """Whether it may be given a part of a partition's keys (KIP-X)."""
+    cooperative: bool = False
+    """With ``takes_ranges``: members that share a partition fetch from it in turns."""
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Held = field(default_factory=dict)
     revoking: Held = field(default_factory=dict)
+    assigned_parts: Parts = field(default_factory=dict)
+    revoking_parts: Parts = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the assignment of this epoch gives it."""
@@ -68,6 +78,12 @@ class Member:
         """Whether it owns a partition, or has yet to give it back."""
         return partition in self.assigned.get(topic_id, ()) or partition in self.revoking.get(
             topic_id, ()
+        )
+
+    def parts_held(self) -> Iterator[tuple[Key, Intervals]]:
+        """What it owns or has yet to give back, each partition once."""
+        return parts_held(
+            (self.assigned, self.assigned_parts), (self.revoking, self.revoking_parts)
         )
 
     def held(self) -> Assignment:
@@ -100,4 +116,5 @@ class GroupDescription:
     assignor: str
     members: tuple[Member, ...]
     targets: dict[str, Assignment]
+    target_parts: dict[str, Parts] = field(default_factory=dict)
     initialized: tuple[TopicPartitions, ...] = ()

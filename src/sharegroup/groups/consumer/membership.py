@@ -13,7 +13,7 @@ Times are milliseconds of one monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from uuid import UUID
 
 from sharegroup.groups.classic.group import Group as ClassicGroup
@@ -26,8 +26,10 @@ from sharegroup.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     HeartbeatResult,
     check_member_epoch,
+    check_sharing,
 )
 from sharegroup.groups.consumer.member import GroupDescription, Member
+from sharegroup.groups.consumer.parts import Key
 from sharegroup.groups.consumer.patterns import compile_regex
 from sharegroup.groups.consumer.records import (
     ConsumerRecord,
@@ -48,7 +50,9 @@ from sharegroup.model.errors import (
     FencedInstanceId,
     GroupIdNotFound,
     InvalidRegularExpression,
+    InvalidRequest,
     NonEmptyGroup,
+    StaleMemberEpoch,
     UnknownMemberId,
     UnreleasedInstanceId,
 )
@@ -90,6 +94,7 @@ class ConsumerGroups(ClassicMembers):
             UnreleasedInstanceId: a member with that instance id has not left.
             FencedInstanceId: another member has that instance id now.
             InvalidRegularExpression: RE2 refuses it, or the group has too many.
+            InconsistentGroupProtocol: other members share partitions in another way.
         """
         classic = self._classic_group(request)
         upgrade = None if classic is None else self._upgrade(classic, topics)
@@ -112,14 +117,28 @@ class ConsumerGroups(ClassicMembers):
         self._timers.uses_consumer_protocol(group.group_id, member)
         timeout_ms = settings.consumer_session_timeout_ms
         self._timers.heard_of(group.group_id, member, now_ms, timeout_ms)
-        news = request.is_full or before is None or before.assigned != member.assigned
+        news = (
+            request.is_full
+            or before is None
+            or (before.assigned, before.assigned_parts) != (member.assigned, member.assigned_parts)
+        )
         return HeartbeatResult(
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=interval_ms,
             assignment=plain(member.assigned) if news else None,
+            parts=member.assigned_parts if news else {},
             records=(*taken, *transition.records),
         )
+
+    def rebalance(self, group_id: str, topics: TopicsImage) -> list[WrittenRecord]:
+        """Bump the group epoch, so that the members go on from what is committed (KIP-X)."""
+        group = self._groups.get(group_id)
+        if group is None or not group.members:
+            return []
+        transition = Transition(group)
+        transition.bump_epoch(topics, changed=True)
+        return list(transition.records)
 
     def _classic_group(self, request: ConsumerHeartbeat) -> ClassicGroup | None:
         """The classic group that would become a consumer group."""
@@ -181,6 +200,8 @@ class ConsumerGroups(ClassicMembers):
             )
         if known is not None and not request.leaves:
             check_member_epoch(request, known)
+        if joins:
+            check_sharing(group, request)
         if request.subscribed_regex:
             self._check_regex(group, known, request.subscribed_regex)
         return group, known
@@ -217,7 +238,11 @@ class ConsumerGroups(ClassicMembers):
         self._bump(transition, topics, changed=changed)
         interval_ms = self._retarget(transition, topics, now_ms, settings)
         moved = transition.reconcile(
-            request.member_id, topics, request.owned, changed=subscribes or resolved
+            request.member_id,
+            topics,
+            request.owned,
+            changed=subscribes or resolved,
+            owned_parts=request.owned_parts,
         )
         member = group.members[request.member_id]
         self._timers.watch_revocation(group.group_id, member, now_ms, restarts=moved)
@@ -262,6 +287,26 @@ class ConsumerGroups(ClassicMembers):
         if member_id is None and member_epoch < 0:
             return
         check_current(self._existing(group_id), member_id or "", member_epoch)
+
+    def cooperative_member(
+        self, group_id: str, member_id: str, member_epoch: int, partition: Key
+    ) -> tuple[Member, Collection[str]]:
+        """A member that fetches a partition in turns, and the ids of all members.
+
+        Raises:
+            GroupIdNotFound: there is no such group.
+            UnknownMemberId, StaleMemberEpoch: as ``commits.check_current``; or it does not own the
+                partition.
+            InvalidRequest: it has not joined as a cooperative one.
+        """
+        group = self._existing(group_id)
+        check_current(group, member_id, member_epoch)
+        member = group.members[member_id]
+        if not member.cooperative:
+            raise InvalidRequest(f"Member {member_id} has not joined as a cooperative one.")
+        if not member.owns(*partition):
+            raise StaleMemberEpoch(f"Member {member_id} does not own the partition now.")
+        return member, group.members.keys()
 
     def subscribes(self, group_id: str, topic: str) -> bool:
         """Whether a member subscribes to the topic."""

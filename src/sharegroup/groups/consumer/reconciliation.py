@@ -3,18 +3,21 @@ CurrentAssignmentBuilder).
 
 A partition changes hands in three steps. Its owner is told to give it back (UNREVOKED_PARTITIONS).
 The owner says in a heartbeat that it owns it no more. Only then does a heartbeat of the new owner
-get it, which waited meanwhile (UNRELEASED_PARTITIONS). So no partition has two owners.
+get it, which waited meanwhile (UNRELEASED_PARTITIONS). So no partition has two owners. The same
+holds for each hash of a partition that members share (KIP-X).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
+from sharegroup.cooperative.intervals import Intervals, common, minus
 from sharegroup.groups.consumer.member import Member, MemberState
-from sharegroup.groups.consumer.records import Held
+from sharegroup.groups.consumer.parts import Holding, overlap, part_of
+from sharegroup.groups.consumer.records import Parts
 from sharegroup.groups.records import Assignment
 
 Owned: TypeAlias = Mapping[UUID, Set[int]]
@@ -32,10 +35,12 @@ class Goal(NamedTuple):
     """The topics that the member subscribes to now: the target may be older."""
     owned: Owned | None
     """What the member says it owns; None when it says nothing."""
-    is_taken: Callable[[UUID, int], bool]
-    """Whether another member owns a partition or has yet to give it back."""
+    taken: Callable[[UUID, int], Intervals]
+    """The hashes of a partition that other members own or have yet to give back."""
     subscription_changed: bool
     """Whether this heartbeat changes the member's subscription."""
+    target_parts: Parts
+    owned_parts: Parts
 
 
 def reconcile(member: Member, goal: Goal) -> Member:
@@ -45,7 +50,7 @@ def reconcile(member: Member, goal: Goal) -> Member:
     nothing, and is then treated as new.
     """
     if member.state is MemberState.UNREVOKED_PARTITIONS:
-        if _says_it_owns(goal.owned, member.revoking):
+        if _says_it_owns(goal, Holding(member.revoking, member.revoking_parts)):
             return _pruned(member, goal) if goal.subscription_changed else member
         return _next(member, goal)
     if member.is_reconciled_to(goal.epoch):
@@ -55,73 +60,79 @@ def reconcile(member: Member, goal: Goal) -> Member:
 
 def _next(member: Member, goal: Goal) -> Member:
     """One step towards the target."""
-    kept: dict[UUID, dict[int, int]] = {}
-    revoking: dict[UUID, dict[int, int]] = {}
+    kept, revoking = Holding(), Holding()
     for topic_id, held in member.assigned.items():
         target = goal.target.get(topic_id, ()) if topic_id in goal.subscribed else ()
         for partition, epoch in held.items():
-            into = kept if partition in target else revoking
-            into.setdefault(topic_id, {})[partition] = epoch
-    if revoking and _says_it_owns(goal.owned, revoking):
+            has = part_of(member.assigned_parts, topic_id, partition)
+            wanted = part_of(goal.target_parts, topic_id, partition) if partition in target else ()
+            if stays := has if has == wanted else common(has, wanted):
+                kept.add(topic_id, partition, epoch, stays)
+            if goes := () if has == wanted else minus(has, wanted):
+                revoking.add(topic_id, partition, epoch, goes)
+    if revoking and _says_it_owns(goal, revoking):
         return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
     waits = False
+    for topic_id, partition, missing in _missing(goal, kept):
+        taken = goal.taken(topic_id, partition)
+        free = minus(missing, taken) if taken else missing
+        if free == missing or (free and member.takes_ranges):
+            kept.add(topic_id, partition, goal.epoch, free)
+        waits |= free != missing
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return _moved(member, goal.epoch, state, kept, Holding())
+
+
+def _missing(goal: Goal, kept: Holding) -> Iterator[tuple[UUID, int, Intervals]]:
+    """What of the target the member does not have yet."""
     for topic_id, partitions in goal.target.items():
         if topic_id not in goal.subscribed:
             continue
         for partition in partitions:
-            if partition in kept.get(topic_id, ()):
-                continue
-            if goal.is_taken(topic_id, partition):
-                waits = True
-            else:
-                kept.setdefault(topic_id, {})[partition] = goal.epoch
-    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
-    return _moved(member, goal.epoch, state, kept, {})
+            wanted = part_of(goal.target_parts, topic_id, partition)
+            has = kept.part(topic_id, partition)
+            if has != wanted:
+                yield topic_id, partition, minus(wanted, has)
 
 
 def _pruned(member: Member, goal: Goal) -> Member:
     """The member without the topics that it subscribes to no more: the next target assignment may
     be a while away (KIP-1263), and the member must not read them until then."""
-    gone = {t: held for t, held in member.assigned.items() if t not in goal.subscribed}
-    if not gone:
+    if member.assigned.keys() <= set(goal.subscribed):
         return member
-    kept = {t: held for t, held in member.assigned.items() if t not in gone}
-    revoking = {
-        topic_id: {**member.revoking.get(topic_id, {}), **gone.get(topic_id, {})}
-        for topic_id in {*member.revoking, *gone}
-    }
-    if _says_it_owns(goal.owned, revoking):
+    kept, revoking = Holding(), Holding(member.revoking, member.revoking_parts)
+    for topic_id, held in member.assigned.items():
+        into = kept if topic_id in goal.subscribed else revoking
+        for partition, epoch in held.items():
+            into.add(
+                topic_id, partition, epoch, part_of(member.assigned_parts, topic_id, partition)
+            )
+    if _says_it_owns(goal, revoking):
         return _moved(member, member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
-    return _moved(member, member.epoch, member.state, kept, {})
+    return _moved(member, member.epoch, member.state, kept, Holding())
 
 
-def _says_it_owns(owned: Owned | None, partitions: Held) -> bool:
-    """Whether the member owns one of these partitions as far as we know."""
-    if owned is None:
+def _says_it_owns(goal: Goal, holding: Holding) -> bool:
+    """Whether the member owns something of this as far as we know."""
+    if goal.owned is None:
         return True
-    return any(
-        not owned.get(topic_id, set()).isdisjoint(held) for topic_id, held in partitions.items()
-    )
+    return overlap(goal.owned, goal.owned_parts, holding.held, holding.parts)
 
 
 def _moved(
-    member: Member, epoch: int, state: MemberState, assigned: Held, revoking: Held
+    member: Member, epoch: int, state: MemberState, kept: Holding, revoking: Holding
 ) -> Member:
+    assigned, assigned_parts = kept.tidy()
+    leaving, leaving_parts = revoking.tidy()
     moved = replace(
         member,
         epoch=epoch,
         previous_epoch=member.epoch,
         state=state,
-        assigned=_tidy(assigned),
-        revoking=_tidy(revoking),
+        assigned=assigned,
+        revoking=leaving,
+        assigned_parts=assigned_parts,
+        revoking_parts=leaving_parts,
     )
     settled = replace(moved, previous_epoch=member.previous_epoch)
     return member if settled == member else moved
-
-
-def _tidy(held: Held) -> Held:
-    return {
-        topic_id: dict(sorted(held[topic_id].items()))
-        for topic_id in sorted(held)
-        if held[topic_id]
-    }

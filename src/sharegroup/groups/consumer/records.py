@@ -9,16 +9,22 @@ hash of key type 3, so it is read and not kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
+from sharegroup.cooperative.intervals import Intervals
 from sharegroup.groups import records as shared
 from sharegroup.groups.classic.records import ClassicRecord
 from sharegroup.groups.records import Assignment, Tombstone
 
 Held: TypeAlias = Mapping[UUID, Mapping[int, int]]
 """Partitions by topic id, each with the epoch at which the member got it (KIP-1251). Ids and
+partitions in rising order, no topic without a partition."""
+
+
+Parts: TypeAlias = Mapping[UUID, Mapping[int, Intervals]]
+"""The ranges of key hashes of those partitions that a member has in part (KIP-X). Ids and
 partitions in rising order, no topic without a partition."""
 
 
@@ -54,6 +60,8 @@ class MemberMetadata:
     rebalance_timeout_ms: int
     server_assignor: str | None
     classic: ClassicMetadata | None = None
+    takes_ranges: bool = False
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +76,7 @@ class TargetAssignmentMember(shared.TargetAssignmentMember):
     """What the assignor wants one member to have."""
 
     key_type: ClassVar[int] = 7
+    parts: Parts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +92,8 @@ class CurrentMemberAssignment:
     state: int
     assigned: Held
     revoking: Held
+    assigned_parts: Parts = field(default_factory=dict)
+    revoking_parts: Parts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

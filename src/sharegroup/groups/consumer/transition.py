@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
+from sharegroup.cooperative.hash_split import WHOLE
 from sharegroup.groups.change import Change
 from sharegroup.groups.classic.embedded import Subscription
 from sharegroup.groups.classic.requests import Join
-from sharegroup.groups.consumer.assignors import ASSIGNORS
+from sharegroup.groups.consumer.assignors import assign
 from sharegroup.groups.consumer.group import (
     AWAY_EPOCH,
     ConsumerGroup,
@@ -20,7 +21,7 @@ from sharegroup.groups.consumer.group import (
     member_metadata,
 )
 from sharegroup.groups.consumer.heartbeat import UNCHANGED, ConsumerHeartbeat
-from sharegroup.groups.consumer.member import Member
+from sharegroup.groups.consumer.member import Member, MemberState
 from sharegroup.groups.consumer.patterns import matching
 from sharegroup.groups.consumer.reconciliation import Goal, Owned, reconcile
 from sharegroup.groups.consumer.records import (
@@ -28,10 +29,12 @@ from sharegroup.groups.consumer.records import (
     CurrentMemberAssignment,
     GroupMetadata,
     MemberMetadata,
+    Parts,
     ResolvedRegex,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
+from sharegroup.groups.heartbeat import JOIN_EPOCH
 from sharegroup.groups.migration import classic_metadata
 from sharegroup.groups.records import Tombstone
 from sharegroup.groups.topics import TopicsImage, metadata_hash
@@ -47,10 +50,15 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         """A static member comes back under a new member id. It keeps its partitions."""
         group_id = self.group.group_id
         target = self.group.targets.get(away.member_id, {})
+        parts = self.group.target_parts.get(away.member_id, {})
         self._bury(away.member_id)
         back = replace(away, member_id=member_id, epoch=0, previous_epoch=0)
         self.emit(member_metadata(group_id, back))
-        self.emit(TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target))
+        self.emit(
+            TargetAssignmentMember(
+                group_id=group_id, member_id=member_id, assignment=target, parts=parts
+            )
+        )
         self.emit(current_assignment(group_id, back))
 
     def describe(self, request: ConsumerHeartbeat) -> bool:
@@ -60,6 +68,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
         regex = request.subscribed_regex
         names = request.subscribed_topics
         timeout_ms = request.rebalance_timeout_ms
+        joins = request.member_epoch == JOIN_EPOCH
         after = replace(
             before,
             instance_id=request.instance_id or before.instance_id,
@@ -75,6 +84,8 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
             else timeout_ms,
             server_assignor=request.server_assignor or before.server_assignor,
             classic=None,
+            takes_ranges=request.takes_ranges or (before.takes_ranges and not joins),
+            cooperative=request.cooperative or (before.cooperative and not joins),
         )
         return self._described(known, before, after)
 
@@ -99,10 +110,39 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
     def _described(self, known: Member | None, before: Member, after: Member) -> bool:
         if known is None or after != before:
             self.emit(member_metadata(self.group.group_id, after))
-        return (before.subscribed_topics, before.subscribed_regex) != (
+        if before.takes_ranges and not after.takes_ranges:
+            self._give_up_parts(after)
+        return (before.subscribed_topics, before.subscribed_regex, before.takes_ranges) != (
             after.subscribed_topics,
             after.subscribed_regex,
+            after.takes_ranges,
         )
+
+    def _give_up_parts(self, member: Member) -> None:
+        """A member that took key ranges has joined again, owns nothing, and takes whole partitions
+        only: it must not be told of its parts while the next assignment waits."""
+        group_id, member_id = self.group.group_id, member.member_id
+        parts = self.group.target_parts.get(member_id, {})
+        whole = {
+            topic_id: tuple(p for p in partitions if p not in parts.get(topic_id, ()))
+            for topic_id, partitions in self.group.targets.get(member_id, {}).items()
+        }
+        target = {topic_id: partitions for topic_id, partitions in whole.items() if partitions}
+        if parts:
+            self.emit(
+                TargetAssignmentMember(group_id=group_id, member_id=member_id, assignment=target)
+            )
+        if any(part != WHOLE for _, part in member.parts_held()):
+            after = replace(
+                member,
+                assigned={},
+                revoking={},
+                assigned_parts={},
+                revoking_parts={},
+                epoch=0,
+                state=MemberState.STABLE,
+            )
+            self.emit(current_assignment(group_id, after))
 
     def resolve(self, topics: TopicsImage, sees: Sees | None, *, again: bool) -> bool:
         """Find the topics of regular expressions that have none yet, or of all; returns whether
@@ -135,18 +175,29 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
     def retarget(self, topics: TopicsImage, assignor: str) -> None:
         """Compute the target assignment for the group epoch. Only changed targets are written."""
         group = self.group
-        new = ASSIGNORS[assignor](group, topics)
+        new, parts = assign(assignor, group, topics)
         for member_id in sorted(new):
-            if group.targets.get(member_id) != new[member_id]:
+            target, part = new[member_id], parts.get(member_id, {})
+            known = group.targets.get(member_id), group.target_parts.get(member_id, {})
+            if known != (target, part):
                 self.emit(
                     TargetAssignmentMember(
-                        group_id=group.group_id, member_id=member_id, assignment=new[member_id]
+                        group_id=group.group_id,
+                        member_id=member_id,
+                        assignment=target,
+                        parts=part,
                     )
                 )
         self.emit(TargetAssignmentMetadata(group_id=group.group_id, assignment_epoch=group.epoch))
 
     def reconcile(
-        self, member_id: str, topics: TopicsImage, owned: Owned | None, *, changed: bool
+        self,
+        member_id: str,
+        topics: TopicsImage,
+        owned: Owned | None,
+        *,
+        changed: bool,
+        owned_parts: Parts | None = None,
     ) -> bool:
         """Move a member towards its target; returns whether it changed."""
         group = self.group
@@ -160,10 +211,10 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
                 target=group.targets.get(member_id, {}),
                 subscribed=topics.ids(group.topics_of(member)),
                 owned=owned,
-                is_taken=lambda topic_id, partition: (
-                    group.owners.get((topic_id, partition), member_id) != member_id
-                ),
+                taken=lambda topic_id, partition: group.taken(topic_id, partition, member_id),
                 subscription_changed=changed,
+                target_parts=group.target_parts.get(member_id, {}),
+                owned_parts=owned_parts or {},
             ),
         )
         if after == member:
@@ -173,7 +224,7 @@ class Transition(Change[ConsumerGroup, ConsumerRecord]):
 
     def leave_for_a_while(self, member: Member) -> None:
         """A static member leaves and keeps its partitions until its session ends."""
-        away = replace(member, epoch=AWAY_EPOCH, revoking={})
+        away = replace(member, epoch=AWAY_EPOCH, revoking={}, revoking_parts={})
         self.emit(current_assignment(self.group.group_id, away))
 
     def remove(self, member_ids: Iterable[str], topics: TopicsImage) -> None:

@@ -25,6 +25,7 @@ from sharegroup.spark.options.refused import REFUSED_BY_STREAMS
 SERVERS: Final = "kafka.bootstrap.servers"
 GROUP: Final = "kafka.group.id"
 CLAIM: Final = "claim"
+KEY: Final = "key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class ShareOptions:
     ack_location: str | None = None
     claim_location: str | None = None
     default_ack: str | None = None
+    split_by: str = "offset"
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = False
@@ -80,6 +82,7 @@ def parse_options(options: Mapping[str, str]) -> ShareOptions:
     _check_start(parsed)
     _check_acknowledging(parsed, values)
     _check_claiming(parsed)
+    _check_splitting(parsed)
     return parsed
 
 
@@ -128,6 +131,14 @@ def _check_claiming(options: ShareOptions) -> None:
         raise ConfigError(
             f"onLostLocks {options.on_lost_locks} does not go with ackMode claim, where the group "
             "has finished every record before Spark has it: leave it out"
+        )
+
+
+def _check_splitting(options: ShareOptions) -> None:
+    if options.split_by == KEY and options.max_records_per_partition is not None:
+        raise ConfigError(
+            "maxRecordsPerPartition does not go with splitBy key, where all records of a key are "
+            "in one task, however many they are: write minPartitions instead"
         )
 
 
@@ -283,6 +294,14 @@ STREAM: Final = OptionTable(
             "With `ackMode` explicit: what becomes of a record of a finished batch without an "
             "answer. Without this option such records are released, and a batch in which no record "
             "has an answer fails the query.",
+        ),
+        Option(
+            "splitBy",
+            "split_by",
+            word("offset", KEY),
+            "What a task of a batch has: an equal number of records (`offset`), or the records of "
+            "a part of one Kafka partition's keys (`key`), so that all records of a key in a batch "
+            "are in one task, in the order of the log.",
         ),
         Option(
             "minPartitions",

@@ -92,8 +92,8 @@ class PeekReader(DataSourceReader):
             key = TopicIdPartition(part.topic_id, part.partition)
             rows = RowBuilder(self._own_columns(), part.topic, part.partition, part.ranges)
             states = States(partition.seen[key], [name for name, _ in self._fields])
-            for data in SliceReader(part, partition.leaders.get(key), settings).chunks():
-                for batch in rows.rows(data):
+            for chunk in SliceReader(part, partition.leaders.get(key), settings).chunks():
+                for batch in rows.rows(chunk.data, chunk.offset):
                     yield states.added(batch)
 
     def _own_columns(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from sharegroup.spark.options.stream import CLAIM, ShareOptions
+from sharegroup.spark.options.stream import CLAIM, KEY, ShareOptions
 from sharegroup.spark.ranges import size
 from sharegroup.spark.source.offsets import BatchOffset
 
@@ -51,6 +51,17 @@ class Advice:
                 self._options.group_id,
                 locks_per_partition,
                 locks_per_partition,
+            )
+
+    def order(self, *, ordered_by_key: bool) -> None:
+        """The group has ``share.ordering=key`` or not."""
+        if ordered_by_key and self._options.split_by != KEY:
+            self._say(
+                "order",
+                "the group %s has share.ordering=key, which is the order in which its records come "
+                "to this query, but with splitBy offset the tasks of a batch may share a key: "
+                "write splitBy key for each key in one task, see docs/keys.md#spark-by-key",
+                self._options.group_id,
             )
 
     def committed(self, sequence: int) -> None:

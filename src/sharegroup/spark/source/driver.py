@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+from sharegroup.client.core import key_ranges
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.ids import TopicIdPartition
@@ -130,6 +131,11 @@ class ShareDriver:
         metadata = self._cluster.metadata
         nodes = {p: metadata.nodes.get(metadata.leader(p) or 0) for p in partitions}
         return {p: node.address for p, node in nodes.items() if node is not None}
+
+    @property
+    def fetches_by_key(self) -> bool:
+        """The brokers can answer only records of some keys (KIP-X)."""
+        return key_ranges.FEATURE in self._cluster.features
 
     def statistics(self) -> dict[str, Any] | None:
         """Numbers for the query's progress (``sources[].latestOffset``)."""

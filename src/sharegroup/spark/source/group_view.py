@@ -36,6 +36,9 @@ SESSION_MS_DEFAULT: Final = 45_000
 READ_COMMITTED: Final = "read_committed"
 LOCKS_CONFIG: Final = "share.partition.max.record.locks"
 WIDE_LOCKS_CONFIG: Final = "share.partition.wide.record.locks"
+ORDERING_CONFIG: Final = "share.ordering"
+"""Our broker keeps order per key for a group that has ``key`` here."""
+ORDERED_BY_KEY: Final = "key"
 WIDE_LOCKS: Final = 1_000_000
 """Locks per partition on such a broker: locks bound a batch, and a batch's overhead is fixed."""
 
@@ -48,6 +51,14 @@ class Left(NamedTuple):
     records: int
     begun: bool
     """The group has a position there."""
+
+
+class DeliveryConfigs(NamedTuple):
+    """Configs of the group that decide what a batch holds."""
+
+    locks_per_partition: int | None
+    """How many records of one partition the group may hold; None: the broker does not say."""
+    ordered_by_key: bool
 
 
 class GroupView:
@@ -140,15 +151,19 @@ class GroupView:
         known = await self._offsets()
         return {partition: state for partition, state in known.items() if partition.topic in topics}
 
-    async def locks_per_partition(self) -> int | None:
-        """How many records of one partition the group may hold; None: the broker does not say.
+    async def delivery_configs(self) -> DeliveryConfigs:
+        """How records are delivered to the group.
 
         Raises:
             KafkaError: no broker could be asked.
         """
         settings = await self._admin.describe_configs("group", self._group_id)
-        found = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
-        return None if found is None or not found.value else int(found.value)
+        locks = settings.get(WIDE_LOCKS_CONFIG if self._is_wide else LOCKS_CONFIG)
+        ordering = settings.get(ORDERING_CONFIG)
+        return DeliveryConfigs(
+            locks_per_partition=None if locks is None or not locks.value else int(locks.value),
+            ordered_by_key=ordering is not None and ordering.value == ORDERED_BY_KEY,
+        )
 
     async def record_states(
         self, partitions: Iterable[TopicPartition]

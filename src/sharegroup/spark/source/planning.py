@@ -4,8 +4,8 @@ partition may have any number of tasks.
 A task costs 13-50 ms whatever it reads, so small batches are packed into few tasks. For slow work
 per record, ``maxRecordsPerPartition`` or ``minPartitions`` give more tasks, which are equal to one
 record. Other tasks end with a partition where one ends nearby: each partition costs a task a
-request. The plan depends on the offset and the options only: a replay in another process gives the
-same tasks.
+request. With ``splitBy=key`` a task has a part of a partition's keys: :func:`plan_by_key`. The plan
+depends on the offset and the options only: a replay in another process gives the same tasks.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import ceil
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.records.key_hashes import HASH_MAX
 from sharegroup.spark.ranges import size
 from sharegroup.spark.source.offsets import Acquired, BatchOffset
 
@@ -37,6 +40,8 @@ class Slice:
     topic_id: UUID
     partition: int
     ranges: tuple[Acquired, ...]
+    keys: tuple[int, int] | None = None
+    """The first and last hash of the records that are read; None for all of them."""
 
 
 class _Piece(NamedTuple):
@@ -67,6 +72,42 @@ def plan(
     if min_partitions is None and max_records_per_partition is None:
         ends = _with_partitions(ends, offset)
     return [_grouped(pieces) for pieces in _cut(offset, ends)]
+
+
+def plan_by_key(offset: BatchOffset, *, min_partitions: int | None) -> list[tuple[Slice, ...]]:
+    """The tasks of a batch when each has a part of the keys of a partition, or all keys of several
+    small partitions, so that a key's records are in one task.
+
+    Args:
+        min_partitions: at least this many tasks, when there are as many records; partitions with
+            more records are cut into more parts.
+    """
+    most = Fraction(offset.records, min_partitions) if min_partitions else None
+    room = Fraction(RECORDS_PER_TASK_MIN) if most is None else most
+    tasks: list[tuple[Slice, ...]] = []
+    taken = room
+    for (topic_id, partition), ranges in sorted(offset.ranges.items()):
+        records = size(ranges)
+        parts = 1 if most is None else min(ceil(records / most), records)
+        for keys in key_parts(parts if records else 0):
+            one = Slice(offset.topics[topic_id], topic_id, partition, tuple(sorted(ranges)), keys)
+            part = Fraction(records, parts)
+            if taken + part > room:
+                tasks.append(())
+                taken = Fraction(0)
+            tasks[-1] += (one,)
+            taken += part
+    return tasks
+
+
+def key_parts(count: int) -> list[tuple[int, int] | None]:
+    """The hash space in ``count`` equal parts, up to one hash: the first and last hash of each; one
+    part is None, as nothing is left out.
+    """
+    if count == 1:
+        return [None]
+    ends = [part * (HASH_MAX + 1) // count for part in range(count + 1)] if count else []
+    return [(first, end - 1) for first, end in pairwise(ends)]
 
 
 def _with_partitions(ends: list[int], offset: BatchOffset) -> list[int]:

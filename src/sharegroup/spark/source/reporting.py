@@ -66,8 +66,8 @@ class Reporting:
         """Spark got the batch after ``start``, for which it had asked for ``limit`` records."""
         if start.sequence:
             self.advice.superseded(start.sequence)
+        self._configs.ask()
         if limit is None or batch.records < limit:
-            self._configs.ask()
             self.advice.locks(batch, limit, self.locks_per_partition)
 
     def statistics(self, partitions: int) -> dict[str, Any] | None:
@@ -75,8 +75,11 @@ class Reporting:
         return None if self.progress is None else self.progress.report(partitions)
 
     async def look_at_configs(self) -> None:
-        """Ask how many locks the group may hold."""
+        """Ask how many locks the group may hold, and whether it has order per key."""
         try:
-            self.locks_per_partition = await self._group.locks_per_partition()
+            configs = await self._group.delivery_configs()
         except KafkaError as error:
-            log.info("how many locks the group may hold is not known: %s", error)
+            log.info("the configs of the group are not known: %s", error)
+            return
+        self.locks_per_partition = configs.locks_per_partition
+        self.advice.order(ordered_by_key=configs.ordered_by_key)

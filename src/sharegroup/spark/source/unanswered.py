@@ -70,8 +70,8 @@ def _has_rows(
         for part in task:
             leader = leaders.get(TopicIdPartition(part.topic_id, part.partition))
             rows = RowBuilder(("offset",), part.topic, part.partition, part.ranges)
-            for data in SliceReader(part, leader, fetch_settings(options)).chunks():
-                if any(True for _ in rows.rows(data)):
+            for chunk in SliceReader(part, leader, fetch_settings(options)).chunks():
+                if any(True for _ in rows.rows(chunk.data, chunk.offset)):
                     return True
     return False
 

@@ -26,12 +26,14 @@ from sharegroup.model.errors import (
     OffsetOutOfRange,
     RetriableError,
     SharegroupError,
+    TopicRangeFetchNotAllowed,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
     error_from_code,
 )
 from sharegroup.records.batches import bounds_of, end_offset
+from sharegroup.records.key_hashes import HASH_MAX
 from sharegroup.spark.options.stream import ShareOptions
 from sharegroup.spark.source.planning import Slice
 from sharegroup.spark.task.blocking import BlockingConnection
@@ -54,6 +56,7 @@ from sharegroup.wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from sharegroup.wire.messages.ranges import Range
 
 log = logging.getLogger("sharegroup.spark")
 
@@ -81,6 +84,14 @@ class _Sizes(NamedTuple):
 
     record: float
     batch: int
+
+
+class Chunk(NamedTuple):
+    """What one request brought."""
+
+    offset: int
+    """Where it begins; records before it, of the same batch, were read before or are not ours."""
+    data: memoryview
 
 
 class DataLoss(SharegroupError):
@@ -115,17 +126,28 @@ class SliceReader:
 
     Args:
         leader: where the partition's leader was when the batch was planned.
+        by_key: the brokers answer only records of the slice's keys, if the topic allows it
+            (KIP-X). They save sending and decoding the others, and may send some all the same.
     """
 
-    def __init__(self, part: Slice, leader: Address | None, settings: FetchSettings) -> None:
+    def __init__(
+        self,
+        part: Slice,
+        leader: Address | None,
+        settings: FetchSettings,
+        *,
+        by_key: bool = False,
+    ) -> None:
         self._slice = part
+        self._keys = part.keys if by_key else None
         self._leader = leader
         self._settings = settings
         self._connection: BlockingConnection | None = None
         self._deadline = 0.0
 
-    def chunks(self) -> Iterator[memoryview]:
+    def chunks(self) -> Iterator[Chunk]:
         """The fetched bytes, in order: all records of the ranges, and some of their neighbours.
+        With ``by_key``, those of other keys may be left out.
 
         Raises:
             DataLoss: records are gone, and ``failOnDataLoss`` is set.
@@ -136,27 +158,48 @@ class SliceReader:
         finally:
             self._put_back()
 
-    def _read(self) -> Iterator[memoryview]:
+    def _read(self) -> Iterator[Chunk]:
         offset = self._needed_from(0)
         self._progress()
         while offset is not None:
             try:
                 answer = self._fetched(offset)
                 data = memoryview(answer.records or b"")
-                end = end_offset(data)
+                end = self._end(answer, data)
                 if end is None or end <= offset:  # nothing yet
+                    self._keys = None  # a request without keys waits
                     self._check_time(NetworkException(f"no records at offset {offset}"))
                     continue
             except KafkaError as error:
                 offset = self._recovered(error, offset)
                 continue
             self._progress()
-            first, _, batch = next(bounds_of(data))
-            _sizes[self._slice.topic_id] = _Sizes(len(data) / (end - first), len(batch))
+            self._learn(data, offset, end)
+            chunk = Chunk(offset, data)
             offset = self._needed_from(end)
             if offset is not None:
                 self._ask_ahead(offset)
-            yield data
+            if data:
+                yield chunk
+
+    def _end(self, answer: PartitionData, data: memoryview) -> int | None:
+        """Where the next request begins; None: the answer has nothing."""
+        if self._keys is not None and answer.read_up_to >= 0:
+            return answer.read_up_to
+        return end_offset(data)
+
+    def _learn(self, data: memoryview, offset: int, end: int) -> None:
+        """Remember how large the records in ``data`` are, which was read from ``offset`` on."""
+        bounds = next(bounds_of(data), None)
+        if bounds is not None:
+            first, _, batch = bounds
+            record = len(data) / (end - min(first, offset)) / self._share
+            _sizes[self._slice.topic_id] = _Sizes(record, len(batch))
+
+    @property
+    def _share(self) -> float:
+        """The part of the records that the broker is asked for."""
+        return 1.0 if self._keys is None else (self._keys[1] - self._keys[0] + 1) / (HASH_MAX + 1)
 
     def _needed_from(self, offset: int) -> int | None:
         """The first offset at or after this one that we need."""
@@ -190,10 +233,14 @@ class SliceReader:
     def _ask(self, offset: int) -> None:
         size = self._request_bytes(self._needed_count(offset))
         part = FetchPartition(
-            partition=self._slice.partition, fetch_offset=offset, partition_max_bytes=size
+            partition=self._slice.partition,
+            fetch_offset=offset,
+            partition_max_bytes=size,
+            key_ranges=[] if self._keys is None else [Range(*self._keys)],
         )
         request = FetchRequest(
-            max_wait_ms=WAIT_MS,
+            # Records that were acquired are there: if none has such a key, none will come.
+            max_wait_ms=WAIT_MS if self._keys is None else 0,
             min_bytes=1,
             max_bytes=size,
             topics=[FetchTopic(topic_id=self._slice.topic_id, partitions=[part])],
@@ -206,7 +253,7 @@ class SliceReader:
         guess = _sizes.get(self._slice.topic_id) or _Sizes(
             FIRST_GUESS_BYTES, FIRST_GUESS_BATCH_BYTES
         )
-        size = int(records * guess.record * MARGIN) + 2 * guess.batch
+        size = int(records * guess.record * self._share * MARGIN) + 2 * guess.batch
         return max(FETCH_BYTES_MIN, min(FETCH_BYTES_MAX, size))
 
     def _ask_ahead(self, offset: int) -> None:
@@ -231,6 +278,9 @@ class SliceReader:
 
     def _recovered(self, error: KafkaError, offset: int | None) -> int | None:
         """The offset to go on from after an error; raises errors that cannot be recovered from."""
+        if isinstance(error, TopicRangeFetchNotAllowed):
+            self._keys = None
+            return offset
         self._drop()
         try:
             if isinstance(error, OffsetOutOfRange):

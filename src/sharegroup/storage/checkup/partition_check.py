@@ -363,8 +363,7 @@ class PartitionCheck:
                 problem = f"cannot be used: {error}"
             else:
                 whole = not any(each.damages or each.misplaced for each in self.report.segments)
-                cleaned = base < self._known.cleaned_offset
-                fits = _covers_all(found, wanted) if cleaned else found == wanted
+                fits = _fits(found, wanted, self._known.cleaned_offset)
                 if whole and self._producers_known and not fits:
                     problem = "does not list the aborted transactions of the log"
         elif wanted:
@@ -430,14 +429,21 @@ def _reach(segment: SegmentReport, end_offset: int, gaps_below: int = 0) -> None
     segment.next_offset = end_offset
 
 
-def _covers_all(found: Sequence[EndedTransaction], wanted: Sequence[EndedTransaction]) -> bool:
-    """Whether the index of a cleaned segment will do. Batches of its transactions may be gone, all
-    or the first ones: what the log still shows of a transaction may begin later, or be nothing."""
+def _fits(
+    found: Sequence[EndedTransaction], wanted: Sequence[EndedTransaction], cleaned_offset: int
+) -> bool:
+    """Whether an index will do for the aborted transactions that the log still shows.
+
+    Below ``cleaned_offset`` the cleaner removes aborted records: a transaction that began there may
+    now begin later or show nothing. Its marker may stand in a segment that is not cleaned yet.
+    """
     first = {(each.producer_id, each.last_offset): each.first_offset for each in found}
-    return all(
+    covered = all(
         first.get((each.producer_id, each.last_offset), OFFSET_MAX) <= each.first_offset
         for each in wanted
     )
+    kept = [each for each in found if each.first_offset >= cleaned_offset]
+    return covered and kept == [each for each in wanted if each in kept]
 
 
 def _covers(whole: Damage, part: Damage) -> bool:

@@ -7,13 +7,12 @@ versions are read. Version 3 is written, as Kafka does: brokers before version 4
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.groups.classic import records as core
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.codec import decode, encode_bytes
-from sharegroup.wire.schema import Message, array, data, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, data, i16, i32, i64, message, string
 
 KEY_TYPE: Final = 2
 KEY_PREFIX: Final = KEY_TYPE.to_bytes(2, "big")
@@ -23,7 +22,7 @@ UNKNOWN: Final = -1
 """A time that an older version of the record does not have."""
 
 
-@dataclass(slots=True)
+@message
 class GroupMetadataKey(Message):
     """Key type 2."""
 
@@ -33,7 +32,7 @@ class GroupMetadataKey(Message):
     group: str = string()
 
 
-@dataclass(slots=True)
+@message
 class MemberMetadata(Message):
     """In GroupMetadataValue."""
 
@@ -49,7 +48,7 @@ class MemberMetadata(Message):
     assignment: bytes = data()
 
 
-@dataclass(slots=True)
+@message
 class GroupMetadataValue(Message):
     """The value, versions 0-4."""
 

@@ -6,30 +6,40 @@ Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
 from sharegroup.groups.consumer import records as core
 from sharegroup.groups.records import Tombstone
+from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.codec import decode, encode_bytes
 from sharegroup.wire.internal.groups import (
     VALUE_VERSION,
     GroupKey,
     MemberKey,
-    TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
-    assigned,
-    assignment,
 )
-from sharegroup.wire.schema import Message, array, data, i8, i32, i64, string, struct, uuid
+from sharegroup.wire.messages.ranges import PartitionRanges, parts_of, ranges_of
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    boolean,
+    data,
+    i8,
+    i32,
+    i64,
+    message,
+    string,
+    struct,
+    uuid,
+)
 
 PARTITION_METADATA: Final = 4
 """Kafka's record before 4.1 of the topics that a group subscribes to. It is read and not kept."""
 
 
-@dataclass(slots=True)
+@message
 class GroupMetadataValue(Message):
     """Key type 3."""
 
@@ -37,7 +47,7 @@ class GroupMetadataValue(Message):
     metadata_hash: int = i64(tag=0)
 
 
-@dataclass(slots=True)
+@message
 class ClassicProtocolValue(Message):
     """A protocol that a member with the classic protocol supports."""
 
@@ -45,7 +55,7 @@ class ClassicProtocolValue(Message):
     metadata: bytes = data()
 
 
-@dataclass(slots=True)
+@message
 class ClassicMemberMetadataValue(Message):
     """What a member with the classic protocol has said."""
 
@@ -53,7 +63,7 @@ class ClassicMemberMetadataValue(Message):
     supported_protocols: Sequence[ClassicProtocolValue] = array(ClassicProtocolValue)
 
 
-@dataclass(slots=True)
+@message
 class MemberMetadataValue(Message):
     """Key type 5."""
 
@@ -70,9 +80,30 @@ class MemberMetadataValue(Message):
     )
     """Kafka takes a record without this field for one of a member with the classic protocol. So
     null, a member with the consumer protocol, is always written."""
+    takes_key_ranges: bool = boolean(tag=9000)
+    """Ours: the member takes parts of partitions (KIP-X)."""
+    cooperative: bool = boolean(tag=9001)
+    """Ours: it fetches from them in turns with others."""
 
 
-@dataclass(slots=True)
+@message
+class AssignedPartitionsValue(Message):
+    """Partitions of a topic that the assignor wants a member to have."""
+
+    topic_id: UUID = uuid()
+    partitions: Sequence[int] = array("i32")
+    key_ranges: Sequence[PartitionRanges] = array(PartitionRanges, tag=9000)
+    """Ours: the ranges of hashes of those that it shall have in part (KIP-X)."""
+
+
+@message
+class TargetAssignmentMemberValue(Message):
+    """Key type 7."""
+
+    topic_partitions: Sequence[AssignedPartitionsValue] = array(AssignedPartitionsValue)
+
+
+@message
 class HeldPartitionsValue(Message):
     """Partitions of a topic that a member owns, and the epochs at which it got them."""
 
@@ -80,9 +111,11 @@ class HeldPartitionsValue(Message):
     partitions: Sequence[int] = array("i32")
     assignment_epochs: Sequence[int] | None = array("i32", default=None, nullable="0+", tag=0)
     """As many as partitions; null from Kafka before 4.2."""
+    key_ranges: Sequence[PartitionRanges] = array(PartitionRanges, tag=9000)
+    """Ours: the ranges of hashes of those that it owns in part (KIP-X)."""
 
 
-@dataclass(slots=True)
+@message
 class CurrentMemberAssignmentValue(Message):
     """Key type 8."""
 
@@ -93,7 +126,7 @@ class CurrentMemberAssignmentValue(Message):
     partitions_pending_revocation: Sequence[HeldPartitionsValue] = array(HeldPartitionsValue)
 
 
-@dataclass(slots=True)
+@message
 class RegularExpressionValue(Message):
     """Key type 16."""
 
@@ -133,14 +166,21 @@ def _value(record: core.ConsumerRecord) -> Message:
         case core.TargetAssignmentMetadata():
             return TargetAssignmentMetadataValue(record.assignment_epoch, record.timestamp_ms)
         case core.TargetAssignmentMember():
-            return TargetAssignmentMemberValue(assigned(record.assignment))
+            return TargetAssignmentMemberValue(
+                [
+                    AssignedPartitionsValue(
+                        topic_id, list(partitions), ranges_of(record.parts.get(topic_id, {}))
+                    )
+                    for topic_id, partitions in record.assignment.items()
+                ]
+            )
         case core.CurrentMemberAssignment():
             return CurrentMemberAssignmentValue(
                 record.member_epoch,
                 record.previous_member_epoch,
                 record.state,
-                _held_values(record.assigned),
-                _held_values(record.revoking),
+                _held_values(record.assigned, record.assigned_parts),
+                _held_values(record.revoking, record.revoking_parts),
             )
         case core.ResolvedRegex():
             return RegularExpressionValue(record.topics, record.version, record.timestamp_ms)
@@ -164,14 +204,31 @@ def _member_metadata_value(record: core.MemberMetadata) -> MemberMetadataValue:
             classic.session_timeout_ms,
             [ClassicProtocolValue(name, metadata) for name, metadata in classic.protocols],
         ),
+        record.takes_ranges,
+        record.cooperative,
     )
 
 
-def _held_values(held: core.Held) -> list[HeldPartitionsValue]:
+def _held_values(held: core.Held, parts: core.Parts) -> list[HeldPartitionsValue]:
     return [
-        HeldPartitionsValue(topic_id, list(epochs), list(epochs.values()))
+        HeldPartitionsValue(
+            topic_id, list(epochs), list(epochs.values()), ranges_of(parts.get(topic_id, {}))
+        )
         for topic_id, epochs in held.items()
     ]
+
+
+def _parts(values: Iterable[HeldPartitionsValue | AssignedPartitionsValue]) -> core.Parts:
+    """The parts of partitions; a range that cannot be makes the record malformed."""
+    try:
+        found = {
+            value.topic_id: parts_of(value.key_ranges, value.partitions)
+            for value in sorted(values, key=lambda value: value.topic_id)
+            if value.key_ranges
+        }
+    except ValueError as error:
+        raise MalformedMessage(str(error)) from error
+    return {topic_id: parts for topic_id, parts in found.items() if parts}
 
 
 def _held(values: Sequence[HeldPartitionsValue], epoch: int) -> core.Held:
@@ -224,6 +281,8 @@ def _member_metadata(group_id: str, member_id: str, raw: bytes) -> core.Consumer
         subscribed_regex=value.subscribed_topic_regex or None,
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         server_assignor=value.server_assignor,
+        takes_ranges=value.takes_key_ranges,
+        cooperative=value.cooperative,
         classic=None
         if classic is None
         else core.ClassicMetadata(
@@ -244,11 +303,12 @@ def _target_metadata(group_id: str, _: str, raw: bytes) -> core.ConsumerRecord:
 
 def _target_member(group_id: str, member_id: str, raw: bytes) -> core.ConsumerRecord:
     value = decode(TargetAssignmentMemberValue, 0, raw, 2)
-    target = assignment(value.topic_partitions)
+    target = {each.topic_id: each.partitions for each in value.topic_partitions}
     return core.TargetAssignmentMember(
         group_id=group_id,
         member_id=member_id,
         assignment={t: tuple(sorted(target[t])) for t in sorted(target) if target[t]},
+        parts=_parts(value.topic_partitions),
     )
 
 
@@ -262,6 +322,8 @@ def _current_assignment(group_id: str, member_id: str, raw: bytes) -> core.Consu
         state=value.state,
         assigned=_held(value.assigned_partitions, value.member_epoch),
         revoking=_held(value.partitions_pending_revocation, value.member_epoch),
+        assigned_parts=_parts(value.assigned_partitions),
+        revoking_parts=_parts(value.partitions_pending_revocation),
     )
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.wire.codec import decode, encode_bytes
-from sharegroup.wire.schema import Message, array, data, i32, string
+from sharegroup.wire.schema import Message, array, data, i32, message, string
 
 NEWEST: Final = 3
 _VERSION = struct.Struct(">h")
@@ -23,7 +22,7 @@ _VERSION = struct.Struct(">h")
 M = TypeVar("M", bound=Message)
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitions(Message):
     """Partitions of one topic."""
 
@@ -31,7 +30,7 @@ class TopicPartitions(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class ConsumerProtocolSubscription(Message):
     """A member's metadata in JoinGroup."""
 
@@ -44,7 +43,7 @@ class ConsumerProtocolSubscription(Message):
     rack_id: str | None = string("3+", default=None, nullable="3+")
 
 
-@dataclass(slots=True)
+@message
 class ConsumerProtocolAssignment(Message):
     """A member's assignment in SyncGroup."""
 

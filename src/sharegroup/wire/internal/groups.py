@@ -7,18 +7,17 @@ Kafka 4.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from sharegroup.groups import records as core
 from sharegroup.wire.codec import decode, encode_bytes
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string, uuid
 
 NOT_FLEXIBLE = 32_768
 
 
-@dataclass(slots=True)
+@message
 class GroupKey(Message):
     """Key types 11, 12 and 15."""
 
@@ -28,7 +27,7 @@ class GroupKey(Message):
     group_id: str = string()
 
 
-@dataclass(slots=True)
+@message
 class MemberKey(Message):
     """Key types 10, 13 and 14."""
 
@@ -39,7 +38,7 @@ class MemberKey(Message):
     member_id: str = string()
 
 
-@dataclass(slots=True)
+@message
 class MemberMetadataValue(Message):
     """Key type 10."""
 
@@ -49,7 +48,7 @@ class MemberMetadataValue(Message):
     subscribed_topic_names: Sequence[str] = array("string")
 
 
-@dataclass(slots=True)
+@message
 class GroupMetadataValue(Message):
     """Key type 11."""
 
@@ -57,7 +56,7 @@ class GroupMetadataValue(Message):
     metadata_hash: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class TargetAssignmentMetadataValue(Message):
     """Key type 12."""
 
@@ -65,7 +64,7 @@ class TargetAssignmentMetadataValue(Message):
     assignment_timestamp: int = i64(tag=0)
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitionsValue(Message):
     """Partitions of a topic, by id."""
 
@@ -73,14 +72,14 @@ class TopicPartitionsValue(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class TargetAssignmentMemberValue(Message):
     """Key type 13."""
 
     topic_partitions: Sequence[TopicPartitionsValue] = array(TopicPartitionsValue)
 
 
-@dataclass(slots=True)
+@message
 class CurrentMemberAssignmentValue(Message):
     """Key type 14."""
 
@@ -90,7 +89,7 @@ class CurrentMemberAssignmentValue(Message):
     assigned_partitions: Sequence[TopicPartitionsValue] = array(TopicPartitionsValue)
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitionsInfo(Message):
     """Partitions of a topic, by id and name."""
 
@@ -99,7 +98,7 @@ class TopicPartitionsInfo(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class TopicInfo(Message):
     """A topic, by id and name."""
 
@@ -107,7 +106,7 @@ class TopicInfo(Message):
     topic_name: str = string()
 
 
-@dataclass(slots=True)
+@message
 class StatePartitionMetadataValue(Message):
     """Key type 15."""
 

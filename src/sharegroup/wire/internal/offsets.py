@@ -7,7 +7,6 @@ Kafka 4.4. Keys of type 0 are read, never written.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
@@ -16,7 +15,7 @@ from sharegroup.groups.offsets import NONE, Committed, OffsetRecord
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.codec import decode, encode_bytes, uvarint
-from sharegroup.wire.schema import Message, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, i16, i32, i64, message, string, uuid
 
 NOT_FLEXIBLE: Final = 32_768
 KEY_TYPE: Final = 1
@@ -28,7 +27,7 @@ EXPIRING_VALUE_VERSION: Final = 1
 """The only version that has an expiry."""
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitKey(Message):
     """Key types 0 and 1."""
 
@@ -40,7 +39,7 @@ class OffsetCommitKey(Message):
     partition: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitValue(Message):
     """Versions 0 to 4."""
 

@@ -9,7 +9,6 @@ fixed numbers, then its state batches, then tagged fields. The batches, 20 bytes
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from itertools import starmap
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from sharegroup.model.ids import SharePartitionKey
 from sharegroup.model.share_state import StateBatch, StateRow
 from sharegroup.share_state.records import KeyedRecord, ShareSnapshot, ShareUpdate
 from sharegroup.wire.codec import decode, decode_prefix, encode_bytes, read_uvarint, uvarint
-from sharegroup.wire.schema import Message, i8, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, i8, i16, i32, i64, message, string, uuid
 
 SNAPSHOT_KEY = 0
 UPDATE_KEY = 1
@@ -29,7 +28,7 @@ UPDATE_PREFIX = UPDATE_KEY.to_bytes(2, "big")
 """How the key of an update begins."""
 
 
-@dataclass(slots=True)
+@message
 class StateKey(Message):
     """The key of both record types, after its type."""
 
@@ -41,7 +40,7 @@ class StateKey(Message):
     partition: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class SnapshotHead(Message):
     """ShareSnapshotValue up to its batches."""
 
@@ -55,7 +54,7 @@ class SnapshotHead(Message):
     write_timestamp: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class UpdateHead(Message):
     """ShareUpdateValue up to its batches."""
 
@@ -66,7 +65,7 @@ class UpdateHead(Message):
     start_offset: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class StateBatchValue(Message):
     """A run of offsets in one state, in a value that has tagged fields in its batches."""
 
@@ -76,7 +75,7 @@ class StateBatchValue(Message):
     delivery_count: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class ValueTail(Message):
     """The tagged fields of either value."""
 

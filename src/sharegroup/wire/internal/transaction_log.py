@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sharegroup.model.errors import MalformedMessage
@@ -16,7 +15,7 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.transactions.coordinator import Record
 from sharegroup.transactions.transaction import Expired, Transaction, TransactionState
 from sharegroup.wire.codec import decode, encode_bytes
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string
 
 KEY_PREFIX: Final = b"\0\0"
 """How the key of a transactional id begins: its version."""
@@ -27,7 +26,7 @@ _STATES: Final = frozenset(range(TransactionState.COMPLETE_ABORT + 1))
 """The states that are written. Kafka keeps the others in memory only."""
 
 
-@dataclass(slots=True)
+@message
 class TransactionLogKey(Message):
     """The key, after its version."""
 
@@ -36,7 +35,7 @@ class TransactionLogKey(Message):
     transactional_id: str = string()
 
 
-@dataclass(slots=True)
+@message
 class PartitionsSchema(Message):
     """Partitions of one topic."""
 
@@ -46,7 +45,7 @@ class PartitionsSchema(Message):
     partition_ids: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class TransactionLogValue(Message):
     """The value, after its version."""
 

@@ -5,12 +5,10 @@ Source: Kafka's message definitions AddOffsetsToTxnRequest.json, AddOffsetsToTxn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sharegroup.wire.schema import Message, i16, i32, i64, string
+from sharegroup.wire.schema import Message, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class AddOffsetsToTxnRequest(Message):
     """AddOffsetsToTxnRequest, versions 0-4."""
 
@@ -22,7 +20,7 @@ class AddOffsetsToTxnRequest(Message):
     group_id: str = string()
 
 
-@dataclass(slots=True)
+@message
 class AddOffsetsToTxnResponse(Message):
     """AddOffsetsToTxnResponse, versions 0-4."""
 

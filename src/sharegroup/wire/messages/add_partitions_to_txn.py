@@ -6,12 +6,11 @@ Source: Kafka's message definitions AddPartitionsToTxnRequest.json, AddPartition
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnTopic(Message):
     """In AddPartitionsToTxnRequest."""
 
@@ -19,7 +18,7 @@ class AddPartitionsToTxnTopic(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnTransaction(Message):
     """In AddPartitionsToTxnRequest."""
 
@@ -30,7 +29,7 @@ class AddPartitionsToTxnTransaction(Message):
     topics: Sequence[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "4+")
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnRequest(Message):
     """AddPartitionsToTxnRequest, versions 0-5."""
 
@@ -45,7 +44,7 @@ class AddPartitionsToTxnRequest(Message):
     v3_and_below_topics: Sequence[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3")
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnPartitionResult(Message):
     """In AddPartitionsToTxnResponse."""
 
@@ -53,7 +52,7 @@ class AddPartitionsToTxnPartitionResult(Message):
     partition_error_code: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnTopicResult(Message):
     """In AddPartitionsToTxnResponse."""
 
@@ -63,7 +62,7 @@ class AddPartitionsToTxnTopicResult(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnResult(Message):
     """In AddPartitionsToTxnResponse."""
 
@@ -73,7 +72,7 @@ class AddPartitionsToTxnResult(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class AddPartitionsToTxnResponse(Message):
     """AddPartitionsToTxnResponse, versions 0-5."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions AlterConfigsRequest.json, AlterConfigsRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class AlterableConfig(Message):
     """In AlterConfigsRequest."""
 
@@ -19,7 +18,7 @@ class AlterableConfig(Message):
     value: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class AlterConfigsResource(Message):
     """In AlterConfigsRequest."""
 
@@ -28,7 +27,7 @@ class AlterConfigsResource(Message):
     configs: Sequence[AlterableConfig] = array(AlterableConfig)
 
 
-@dataclass(slots=True)
+@message
 class AlterConfigsRequest(Message):
     """AlterConfigsRequest, versions 0-2."""
 
@@ -38,7 +37,7 @@ class AlterConfigsRequest(Message):
     validate_only: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class AlterConfigsResourceResponse(Message):
     """In AlterConfigsResponse."""
 
@@ -48,7 +47,7 @@ class AlterConfigsResourceResponse(Message):
     resource_name: str = string()
 
 
-@dataclass(slots=True)
+@message
 class AlterConfigsResponse(Message):
     """AlterConfigsResponse, versions 0-2."""
 

@@ -7,12 +7,11 @@ AlterPartitionReassignmentsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class ReassignablePartition(Message):
     """In AlterPartitionReassignmentsRequest."""
 
@@ -20,7 +19,7 @@ class ReassignablePartition(Message):
     replicas: Sequence[int] | None = array("i32", default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class ReassignableTopic(Message):
     """In AlterPartitionReassignmentsRequest."""
 
@@ -28,7 +27,7 @@ class ReassignableTopic(Message):
     partitions: Sequence[ReassignablePartition] = array(ReassignablePartition)
 
 
-@dataclass(slots=True)
+@message
 class AlterPartitionReassignmentsRequest(Message):
     """AlterPartitionReassignmentsRequest, versions 0-1."""
 
@@ -39,7 +38,7 @@ class AlterPartitionReassignmentsRequest(Message):
     topics: Sequence[ReassignableTopic] = array(ReassignableTopic)
 
 
-@dataclass(slots=True)
+@message
 class ReassignablePartitionResponse(Message):
     """In AlterPartitionReassignmentsResponse."""
 
@@ -48,7 +47,7 @@ class ReassignablePartitionResponse(Message):
     error_message: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class ReassignableTopicResponse(Message):
     """In AlterPartitionReassignmentsResponse."""
 
@@ -56,7 +55,7 @@ class ReassignableTopicResponse(Message):
     partitions: Sequence[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
 
 
-@dataclass(slots=True)
+@message
 class AlterPartitionReassignmentsResponse(Message):
     """AlterPartitionReassignmentsResponse, versions 0-1."""
 

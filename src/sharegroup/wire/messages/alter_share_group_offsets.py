@@ -7,13 +7,12 @@ AlterShareGroupOffsetsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class AlterShareGroupOffsetsRequestPartition(Message):
     """In AlterShareGroupOffsetsRequest."""
 
@@ -21,7 +20,7 @@ class AlterShareGroupOffsetsRequestPartition(Message):
     start_offset: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class AlterShareGroupOffsetsRequestTopic(Message):
     """In AlterShareGroupOffsetsRequest."""
 
@@ -31,7 +30,7 @@ class AlterShareGroupOffsetsRequestTopic(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class AlterShareGroupOffsetsRequest(Message):
     """AlterShareGroupOffsetsRequest, versions 0-0."""
 
@@ -41,7 +40,7 @@ class AlterShareGroupOffsetsRequest(Message):
     topics: Sequence[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
 
 
-@dataclass(slots=True)
+@message
 class AlterShareGroupOffsetsResponsePartition(Message):
     """In AlterShareGroupOffsetsResponse."""
 
@@ -50,7 +49,7 @@ class AlterShareGroupOffsetsResponsePartition(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class AlterShareGroupOffsetsResponseTopic(Message):
     """In AlterShareGroupOffsetsResponse."""
 
@@ -61,7 +60,7 @@ class AlterShareGroupOffsetsResponseTopic(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class AlterShareGroupOffsetsResponse(Message):
     """AlterShareGroupOffsetsResponse, versions 0-0."""
 

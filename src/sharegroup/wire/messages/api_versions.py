@@ -6,12 +6,11 @@ Source: Kafka's message definitions ApiVersionsRequest.json, ApiVersionsResponse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class ApiVersionsRequest(Message):
     """ApiVersionsRequest, versions 0-5.
 
@@ -26,7 +25,7 @@ class ApiVersionsRequest(Message):
     node_id: int = i32("5+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class ApiVersion(Message):
     """In ApiVersionsResponse."""
 
@@ -35,7 +34,7 @@ class ApiVersion(Message):
     max_version: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class SupportedFeatureKey(Message):
     """In ApiVersionsResponse."""
 
@@ -44,7 +43,7 @@ class SupportedFeatureKey(Message):
     max_version: int = i16("3+")
 
 
-@dataclass(slots=True)
+@message
 class FinalizedFeatureKey(Message):
     """In ApiVersionsResponse."""
 
@@ -53,7 +52,7 @@ class FinalizedFeatureKey(Message):
     min_version_level: int = i16("3+")
 
 
-@dataclass(slots=True)
+@message
 class ApiVersionsResponse(Message):
     """ApiVersionsResponse, versions 0-5."""
 

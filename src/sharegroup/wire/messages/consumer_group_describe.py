@@ -7,13 +7,24 @@ ConsumerGroupDescribeResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string, struct, uuid
+from sharegroup.wire.messages.ranges import PartitionRanges
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    boolean,
+    i8,
+    i16,
+    i32,
+    message,
+    string,
+    struct,
+    uuid,
+)
 
 
-@dataclass(slots=True)
+@message
 class ConsumerGroupDescribeRequest(Message):
     """ConsumerGroupDescribeRequest, versions 0-1."""
 
@@ -23,23 +34,25 @@ class ConsumerGroupDescribeRequest(Message):
     include_authorized_operations: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitions(Message):
     """In ConsumerGroupDescribeResponse."""
 
     topic_id: UUID = uuid()
     topic_name: str = string()
     partitions: Sequence[int] = array("i32")
+    key_ranges: Sequence[PartitionRanges] = array(PartitionRanges, tag=9000)
+    """Ours: partitions that the member has in part (KIP-X); the others it has whole."""
 
 
-@dataclass(slots=True)
+@message
 class Assignment(Message):
     """In ConsumerGroupDescribeResponse."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 
 
-@dataclass(slots=True)
+@message
 class Member(Message):
     """In ConsumerGroupDescribeResponse."""
 
@@ -56,7 +69,7 @@ class Member(Message):
     member_type: int = i8("1+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class DescribedGroup(Message):
     """In ConsumerGroupDescribeResponse."""
 
@@ -71,7 +84,7 @@ class DescribedGroup(Message):
     authorized_operations: int = i32(default=-2147483648)
 
 
-@dataclass(slots=True)
+@message
 class ConsumerGroupDescribeResponse(Message):
     """ConsumerGroupDescribeResponse, versions 0-1."""
 

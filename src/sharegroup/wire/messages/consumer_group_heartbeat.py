@@ -7,21 +7,23 @@ ConsumerGroupHeartbeatResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, string, struct, uuid
+from sharegroup.wire.messages.ranges import PartitionRanges
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, string, struct, uuid
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitions(Message):
     """In ConsumerGroupHeartbeatRequest."""
 
     topic_id: UUID = uuid()
     partitions: Sequence[int] = array("i32")
+    key_ranges: Sequence[PartitionRanges] = array(PartitionRanges, tag=9000)
+    """Ours: partitions that the member has in part (KIP-X); the others it has whole."""
 
 
-@dataclass(slots=True)
+@message
 class ConsumerGroupHeartbeatRequest(Message):
     """ConsumerGroupHeartbeatRequest, versions 0-1."""
 
@@ -39,16 +41,21 @@ class ConsumerGroupHeartbeatRequest(Message):
     topic_partitions: Sequence[TopicPartitions] | None = array(
         TopicPartitions, default=None, nullable="0+"
     )
+    takes_key_ranges: bool = boolean(tag=9000)
+    """Ours: the member may be assigned a part of a partition's keys (KIP-X)."""
+    cooperative: bool = boolean(tag=9001)
+    """Ours: with ``takes_key_ranges``: the members that share a partition fetch from it in turns,
+    whatever the keys (KIP-X, "Cooperative Fetch")."""
 
 
-@dataclass(slots=True)
+@message
 class Assignment(Message):
     """In ConsumerGroupHeartbeatResponse."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 
 
-@dataclass(slots=True)
+@message
 class ConsumerGroupHeartbeatResponse(Message):
     """ConsumerGroupHeartbeatResponse, versions 0-1."""
 

@@ -6,19 +6,18 @@ Source: Kafka's message definitions CreatePartitionsRequest.json, CreatePartitio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class CreatePartitionsAssignment(Message):
     """In CreatePartitionsRequest."""
 
     broker_ids: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class CreatePartitionsTopic(Message):
     """In CreatePartitionsRequest."""
 
@@ -29,7 +28,7 @@ class CreatePartitionsTopic(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class CreatePartitionsRequest(Message):
     """CreatePartitionsRequest, versions 0-3."""
 
@@ -40,7 +39,7 @@ class CreatePartitionsRequest(Message):
     validate_only: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class CreatePartitionsTopicResult(Message):
     """In CreatePartitionsResponse."""
 
@@ -49,7 +48,7 @@ class CreatePartitionsTopicResult(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class CreatePartitionsResponse(Message):
     """CreatePartitionsResponse, versions 0-3."""
 

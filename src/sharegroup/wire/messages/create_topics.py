@@ -6,13 +6,12 @@ Source: Kafka's message definitions CreateTopicsRequest.json, CreateTopicsRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string, uuid
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class CreatableReplicaAssignment(Message):
     """In CreateTopicsRequest."""
 
@@ -20,7 +19,7 @@ class CreatableReplicaAssignment(Message):
     broker_ids: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class CreatableTopicConfig(Message):
     """In CreateTopicsRequest."""
 
@@ -28,7 +27,7 @@ class CreatableTopicConfig(Message):
     value: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class CreatableTopic(Message):
     """In CreateTopicsRequest."""
 
@@ -39,7 +38,7 @@ class CreatableTopic(Message):
     configs: Sequence[CreatableTopicConfig] = array(CreatableTopicConfig)
 
 
-@dataclass(slots=True)
+@message
 class CreateTopicsRequest(Message):
     """CreateTopicsRequest, versions 2-7."""
 
@@ -50,7 +49,7 @@ class CreateTopicsRequest(Message):
     validate_only: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class CreatableTopicConfigs(Message):
     """In CreateTopicsResponse."""
 
@@ -61,7 +60,7 @@ class CreatableTopicConfigs(Message):
     is_sensitive: bool = boolean("5+")
 
 
-@dataclass(slots=True)
+@message
 class CreatableTopicResult(Message):
     """In CreateTopicsResponse."""
 
@@ -77,7 +76,7 @@ class CreatableTopicResult(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class CreateTopicsResponse(Message):
     """CreateTopicsResponse, versions 2-7."""
 

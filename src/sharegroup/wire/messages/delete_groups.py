@@ -6,12 +6,11 @@ Source: Kafka's message definitions DeleteGroupsRequest.json, DeleteGroupsRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, string
+from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class DeleteGroupsRequest(Message):
     """DeleteGroupsRequest, versions 0-3."""
 
@@ -20,7 +19,7 @@ class DeleteGroupsRequest(Message):
     groups_names: Sequence[str] = array("string")
 
 
-@dataclass(slots=True)
+@message
 class DeletableGroupResult(Message):
     """In DeleteGroupsResponse."""
 
@@ -29,7 +28,7 @@ class DeletableGroupResult(Message):
     error_message: str | None = string("3+", nullable="3+", default=None)
 
 
-@dataclass(slots=True)
+@message
 class DeleteGroupsResponse(Message):
     """DeleteGroupsResponse, versions 0-3."""
 

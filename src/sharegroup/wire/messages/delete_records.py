@@ -6,12 +6,11 @@ Source: Kafka's message definitions DeleteRecordsRequest.json, DeleteRecordsResp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class DeleteRecordsPartition(Message):
     """In DeleteRecordsRequest."""
 
@@ -19,7 +18,7 @@ class DeleteRecordsPartition(Message):
     offset: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class DeleteRecordsTopic(Message):
     """In DeleteRecordsRequest."""
 
@@ -27,7 +26,7 @@ class DeleteRecordsTopic(Message):
     partitions: Sequence[DeleteRecordsPartition] = array(DeleteRecordsPartition)
 
 
-@dataclass(slots=True)
+@message
 class DeleteRecordsRequest(Message):
     """DeleteRecordsRequest, versions 0-2."""
 
@@ -37,7 +36,7 @@ class DeleteRecordsRequest(Message):
     timeout_ms: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class DeleteRecordsPartitionResult(Message):
     """In DeleteRecordsResponse."""
 
@@ -46,7 +45,7 @@ class DeleteRecordsPartitionResult(Message):
     error_code: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class DeleteRecordsTopicResult(Message):
     """In DeleteRecordsResponse."""
 
@@ -54,7 +53,7 @@ class DeleteRecordsTopicResult(Message):
     partitions: Sequence[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class DeleteRecordsResponse(Message):
     """DeleteRecordsResponse, versions 0-2."""
 

@@ -7,20 +7,19 @@ DeleteShareGroupOffsetsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, string, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class DeleteShareGroupOffsetsRequestTopic(Message):
     """In DeleteShareGroupOffsetsRequest."""
 
     topic_name: str = string()
 
 
-@dataclass(slots=True)
+@message
 class DeleteShareGroupOffsetsRequest(Message):
     """DeleteShareGroupOffsetsRequest, versions 0-0."""
 
@@ -32,7 +31,7 @@ class DeleteShareGroupOffsetsRequest(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class DeleteShareGroupOffsetsResponseTopic(Message):
     """In DeleteShareGroupOffsetsResponse."""
 
@@ -42,7 +41,7 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DeleteShareGroupOffsetsResponse(Message):
     """DeleteShareGroupOffsetsResponse, versions 0-0."""
 

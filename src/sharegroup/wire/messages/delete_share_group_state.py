@@ -5,20 +5,19 @@ DeleteShareGroupStateRequest.json, DeleteShareGroupStateResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, string, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In DeleteShareGroupStateRequest."""
 
     partition: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class DeleteStateData(Message):
     """In DeleteShareGroupStateRequest."""
 
@@ -26,7 +25,7 @@ class DeleteStateData(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class DeleteShareGroupStateRequest(Message):
     """DeleteShareGroupStateRequest, versions 0-0."""
 
@@ -36,7 +35,7 @@ class DeleteShareGroupStateRequest(Message):
     topics: Sequence[DeleteStateData] = array(DeleteStateData)
 
 
-@dataclass(slots=True)
+@message
 class PartitionResult(Message):
     """In DeleteShareGroupStateResponse."""
 
@@ -45,7 +44,7 @@ class PartitionResult(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DeleteStateResult(Message):
     """In DeleteShareGroupStateResponse."""
 
@@ -53,7 +52,7 @@ class DeleteStateResult(Message):
     partitions: Sequence[PartitionResult] = array(PartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class DeleteShareGroupStateResponse(Message):
     """DeleteShareGroupStateResponse, versions 0-0."""
 

@@ -6,13 +6,12 @@ Source: Kafka's message definitions DeleteTopicsRequest.json, DeleteTopicsRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, string, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class DeleteTopicState(Message):
     """In DeleteTopicsRequest."""
 
@@ -20,7 +19,7 @@ class DeleteTopicState(Message):
     topic_id: UUID = uuid("6+")
 
 
-@dataclass(slots=True)
+@message
 class DeleteTopicsRequest(Message):
     """DeleteTopicsRequest, versions 1-6."""
 
@@ -31,7 +30,7 @@ class DeleteTopicsRequest(Message):
     timeout_ms: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class DeletableTopicResult(Message):
     """In DeleteTopicsResponse."""
 
@@ -41,7 +40,7 @@ class DeletableTopicResult(Message):
     error_message: str | None = string("5+", default=None, nullable="5+")
 
 
-@dataclass(slots=True)
+@message
 class DeleteTopicsResponse(Message):
     """DeleteTopicsResponse, versions 1-6."""
 

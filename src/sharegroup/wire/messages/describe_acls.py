@@ -7,12 +7,11 @@ numbers are those of Kafka's classes ResourceType, PatternType, AclOperation, Ac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class DescribeAclsRequest(Message):
     """DescribeAclsRequest, versions 1-3."""
 
@@ -27,7 +26,7 @@ class DescribeAclsRequest(Message):
     permission_type: int = i8()
 
 
-@dataclass(slots=True)
+@message
 class AclDescription(Message):
     """In DescribeAclsResponse."""
 
@@ -37,7 +36,7 @@ class AclDescription(Message):
     permission_type: int = i8()
 
 
-@dataclass(slots=True)
+@message
 class DescribeAclsResource(Message):
     """In DescribeAclsResponse."""
 
@@ -47,7 +46,7 @@ class DescribeAclsResource(Message):
     acls: Sequence[AclDescription] = array(AclDescription)
 
 
-@dataclass(slots=True)
+@message
 class DescribeAclsResponse(Message):
     """DescribeAclsResponse, versions 1-3."""
 

@@ -7,12 +7,11 @@ DescribeClientQuotasResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, f64, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, f64, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class ComponentData(Message):
     """In DescribeClientQuotasRequest."""
 
@@ -21,7 +20,7 @@ class ComponentData(Message):
     match: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeClientQuotasRequest(Message):
     """DescribeClientQuotasRequest, versions 0-1."""
 
@@ -31,7 +30,7 @@ class DescribeClientQuotasRequest(Message):
     strict: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class EntityData(Message):
     """In DescribeClientQuotasResponse."""
 
@@ -39,7 +38,7 @@ class EntityData(Message):
     entity_name: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class ValueData(Message):
     """In DescribeClientQuotasResponse."""
 
@@ -47,7 +46,7 @@ class ValueData(Message):
     value: float = f64()
 
 
-@dataclass(slots=True)
+@message
 class EntryData(Message):
     """In DescribeClientQuotasResponse."""
 
@@ -55,7 +54,7 @@ class EntryData(Message):
     values: Sequence[ValueData] = array(ValueData)
 
 
-@dataclass(slots=True)
+@message
 class DescribeClientQuotasResponse(Message):
     """DescribeClientQuotasResponse, versions 0-1."""
 

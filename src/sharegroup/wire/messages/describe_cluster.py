@@ -6,12 +6,11 @@ Source: Kafka's message definitions DescribeClusterRequest.json, DescribeCluster
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class DescribeClusterRequest(Message):
     """DescribeClusterRequest, versions 0-2."""
 
@@ -22,7 +21,7 @@ class DescribeClusterRequest(Message):
     include_fenced_brokers: bool = boolean("2+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeClusterBroker(Message):
     """In DescribeClusterResponse."""
 
@@ -33,7 +32,7 @@ class DescribeClusterBroker(Message):
     is_fenced: bool = boolean("2+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeClusterResponse(Message):
     """DescribeClusterResponse, versions 0-2."""
 

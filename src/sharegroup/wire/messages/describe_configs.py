@@ -6,12 +6,11 @@ Source: Kafka's message definitions DescribeConfigsRequest.json, DescribeConfigs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class DescribeConfigsResource(Message):
     """In DescribeConfigsRequest."""
 
@@ -20,7 +19,7 @@ class DescribeConfigsResource(Message):
     configuration_keys: Sequence[str] | None = array("string", nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeConfigsRequest(Message):
     """DescribeConfigsRequest, versions 1-4."""
 
@@ -31,7 +30,7 @@ class DescribeConfigsRequest(Message):
     include_documentation: bool = boolean("3+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeConfigsSynonym(Message):
     """In DescribeConfigsResponse."""
 
@@ -40,7 +39,7 @@ class DescribeConfigsSynonym(Message):
     source: int = i8()
 
 
-@dataclass(slots=True)
+@message
 class DescribeConfigsResourceResult(Message):
     """In DescribeConfigsResponse."""
 
@@ -54,7 +53,7 @@ class DescribeConfigsResourceResult(Message):
     documentation: str | None = string("3+", nullable="3+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeConfigsResult(Message):
     """In DescribeConfigsResponse."""
 
@@ -65,7 +64,7 @@ class DescribeConfigsResult(Message):
     configs: Sequence[DescribeConfigsResourceResult] = array(DescribeConfigsResourceResult)
 
 
-@dataclass(slots=True)
+@message
 class DescribeConfigsResponse(Message):
     """DescribeConfigsResponse, versions 1-4."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions DescribeGroupsRequest.json, DescribeGroupsRe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, data, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, data, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class DescribeGroupsRequest(Message):
     """DescribeGroupsRequest, versions 0-6."""
 
@@ -21,7 +20,7 @@ class DescribeGroupsRequest(Message):
     include_authorized_operations: bool = boolean("3+")
 
 
-@dataclass(slots=True)
+@message
 class DescribedGroupMember(Message):
     """In DescribeGroupsResponse."""
 
@@ -33,7 +32,7 @@ class DescribedGroupMember(Message):
     member_assignment: bytes = data()
 
 
-@dataclass(slots=True)
+@message
 class DescribedGroup(Message):
     """In DescribeGroupsResponse."""
 
@@ -47,7 +46,7 @@ class DescribedGroup(Message):
     authorized_operations: int = i32("3+", default=-2147483648)
 
 
-@dataclass(slots=True)
+@message
 class DescribeGroupsResponse(Message):
     """DescribeGroupsResponse, versions 0-6."""
 

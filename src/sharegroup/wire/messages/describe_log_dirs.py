@@ -6,12 +6,11 @@ Source: Kafka's message definitions DescribeLogDirsRequest.json, DescribeLogDirs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class DescribableLogDirTopic(Message):
     """In DescribeLogDirsRequest."""
 
@@ -19,7 +18,7 @@ class DescribableLogDirTopic(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class DescribeLogDirsRequest(Message):
     """DescribeLogDirsRequest, versions 1-5."""
 
@@ -28,7 +27,7 @@ class DescribeLogDirsRequest(Message):
     topics: Sequence[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeLogDirsPartition(Message):
     """In DescribeLogDirsResponse."""
 
@@ -38,7 +37,7 @@ class DescribeLogDirsPartition(Message):
     is_future_key: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class DescribeLogDirsTopic(Message):
     """In DescribeLogDirsResponse."""
 
@@ -46,7 +45,7 @@ class DescribeLogDirsTopic(Message):
     partitions: Sequence[DescribeLogDirsPartition] = array(DescribeLogDirsPartition)
 
 
-@dataclass(slots=True)
+@message
 class DescribeLogDirsResult(Message):
     """In DescribeLogDirsResponse."""
 
@@ -58,7 +57,7 @@ class DescribeLogDirsResult(Message):
     is_cordoned: bool = boolean("5+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeLogDirsResponse(Message):
     """DescribeLogDirsResponse, versions 1-5."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions DescribeProducersRequest.json, DescribeProdu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class TopicRequest(Message):
     """In DescribeProducersRequest."""
 
@@ -19,7 +18,7 @@ class TopicRequest(Message):
     partition_indexes: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class DescribeProducersRequest(Message):
     """DescribeProducersRequest, versions 0-0."""
 
@@ -28,7 +27,7 @@ class DescribeProducersRequest(Message):
     topics: Sequence[TopicRequest] = array(TopicRequest)
 
 
-@dataclass(slots=True)
+@message
 class ProducerState(Message):
     """In DescribeProducersResponse."""
 
@@ -40,7 +39,7 @@ class ProducerState(Message):
     current_txn_start_offset: int = i64(default=-1)
 
 
-@dataclass(slots=True)
+@message
 class PartitionResponse(Message):
     """In DescribeProducersResponse."""
 
@@ -50,7 +49,7 @@ class PartitionResponse(Message):
     active_producers: Sequence[ProducerState] = array(ProducerState)
 
 
-@dataclass(slots=True)
+@message
 class TopicResponse(Message):
     """In DescribeProducersResponse."""
 
@@ -58,7 +57,7 @@ class TopicResponse(Message):
     partitions: Sequence[PartitionResponse] = array(PartitionResponse)
 
 
-@dataclass(slots=True)
+@message
 class DescribeProducersResponse(Message):
     """DescribeProducersResponse, versions 0-0."""
 

@@ -7,13 +7,23 @@ DescribeShareGroupOffsetsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    boolean,
+    i8,
+    i16,
+    i32,
+    i64,
+    message,
+    string,
+    uuid,
+)
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsRequestTopic(Message):
     """In DescribeShareGroupOffsetsRequest."""
 
@@ -21,7 +31,7 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsRequestGroup(Message):
     """In DescribeShareGroupOffsetsRequest."""
 
@@ -34,7 +44,7 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
     after this offset; -1 asks for none."""
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsRequest(Message):
     """DescribeShareGroupOffsetsRequest, versions 0-1."""
 
@@ -45,7 +55,7 @@ class DescribeShareGroupOffsetsRequest(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class RecordStates(Message):
     """Ours, in DescribeShareGroupOffsetsResponse: records ``first_offset`` … ``last_offset``, both
     included."""
@@ -58,9 +68,11 @@ class RecordStates(Message):
     """The member that holds them; null unless they are acquired."""
     lock_ms: int = i64(default=-1)
     """How long their lock still lasts; -1 unless they are acquired."""
+    blocked: bool = boolean(tag=9000)
+    """They are available, but wait for an operator (``share.ordering.on.failure=block``)."""
 
 
-@dataclass(slots=True)
+@message
 class ArchivedOffsets(Message):
     """Ours, in DescribeShareGroupOffsetsResponse: records ``first_offset`` … ``last_offset``, both
     included, that were archived."""
@@ -72,7 +84,7 @@ class ArchivedOffsets(Message):
     delivery_count: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class DamagedOffsets(Message):
     """Ours, in DescribeShareGroupOffsetsResponse: offsets ``first_offset`` … ``last_offset``, both
     included, that the log has lost to damage."""
@@ -81,7 +93,7 @@ class DamagedOffsets(Message):
     last_offset: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsResponsePartition(Message):
     """In DescribeShareGroupOffsetsResponse."""
 
@@ -109,7 +121,7 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     start offset yet; -1 in all others."""
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsResponseTopic(Message):
     """In DescribeShareGroupOffsetsResponse."""
 
@@ -120,7 +132,7 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsResponseGroup(Message):
     """In DescribeShareGroupOffsetsResponse."""
 
@@ -132,7 +144,7 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeShareGroupOffsetsResponse(Message):
     """DescribeShareGroupOffsetsResponse, versions 0-1."""
 

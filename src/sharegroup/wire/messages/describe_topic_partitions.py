@@ -7,20 +7,19 @@ DescribeTopicPartitionsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, string, struct, uuid
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, string, struct, uuid
 
 
-@dataclass(slots=True)
+@message
 class TopicRequest(Message):
     """In DescribeTopicPartitionsRequest."""
 
     name: str = string()
 
 
-@dataclass(slots=True)
+@message
 class CursorRequest(Message):
     """In DescribeTopicPartitionsRequest."""
 
@@ -28,7 +27,7 @@ class CursorRequest(Message):
     partition_index: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class DescribeTopicPartitionsRequest(Message):
     """DescribeTopicPartitionsRequest, versions 0-0."""
 
@@ -39,7 +38,7 @@ class DescribeTopicPartitionsRequest(Message):
     cursor: CursorRequest | None = struct(CursorRequest, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class DescribeTopicPartitionsResponsePartition(Message):
     """In DescribeTopicPartitionsResponse."""
 
@@ -54,7 +53,7 @@ class DescribeTopicPartitionsResponsePartition(Message):
     offline_replicas: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class DescribeTopicPartitionsResponseTopic(Message):
     """In DescribeTopicPartitionsResponse."""
 
@@ -68,7 +67,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
     topic_authorized_operations: int = i32(default=-2147483648)
 
 
-@dataclass(slots=True)
+@message
 class CursorResponse(Message):
     """In DescribeTopicPartitionsResponse."""
 
@@ -76,7 +75,7 @@ class CursorResponse(Message):
     partition_index: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class DescribeTopicPartitionsResponse(Message):
     """DescribeTopicPartitionsResponse, versions 0-0."""
 

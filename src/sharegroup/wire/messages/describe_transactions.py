@@ -7,12 +7,11 @@ DescribeTransactionsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class DescribeTransactionsRequest(Message):
     """DescribeTransactionsRequest, versions 0-0."""
 
@@ -21,7 +20,7 @@ class DescribeTransactionsRequest(Message):
     transactional_ids: Sequence[str] = array("string")
 
 
-@dataclass(slots=True)
+@message
 class TopicData(Message):
     """In DescribeTransactionsResponse."""
 
@@ -29,7 +28,7 @@ class TopicData(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class TransactionState(Message):
     """In DescribeTransactionsResponse."""
 
@@ -43,7 +42,7 @@ class TransactionState(Message):
     topics: Sequence[TopicData] = array(TopicData)
 
 
-@dataclass(slots=True)
+@message
 class DescribeTransactionsResponse(Message):
     """DescribeTransactionsResponse, versions 0-0."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions ElectLeadersRequest.json, ElectLeadersRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitions(Message):
     """In ElectLeadersRequest."""
 
@@ -19,7 +18,7 @@ class TopicPartitions(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class ElectLeadersRequest(Message):
     """ElectLeadersRequest, versions 0-2."""
 
@@ -30,7 +29,7 @@ class ElectLeadersRequest(Message):
     timeout_ms: int = i32(default=60000)
 
 
-@dataclass(slots=True)
+@message
 class PartitionResult(Message):
     """In ElectLeadersResponse."""
 
@@ -39,7 +38,7 @@ class PartitionResult(Message):
     error_message: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class ReplicaElectionResult(Message):
     """In ElectLeadersResponse."""
 
@@ -47,7 +46,7 @@ class ReplicaElectionResult(Message):
     partition_result: Sequence[PartitionResult] = array(PartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class ElectLeadersResponse(Message):
     """ElectLeadersResponse, versions 0-2."""
 

@@ -5,12 +5,10 @@ Source: Kafka's message definitions EndTxnRequest.json, EndTxnResponse.json.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sharegroup.wire.schema import Message, boolean, i16, i32, i64, string
+from sharegroup.wire.schema import Message, boolean, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class EndTxnRequest(Message):
     """EndTxnRequest, versions 0-5."""
 
@@ -22,7 +20,7 @@ class EndTxnRequest(Message):
     committed: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class EndTxnResponse(Message):
     """EndTxnResponse, versions 0-5."""
 

@@ -6,13 +6,25 @@ Source: Kafka's message definitions FetchRequest.json, FetchResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, records, string, struct, uuid
+from sharegroup.wire.messages.ranges import Range
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    i8,
+    i16,
+    i32,
+    i64,
+    message,
+    records,
+    string,
+    struct,
+    uuid,
+)
 
 
-@dataclass(slots=True)
+@message
 class ReplicaState(Message):
     """In FetchRequest."""
 
@@ -20,7 +32,7 @@ class ReplicaState(Message):
     replica_epoch: int = i64("15+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class FetchPartition(Message):
     """In FetchRequest."""
 
@@ -32,9 +44,14 @@ class FetchPartition(Message):
     partition_max_bytes: int = i32()
     replica_directory_id: UUID = uuid("17+", tag=0)
     high_watermark: int = i64("18+", default=9223372036854775807, tag=1)
+    key_ranges: Sequence[Range] = array(Range, tag=9000)
+    """Ours: answer only records whose key's hash lies in one of these (KIP-X)."""
+    turn: int = i32(tag=9001)
+    """Ours: the number of the member's turn, from 1 on: answer records that no other member of its
+    group has (KIP-X, "Cooperative Fetch"). 0: all records."""
 
 
-@dataclass(slots=True)
+@message
 class FetchTopic(Message):
     """In FetchRequest."""
 
@@ -43,7 +60,16 @@ class FetchTopic(Message):
     partitions: Sequence[FetchPartition] = array(FetchPartition)
 
 
-@dataclass(slots=True)
+@message
+class CooperativeMember(Message):
+    """In FetchRequest: ours."""
+
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = i32()
+
+
+@message
 class ForgottenTopic(Message):
     """In FetchRequest."""
 
@@ -52,7 +78,7 @@ class ForgottenTopic(Message):
     partitions: Sequence[int] = array("i32", "7+")
 
 
-@dataclass(slots=True)
+@message
 class FetchRequest(Message):
     """FetchRequest, versions 4-18."""
 
@@ -70,9 +96,13 @@ class FetchRequest(Message):
     topics: Sequence[FetchTopic] = array(FetchTopic)
     forgotten_topics_data: Sequence[ForgottenTopic] = array(ForgottenTopic, "7+")
     rack_id: str = string("11+")
+    member: CooperativeMember | None = struct(
+        CooperativeMember, "12+", default=None, tag=9000, nullable="12+"
+    )
+    """Ours: who fetches in turns."""
 
 
-@dataclass(slots=True)
+@message
 class EpochEndOffset(Message):
     """In FetchResponse."""
 
@@ -80,7 +110,7 @@ class EpochEndOffset(Message):
     end_offset: int = i64("12+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class LeaderIdAndEpoch(Message):
     """In FetchResponse."""
 
@@ -88,7 +118,7 @@ class LeaderIdAndEpoch(Message):
     leader_epoch: int = i32("12+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class SnapshotId(Message):
     """In FetchResponse."""
 
@@ -96,7 +126,7 @@ class SnapshotId(Message):
     epoch: int = i32("12+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class AbortedTransaction(Message):
     """In FetchResponse."""
 
@@ -104,7 +134,7 @@ class AbortedTransaction(Message):
     first_offset: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In FetchResponse."""
 
@@ -121,9 +151,18 @@ class PartitionData(Message):
     )
     preferred_read_replica: int = i32("11+", default=-1)
     records: bytes | None = records()
+    read_up_to: int = i64(tag=9000, default=-1)
+    """Ours: the offset behind the last one that was looked at for the key ranges, where the next
+    fetch begins; -1 where the request has none. Of a turn: the offset behind its records."""
+    without_records: Sequence[Range] = array(Range, tag=9001)
+    """Ours: the offsets before ``read_up_to`` that no record has, of any key: those of markers, and
+    of records that were compacted away. Whoever commits single records commits them, too."""
+    given: Sequence[Range] = array(Range, tag=9002)
+    """Ours: the offsets that the member has got in its turn. Other records of ``records`` are not
+    its own."""
 
 
-@dataclass(slots=True)
+@message
 class FetchableTopicResponse(Message):
     """In FetchResponse."""
 
@@ -132,7 +171,7 @@ class FetchableTopicResponse(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class NodeEndpoint(Message):
     """In FetchResponse."""
 
@@ -142,7 +181,7 @@ class NodeEndpoint(Message):
     rack: str | None = string("16+", default=None, nullable="16+")
 
 
-@dataclass(slots=True)
+@message
 class FetchResponse(Message):
     """FetchResponse, versions 4-18."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions FindCoordinatorRequest.json, FindCoordinator
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class FindCoordinatorRequest(Message):
     """FindCoordinatorRequest, versions 0-6."""
 
@@ -22,7 +21,7 @@ class FindCoordinatorRequest(Message):
     coordinator_keys: Sequence[str] = array("string", "4+")
 
 
-@dataclass(slots=True)
+@message
 class Coordinator(Message):
     """In FindCoordinatorResponse."""
 
@@ -34,7 +33,7 @@ class Coordinator(Message):
     error_message: str | None = string("4+", nullable="4+")
 
 
-@dataclass(slots=True)
+@message
 class FindCoordinatorResponse(Message):
     """FindCoordinatorResponse, versions 0-6."""
 

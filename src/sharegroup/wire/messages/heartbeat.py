@@ -5,12 +5,10 @@ Source: Kafka's message definitions HeartbeatRequest.json, HeartbeatResponse.jso
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sharegroup.wire.schema import Message, i16, i32, string
+from sharegroup.wire.schema import Message, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class HeartbeatRequest(Message):
     """HeartbeatRequest, versions 0-4."""
 
@@ -22,7 +20,7 @@ class HeartbeatRequest(Message):
     group_instance_id: str | None = string("3+", default=None, nullable="3+")
 
 
-@dataclass(slots=True)
+@message
 class HeartbeatResponse(Message):
     """HeartbeatResponse, versions 0-4."""
 

@@ -7,12 +7,11 @@ IncrementalAlterConfigsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class AlterableConfig(Message):
     """In IncrementalAlterConfigsRequest."""
 
@@ -21,7 +20,7 @@ class AlterableConfig(Message):
     value: str | None = string(nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class AlterConfigsResource(Message):
     """In IncrementalAlterConfigsRequest."""
 
@@ -30,7 +29,7 @@ class AlterConfigsResource(Message):
     configs: Sequence[AlterableConfig] = array(AlterableConfig)
 
 
-@dataclass(slots=True)
+@message
 class IncrementalAlterConfigsRequest(Message):
     """IncrementalAlterConfigsRequest, versions 0-1."""
 
@@ -40,7 +39,7 @@ class IncrementalAlterConfigsRequest(Message):
     validate_only: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class AlterConfigsResourceResponse(Message):
     """In IncrementalAlterConfigsResponse."""
 
@@ -50,7 +49,7 @@ class AlterConfigsResourceResponse(Message):
     resource_name: str = string()
 
 
-@dataclass(slots=True)
+@message
 class IncrementalAlterConfigsResponse(Message):
     """IncrementalAlterConfigsResponse, versions 0-1."""
 

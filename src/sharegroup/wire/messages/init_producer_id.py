@@ -5,12 +5,10 @@ Source: Kafka's message definitions InitProducerIdRequest.json, InitProducerIdRe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sharegroup.wire.schema import Message, boolean, i16, i32, i64, string
+from sharegroup.wire.schema import Message, boolean, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class InitProducerIdRequest(Message):
     """InitProducerIdRequest, versions 0-6."""
 
@@ -24,7 +22,7 @@ class InitProducerIdRequest(Message):
     keep_prepared_txn: bool = boolean("6+")
 
 
-@dataclass(slots=True)
+@message
 class InitProducerIdResponse(Message):
     """InitProducerIdResponse, versions 0-6."""
 

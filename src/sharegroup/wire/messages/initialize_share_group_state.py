@@ -5,13 +5,12 @@ InitializeShareGroupStateRequest.json, InitializeShareGroupStateResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In InitializeShareGroupStateRequest."""
 
@@ -20,7 +19,7 @@ class PartitionData(Message):
     start_offset: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class InitializeStateData(Message):
     """In InitializeShareGroupStateRequest."""
 
@@ -28,7 +27,7 @@ class InitializeStateData(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class InitializeShareGroupStateRequest(Message):
     """InitializeShareGroupStateRequest, versions 0-0."""
 
@@ -38,7 +37,7 @@ class InitializeShareGroupStateRequest(Message):
     topics: Sequence[InitializeStateData] = array(InitializeStateData)
 
 
-@dataclass(slots=True)
+@message
 class PartitionResult(Message):
     """In InitializeShareGroupStateResponse."""
 
@@ -47,7 +46,7 @@ class PartitionResult(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class InitializeStateResult(Message):
     """In InitializeShareGroupStateResponse."""
 
@@ -55,7 +54,7 @@ class InitializeStateResult(Message):
     partitions: Sequence[PartitionResult] = array(PartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class InitializeShareGroupStateResponse(Message):
     """InitializeShareGroupStateResponse, versions 0-0."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions JoinGroupRequest.json, JoinGroupResponse.jso
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, data, i16, i32, string
+from sharegroup.wire.schema import Message, array, boolean, data, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class JoinGroupRequestProtocol(Message):
     """In JoinGroupRequest."""
 
@@ -19,7 +18,7 @@ class JoinGroupRequestProtocol(Message):
     metadata: bytes = data()
 
 
-@dataclass(slots=True)
+@message
 class JoinGroupRequest(Message):
     """JoinGroupRequest, versions 0-9."""
 
@@ -35,7 +34,7 @@ class JoinGroupRequest(Message):
     reason: str | None = string("8+", default=None, nullable="8+")
 
 
-@dataclass(slots=True)
+@message
 class JoinGroupResponseMember(Message):
     """In JoinGroupResponse."""
 
@@ -44,7 +43,7 @@ class JoinGroupResponseMember(Message):
     metadata: bytes = data()
 
 
-@dataclass(slots=True)
+@message
 class JoinGroupResponse(Message):
     """JoinGroupResponse, versions 0-9."""
 

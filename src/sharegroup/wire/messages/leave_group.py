@@ -6,13 +6,12 @@ Source: Kafka's message definitions LeaveGroupRequest.json, LeaveGroupResponse.j
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sharegroup.model.limits import NAMED_MEMBERS_MAX
-from sharegroup.wire.schema import Message, array, i16, i32, string
+from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class MemberIdentity(Message):
     """In LeaveGroupRequest."""
 
@@ -21,7 +20,7 @@ class MemberIdentity(Message):
     reason: str | None = string("5+", default=None, nullable="5+")
 
 
-@dataclass(slots=True)
+@message
 class LeaveGroupRequest(Message):
     """LeaveGroupRequest, versions 0-5."""
 
@@ -32,7 +31,7 @@ class LeaveGroupRequest(Message):
     members: Sequence[MemberIdentity] = array(MemberIdentity, "3+", most=NAMED_MEMBERS_MAX)
 
 
-@dataclass(slots=True)
+@message
 class MemberResponse(Message):
     """In LeaveGroupResponse."""
 
@@ -41,7 +40,7 @@ class MemberResponse(Message):
     error_code: int = i16("3+")
 
 
-@dataclass(slots=True)
+@message
 class LeaveGroupResponse(Message):
     """LeaveGroupResponse, versions 0-5."""
 

@@ -7,15 +7,14 @@ ListConfigResourcesResponse.json. Version 0 was called ListClientMetricsResource
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, string
+from sharegroup.wire.schema import Message, array, i8, i16, i32, message, string
 
 CLIENT_METRICS: Final = 16
 
 
-@dataclass(slots=True)
+@message
 class ListConfigResourcesRequest(Message):
     """ListConfigResourcesRequest, versions 0-1."""
 
@@ -24,7 +23,7 @@ class ListConfigResourcesRequest(Message):
     resource_types: Sequence[int] = array("i8", "1+")
 
 
-@dataclass(slots=True)
+@message
 class ConfigResource(Message):
     """In ListConfigResourcesResponse."""
 
@@ -32,7 +31,7 @@ class ConfigResource(Message):
     resource_type: int = i8("1+", default=CLIENT_METRICS)
 
 
-@dataclass(slots=True)
+@message
 class ListConfigResourcesResponse(Message):
     """ListConfigResourcesResponse, versions 0-1."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions ListGroupsRequest.json, ListGroupsResponse.j
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, string
+from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class ListGroupsRequest(Message):
     """ListGroupsRequest, versions 0-5."""
 
@@ -21,7 +20,7 @@ class ListGroupsRequest(Message):
     types_filter: Sequence[str] = array("string", "5+")
 
 
-@dataclass(slots=True)
+@message
 class ListedGroup(Message):
     """In ListGroupsResponse."""
 
@@ -31,7 +30,7 @@ class ListedGroup(Message):
     group_type: str = string("5+")
 
 
-@dataclass(slots=True)
+@message
 class ListGroupsResponse(Message):
     """ListGroupsResponse, versions 0-5."""
 

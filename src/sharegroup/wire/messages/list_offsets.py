@@ -6,12 +6,11 @@ Source: Kafka's message definitions ListOffsetsRequest.json, ListOffsetsResponse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class ListOffsetsPartition(Message):
     """In ListOffsetsRequest."""
 
@@ -20,7 +19,7 @@ class ListOffsetsPartition(Message):
     timestamp: int = i64()
 
 
-@dataclass(slots=True)
+@message
 class ListOffsetsTopic(Message):
     """In ListOffsetsRequest."""
 
@@ -28,7 +27,7 @@ class ListOffsetsTopic(Message):
     partitions: Sequence[ListOffsetsPartition] = array(ListOffsetsPartition)
 
 
-@dataclass(slots=True)
+@message
 class ListOffsetsRequest(Message):
     """ListOffsetsRequest, versions 1-11."""
 
@@ -40,7 +39,7 @@ class ListOffsetsRequest(Message):
     timeout_ms: int = i32("10+")
 
 
-@dataclass(slots=True)
+@message
 class ListOffsetsPartitionResponse(Message):
     """In ListOffsetsResponse."""
 
@@ -51,7 +50,7 @@ class ListOffsetsPartitionResponse(Message):
     leader_epoch: int = i32("4+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class ListOffsetsTopicResponse(Message):
     """In ListOffsetsResponse."""
 
@@ -59,7 +58,7 @@ class ListOffsetsTopicResponse(Message):
     partitions: Sequence[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)
 
 
-@dataclass(slots=True)
+@message
 class ListOffsetsResponse(Message):
     """ListOffsetsResponse, versions 1-11."""
 

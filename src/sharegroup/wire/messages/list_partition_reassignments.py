@@ -7,12 +7,11 @@ ListPartitionReassignmentsResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, string
+from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class ListPartitionReassignmentsTopics(Message):
     """In ListPartitionReassignmentsRequest."""
 
@@ -20,7 +19,7 @@ class ListPartitionReassignmentsTopics(Message):
     partition_indexes: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class ListPartitionReassignmentsRequest(Message):
     """ListPartitionReassignmentsRequest, versions 0-0."""
 
@@ -32,7 +31,7 @@ class ListPartitionReassignmentsRequest(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class OngoingPartitionReassignment(Message):
     """In ListPartitionReassignmentsResponse."""
 
@@ -42,7 +41,7 @@ class OngoingPartitionReassignment(Message):
     removing_replicas: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class OngoingTopicReassignment(Message):
     """In ListPartitionReassignmentsResponse."""
 
@@ -50,7 +49,7 @@ class OngoingTopicReassignment(Message):
     partitions: Sequence[OngoingPartitionReassignment] = array(OngoingPartitionReassignment)
 
 
-@dataclass(slots=True)
+@message
 class ListPartitionReassignmentsResponse(Message):
     """ListPartitionReassignmentsResponse, versions 0-0."""
 

@@ -6,12 +6,11 @@ Source: Kafka's message definitions ListTransactionsRequest.json, ListTransactio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class ListTransactionsRequest(Message):
     """ListTransactionsRequest, versions 0-2."""
 
@@ -23,7 +22,7 @@ class ListTransactionsRequest(Message):
     transactional_id_pattern: str | None = string("2+", default=None, nullable="2+")
 
 
-@dataclass(slots=True)
+@message
 class TransactionState(Message):
     """In ListTransactionsResponse."""
 
@@ -32,7 +31,7 @@ class TransactionState(Message):
     transaction_state: str = string()
 
 
-@dataclass(slots=True)
+@message
 class ListTransactionsResponse(Message):
     """ListTransactionsResponse, versions 0-2."""
 

@@ -6,13 +6,12 @@ Source: Kafka's message definitions MetadataRequest.json, MetadataResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, string, uuid
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class MetadataRequestTopic(Message):
     """In MetadataRequest."""
 
@@ -20,7 +19,7 @@ class MetadataRequestTopic(Message):
     name: str | None = string(nullable="10+")
 
 
-@dataclass(slots=True)
+@message
 class MetadataRequest(Message):
     """MetadataRequest, versions 0-13."""
 
@@ -32,7 +31,7 @@ class MetadataRequest(Message):
     include_topic_authorized_operations: bool = boolean("8+")
 
 
-@dataclass(slots=True)
+@message
 class MetadataResponseBroker(Message):
     """In MetadataResponse."""
 
@@ -42,7 +41,7 @@ class MetadataResponseBroker(Message):
     rack: str | None = string("1+", default=None, nullable="1+")
 
 
-@dataclass(slots=True)
+@message
 class MetadataResponsePartition(Message):
     """In MetadataResponse."""
 
@@ -55,7 +54,7 @@ class MetadataResponsePartition(Message):
     offline_replicas: Sequence[int] = array("i32", "5+")
 
 
-@dataclass(slots=True)
+@message
 class MetadataResponseTopic(Message):
     """In MetadataResponse."""
 
@@ -67,7 +66,7 @@ class MetadataResponseTopic(Message):
     topic_authorized_operations: int = i32("8+", default=-2147483648)
 
 
-@dataclass(slots=True)
+@message
 class MetadataResponse(Message):
     """MetadataResponse, versions 0-13."""
 

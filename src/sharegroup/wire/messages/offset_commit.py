@@ -6,14 +6,14 @@ Source: Kafka's message definitions OffsetCommitRequest.json, OffsetCommitRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from sharegroup.model.limits import COMMITTED_TOPICS_MAX
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+from sharegroup.wire.messages.ranges import Range
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitRequestPartition(Message):
     """In OffsetCommitRequest."""
 
@@ -21,9 +21,13 @@ class OffsetCommitRequestPartition(Message):
     committed_offset: int = i64()
     committed_leader_epoch: int = i32("6+", default=-1)
     committed_metadata: str | None = string(nullable="0+")
+    offset_ranges: Sequence[Range] = array(Range, tag=9000)
+    """Ours: commit these offsets, and not all before ``committed_offset``, which then only says
+    where the group begins, if it has no committed offset (KIP-X). A range that ends right before
+    it begins is empty: with it alone, nothing is committed but that beginning."""
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitRequestTopic(Message):
     """In OffsetCommitRequest."""
 
@@ -32,7 +36,7 @@ class OffsetCommitRequestTopic(Message):
     partitions: Sequence[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitRequest(Message):
     """OffsetCommitRequest, versions 2-10."""
 
@@ -48,15 +52,17 @@ class OffsetCommitRequest(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitResponsePartition(Message):
     """In OffsetCommitResponse."""
 
     partition_index: int = i32()
     error_code: int = i16()
+    last_stable_offset: int = i64(tag=9000, default=-1)
+    """Ours: all offsets before it are committed; -1 unless ranges were committed."""
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitResponseTopic(Message):
     """In OffsetCommitResponse."""
 
@@ -65,7 +71,7 @@ class OffsetCommitResponseTopic(Message):
     partitions: Sequence[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
 
 
-@dataclass(slots=True)
+@message
 class OffsetCommitResponse(Message):
     """OffsetCommitResponse, versions 2-10."""
 

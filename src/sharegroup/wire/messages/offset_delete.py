@@ -6,19 +6,18 @@ Source: Kafka's message definitions OffsetDeleteRequest.json, OffsetDeleteRespon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, string
+from sharegroup.wire.schema import Message, array, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class OffsetDeleteRequestPartition(Message):
     """In OffsetDeleteRequest."""
 
     partition_index: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class OffsetDeleteRequestTopic(Message):
     """In OffsetDeleteRequest."""
 
@@ -26,7 +25,7 @@ class OffsetDeleteRequestTopic(Message):
     partitions: Sequence[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
 
 
-@dataclass(slots=True)
+@message
 class OffsetDeleteRequest(Message):
     """OffsetDeleteRequest, versions 0-0."""
 
@@ -36,7 +35,7 @@ class OffsetDeleteRequest(Message):
     topics: Sequence[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
 
 
-@dataclass(slots=True)
+@message
 class OffsetDeleteResponsePartition(Message):
     """In OffsetDeleteResponse."""
 
@@ -44,7 +43,7 @@ class OffsetDeleteResponsePartition(Message):
     error_code: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class OffsetDeleteResponseTopic(Message):
     """In OffsetDeleteResponse."""
 
@@ -52,7 +51,7 @@ class OffsetDeleteResponseTopic(Message):
     partitions: Sequence[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)
 
 
-@dataclass(slots=True)
+@message
 class OffsetDeleteResponse(Message):
     """OffsetDeleteResponse, versions 0-0."""
 

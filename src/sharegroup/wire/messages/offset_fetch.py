@@ -6,13 +6,13 @@ Source: Kafka's message definitions OffsetFetchRequest.json, OffsetFetchResponse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string, uuid
+from sharegroup.wire.messages.ranges import Range
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchRequestTopic(Message):
     """In OffsetFetchRequest."""
 
@@ -20,7 +20,7 @@ class OffsetFetchRequestTopic(Message):
     partition_indexes: Sequence[int] = array("i32", "0-7")
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchRequestTopics(Message):
     """In OffsetFetchRequest."""
 
@@ -29,7 +29,7 @@ class OffsetFetchRequestTopics(Message):
     partition_indexes: Sequence[int] = array("i32", "8+")
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchRequestGroup(Message):
     """In OffsetFetchRequest."""
 
@@ -41,7 +41,7 @@ class OffsetFetchRequestGroup(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchRequest(Message):
     """OffsetFetchRequest, versions 1-10."""
 
@@ -53,9 +53,11 @@ class OffsetFetchRequest(Message):
     )
     groups: Sequence[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
     require_stable: bool = boolean("7+")
+    with_ranges: bool = boolean(tag=9000)
+    """Ours: answer the committed ranges behind the committed offset, too (KIP-X)."""
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchResponsePartition(Message):
     """In OffsetFetchResponse."""
 
@@ -66,7 +68,7 @@ class OffsetFetchResponsePartition(Message):
     error_code: int = i16("0-7")
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchResponseTopic(Message):
     """In OffsetFetchResponse."""
 
@@ -74,7 +76,7 @@ class OffsetFetchResponseTopic(Message):
     partitions: Sequence[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7")
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchResponsePartitions(Message):
     """In OffsetFetchResponse."""
 
@@ -83,9 +85,12 @@ class OffsetFetchResponsePartitions(Message):
     committed_leader_epoch: int = i32("8+", default=-1)
     metadata: str | None = string("8+", nullable="8+")
     error_code: int = i16("8+")
+    offset_ranges: Sequence[Range] = array(Range, tag=9000)
+    """Ours: offsets that are committed behind ``committed_offset``, ascending, with gaps between
+    them. There only where the request asks for it."""
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchResponseTopics(Message):
     """In OffsetFetchResponse."""
 
@@ -94,7 +99,7 @@ class OffsetFetchResponseTopics(Message):
     partitions: Sequence[OffsetFetchResponsePartitions] = array(OffsetFetchResponsePartitions, "8+")
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchResponseGroup(Message):
     """In OffsetFetchResponse."""
 
@@ -103,7 +108,7 @@ class OffsetFetchResponseGroup(Message):
     error_code: int = i16("8+")
 
 
-@dataclass(slots=True)
+@message
 class OffsetFetchResponse(Message):
     """OffsetFetchResponse, versions 1-10."""
 

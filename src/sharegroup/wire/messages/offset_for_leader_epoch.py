@@ -7,12 +7,11 @@ OffsetForLeaderEpochResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class OffsetForLeaderPartition(Message):
     """In OffsetForLeaderEpochRequest."""
 
@@ -21,7 +20,7 @@ class OffsetForLeaderPartition(Message):
     leader_epoch: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class OffsetForLeaderTopic(Message):
     """In OffsetForLeaderEpochRequest."""
 
@@ -29,7 +28,7 @@ class OffsetForLeaderTopic(Message):
     partitions: Sequence[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
 
 
-@dataclass(slots=True)
+@message
 class OffsetForLeaderEpochRequest(Message):
     """OffsetForLeaderEpochRequest, versions 2-4."""
 
@@ -39,7 +38,7 @@ class OffsetForLeaderEpochRequest(Message):
     topics: Sequence[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
 
 
-@dataclass(slots=True)
+@message
 class EpochEndOffset(Message):
     """In OffsetForLeaderEpochResponse."""
 
@@ -49,7 +48,7 @@ class EpochEndOffset(Message):
     end_offset: int = i64(default=-1)
 
 
-@dataclass(slots=True)
+@message
 class OffsetForLeaderTopicResult(Message):
     """In OffsetForLeaderEpochResponse."""
 
@@ -57,7 +56,7 @@ class OffsetForLeaderTopicResult(Message):
     partitions: Sequence[EpochEndOffset] = array(EpochEndOffset)
 
 
-@dataclass(slots=True)
+@message
 class OffsetForLeaderEpochResponse(Message):
     """OffsetForLeaderEpochResponse, versions 2-4."""
 

@@ -6,13 +6,23 @@ Source: Kafka's message definitions ProduceRequest.json, ProduceResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, records, string, struct, uuid
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    i16,
+    i32,
+    i64,
+    message,
+    records,
+    string,
+    struct,
+    uuid,
+)
 
 
-@dataclass(slots=True)
+@message
 class PartitionProduceData(Message):
     """In ProduceRequest."""
 
@@ -20,7 +30,7 @@ class PartitionProduceData(Message):
     records: bytes | None = records()
 
 
-@dataclass(slots=True)
+@message
 class TopicProduceData(Message):
     """In ProduceRequest."""
 
@@ -29,7 +39,7 @@ class TopicProduceData(Message):
     partition_data: Sequence[PartitionProduceData] = array(PartitionProduceData)
 
 
-@dataclass(slots=True)
+@message
 class ProduceRequest(Message):
     """ProduceRequest, versions 3-13."""
 
@@ -41,7 +51,7 @@ class ProduceRequest(Message):
     topic_data: Sequence[TopicProduceData] = array(TopicProduceData)
 
 
-@dataclass(slots=True)
+@message
 class BatchIndexAndErrorMessage(Message):
     """In ProduceResponse."""
 
@@ -49,7 +59,7 @@ class BatchIndexAndErrorMessage(Message):
     batch_index_error_message: str | None = string("8+", default=None, nullable="8+")
 
 
-@dataclass(slots=True)
+@message
 class LeaderIdAndEpoch(Message):
     """In ProduceResponse."""
 
@@ -57,7 +67,7 @@ class LeaderIdAndEpoch(Message):
     leader_epoch: int = i32("10+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class PartitionProduceResponse(Message):
     """In ProduceResponse."""
 
@@ -71,7 +81,7 @@ class PartitionProduceResponse(Message):
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch, "10+", tag=0)
 
 
-@dataclass(slots=True)
+@message
 class TopicProduceResponse(Message):
     """In ProduceResponse."""
 
@@ -80,7 +90,7 @@ class TopicProduceResponse(Message):
     partition_responses: Sequence[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
-@dataclass(slots=True)
+@message
 class NodeEndpoint(Message):
     """In ProduceResponse."""
 
@@ -90,7 +100,7 @@ class NodeEndpoint(Message):
     rack: str | None = string("10+", default=None, nullable="10+")
 
 
-@dataclass(slots=True)
+@message
 class ProduceResponse(Message):
     """ProduceResponse, versions 3-13."""
 

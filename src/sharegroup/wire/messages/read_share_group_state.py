@@ -5,13 +5,12 @@ ReadShareGroupStateRequest.json, ReadShareGroupStateResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In ReadShareGroupStateRequest."""
 
@@ -19,7 +18,7 @@ class PartitionData(Message):
     leader_epoch: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class ReadStateData(Message):
     """In ReadShareGroupStateRequest."""
 
@@ -27,7 +26,7 @@ class ReadStateData(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class ReadShareGroupStateRequest(Message):
     """ReadShareGroupStateRequest, versions 0-0."""
 
@@ -37,7 +36,7 @@ class ReadShareGroupStateRequest(Message):
     topics: Sequence[ReadStateData] = array(ReadStateData)
 
 
-@dataclass(slots=True)
+@message
 class StateBatch(Message):
     """In ReadShareGroupStateResponse."""
 
@@ -47,7 +46,7 @@ class StateBatch(Message):
     delivery_count: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class PartitionResult(Message):
     """In ReadShareGroupStateResponse."""
 
@@ -59,7 +58,7 @@ class PartitionResult(Message):
     state_batches: Sequence[StateBatch] = array(StateBatch)
 
 
-@dataclass(slots=True)
+@message
 class ReadStateResult(Message):
     """In ReadShareGroupStateResponse."""
 
@@ -67,7 +66,7 @@ class ReadStateResult(Message):
     partitions: Sequence[PartitionResult] = array(PartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class ReadShareGroupStateResponse(Message):
     """ReadShareGroupStateResponse, versions 0-0."""
 

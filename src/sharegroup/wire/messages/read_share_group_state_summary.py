@@ -5,13 +5,12 @@ ReadShareGroupStateSummaryRequest.json, ReadShareGroupStateSummaryResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In ReadShareGroupStateSummaryRequest."""
 
@@ -19,7 +18,7 @@ class PartitionData(Message):
     leader_epoch: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class ReadStateSummaryData(Message):
     """In ReadShareGroupStateSummaryRequest."""
 
@@ -27,7 +26,7 @@ class ReadStateSummaryData(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class ReadShareGroupStateSummaryRequest(Message):
     """ReadShareGroupStateSummaryRequest, versions 0-1."""
 
@@ -37,7 +36,7 @@ class ReadShareGroupStateSummaryRequest(Message):
     topics: Sequence[ReadStateSummaryData] = array(ReadStateSummaryData)
 
 
-@dataclass(slots=True)
+@message
 class PartitionResult(Message):
     """In ReadShareGroupStateSummaryResponse."""
 
@@ -50,7 +49,7 @@ class PartitionResult(Message):
     delivery_complete_count: int = i32("1+", default=-1)
 
 
-@dataclass(slots=True)
+@message
 class ReadStateSummaryResult(Message):
     """In ReadShareGroupStateSummaryResponse."""
 
@@ -58,7 +57,7 @@ class ReadStateSummaryResult(Message):
     partitions: Sequence[PartitionResult] = array(PartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class ReadShareGroupStateSummaryResponse(Message):
     """ReadShareGroupStateSummaryResponse, versions 0-1."""
 

@@ -6,13 +6,23 @@ Source: Kafka's message definitions ShareAcknowledgeRequest.json, ShareAcknowled
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, i64, string, struct, uuid
+from sharegroup.wire.schema import (
+    Message,
+    array,
+    boolean,
+    i16,
+    i32,
+    i64,
+    message,
+    string,
+    struct,
+    uuid,
+)
 
 
-@dataclass(slots=True)
+@message
 class AcknowledgementBatch(Message):
     """In ShareAcknowledgeRequest."""
 
@@ -21,7 +31,7 @@ class AcknowledgementBatch(Message):
     acknowledge_types: Sequence[int] = array("i8")
 
 
-@dataclass(slots=True)
+@message
 class AcknowledgePartition(Message):
     """In ShareAcknowledgeRequest."""
 
@@ -29,7 +39,7 @@ class AcknowledgePartition(Message):
     acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
 
 
-@dataclass(slots=True)
+@message
 class AcknowledgeTopic(Message):
     """In ShareAcknowledgeRequest."""
 
@@ -37,7 +47,7 @@ class AcknowledgeTopic(Message):
     partitions: Sequence[AcknowledgePartition] = array(AcknowledgePartition)
 
 
-@dataclass(slots=True)
+@message
 class ShareAcknowledgeRequest(Message):
     """ShareAcknowledgeRequest, versions 1-2."""
 
@@ -48,9 +58,12 @@ class ShareAcknowledgeRequest(Message):
     share_session_epoch: int = i32()
     is_renew_ack: bool = boolean("2+")
     topics: Sequence[AcknowledgeTopic] = array(AcknowledgeTopic)
+    by_hand: bool = boolean(tag=9000)
+    """Ours: an operator, who is no member and has no session, says RELEASE or REJECT of single
+    records that are blocked. A broker that does not know this field finds no such session."""
 
 
-@dataclass(slots=True)
+@message
 class LeaderIdAndEpoch(Message):
     """In ShareAcknowledgeResponse."""
 
@@ -58,7 +71,7 @@ class LeaderIdAndEpoch(Message):
     leader_epoch: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In ShareAcknowledgeResponse."""
 
@@ -68,7 +81,7 @@ class PartitionData(Message):
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch)
 
 
-@dataclass(slots=True)
+@message
 class ShareAcknowledgeTopicResponse(Message):
     """In ShareAcknowledgeResponse."""
 
@@ -76,7 +89,7 @@ class ShareAcknowledgeTopicResponse(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class NodeEndpoint(Message):
     """In ShareAcknowledgeResponse."""
 
@@ -86,7 +99,7 @@ class NodeEndpoint(Message):
     rack: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class ShareAcknowledgeResponse(Message):
     """ShareAcknowledgeResponse, versions 1-2."""
 

@@ -6,7 +6,6 @@ Source: Kafka's message definitions ShareFetchRequest.json, ShareFetchResponse.j
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from sharegroup.wire.schema import (
@@ -17,6 +16,7 @@ from sharegroup.wire.schema import (
     i16,
     i32,
     i64,
+    message,
     records,
     string,
     struct,
@@ -24,7 +24,7 @@ from sharegroup.wire.schema import (
 )
 
 
-@dataclass(slots=True)
+@message
 class AcknowledgementBatch(Message):
     """In ShareFetchRequest."""
 
@@ -33,7 +33,7 @@ class AcknowledgementBatch(Message):
     acknowledge_types: Sequence[int] = array("i8")
 
 
-@dataclass(slots=True)
+@message
 class FetchPartition(Message):
     """In ShareFetchRequest."""
 
@@ -41,7 +41,7 @@ class FetchPartition(Message):
     acknowledgement_batches: Sequence[AcknowledgementBatch] = array(AcknowledgementBatch)
 
 
-@dataclass(slots=True)
+@message
 class FetchTopic(Message):
     """In ShareFetchRequest."""
 
@@ -49,7 +49,7 @@ class FetchTopic(Message):
     partitions: Sequence[FetchPartition] = array(FetchPartition)
 
 
-@dataclass(slots=True)
+@message
 class ForgottenTopic(Message):
     """In ShareFetchRequest."""
 
@@ -57,7 +57,7 @@ class ForgottenTopic(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class ShareFetchRequest(Message):
     """ShareFetchRequest, versions 1-2."""
 
@@ -79,7 +79,7 @@ class ShareFetchRequest(Message):
     """Ours: acquire, but send no record bytes (feature ``share.acquire.without.records``)."""
 
 
-@dataclass(slots=True)
+@message
 class LeaderIdAndEpoch(Message):
     """In ShareFetchResponse."""
 
@@ -87,7 +87,7 @@ class LeaderIdAndEpoch(Message):
     leader_epoch: int = i32()
 
 
-@dataclass(slots=True)
+@message
 class AcquiredRecords(Message):
     """In ShareFetchResponse."""
 
@@ -96,7 +96,7 @@ class AcquiredRecords(Message):
     delivery_count: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In ShareFetchResponse."""
 
@@ -110,7 +110,7 @@ class PartitionData(Message):
     acquired_records: Sequence[AcquiredRecords] = array(AcquiredRecords)
 
 
-@dataclass(slots=True)
+@message
 class ShareFetchableTopicResponse(Message):
     """In ShareFetchResponse."""
 
@@ -118,7 +118,7 @@ class ShareFetchableTopicResponse(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class NodeEndpoint(Message):
     """In ShareFetchResponse."""
 
@@ -128,7 +128,7 @@ class NodeEndpoint(Message):
     rack: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class ShareFetchResponse(Message):
     """ShareFetchResponse, versions 1-2."""
 

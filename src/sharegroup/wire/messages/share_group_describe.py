@@ -6,13 +6,12 @@ Source: Kafka's message definitions ShareGroupDescribeRequest.json, ShareGroupDe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, boolean, i16, i32, string, struct, uuid
+from sharegroup.wire.schema import Message, array, boolean, i16, i32, message, string, struct, uuid
 
 
-@dataclass(slots=True)
+@message
 class ShareGroupDescribeRequest(Message):
     """ShareGroupDescribeRequest, versions 1-1."""
 
@@ -22,7 +21,7 @@ class ShareGroupDescribeRequest(Message):
     include_authorized_operations: bool = boolean()
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitions(Message):
     """In ShareGroupDescribeResponse."""
 
@@ -31,14 +30,14 @@ class TopicPartitions(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class Assignment(Message):
     """In ShareGroupDescribeResponse."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 
 
-@dataclass(slots=True)
+@message
 class Member(Message):
     """In ShareGroupDescribeResponse."""
 
@@ -51,7 +50,7 @@ class Member(Message):
     assignment: Assignment | None = struct(Assignment)
 
 
-@dataclass(slots=True)
+@message
 class DescribedGroup(Message):
     """In ShareGroupDescribeResponse."""
 
@@ -66,7 +65,7 @@ class DescribedGroup(Message):
     authorized_operations: int = i32(default=-2147483648)
 
 
-@dataclass(slots=True)
+@message
 class ShareGroupDescribeResponse(Message):
     """ShareGroupDescribeResponse, versions 1-1."""
 

@@ -7,13 +7,12 @@ ShareGroupHeartbeatResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i16, i32, string, struct, uuid
+from sharegroup.wire.schema import Message, array, i16, i32, message, string, struct, uuid
 
 
-@dataclass(slots=True)
+@message
 class ShareGroupHeartbeatRequest(Message):
     """ShareGroupHeartbeatRequest, versions 1-1."""
 
@@ -26,7 +25,7 @@ class ShareGroupHeartbeatRequest(Message):
     subscribed_topic_names: Sequence[str] | None = array("string", default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class TopicPartitions(Message):
     """In ShareGroupHeartbeatResponse."""
 
@@ -34,14 +33,14 @@ class TopicPartitions(Message):
     partitions: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class Assignment(Message):
     """In ShareGroupHeartbeatResponse."""
 
     topic_partitions: Sequence[TopicPartitions] = array(TopicPartitions)
 
 
-@dataclass(slots=True)
+@message
 class ShareGroupHeartbeatResponse(Message):
     """ShareGroupHeartbeatResponse, versions 1-1."""
 

@@ -6,13 +6,12 @@ Source: Kafka's message definitions SyncGroupRequest.json, SyncGroupResponse.jso
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sharegroup.model.limits import NAMED_MEMBERS_MAX
-from sharegroup.wire.schema import Message, array, data, i16, i32, string
+from sharegroup.wire.schema import Message, array, data, i16, i32, message, string
 
 
-@dataclass(slots=True)
+@message
 class SyncGroupRequestAssignment(Message):
     """In SyncGroupRequest."""
 
@@ -20,7 +19,7 @@ class SyncGroupRequestAssignment(Message):
     assignment: bytes = data()
 
 
-@dataclass(slots=True)
+@message
 class SyncGroupRequest(Message):
     """SyncGroupRequest, versions 0-5."""
 
@@ -37,7 +36,7 @@ class SyncGroupRequest(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class SyncGroupResponse(Message):
     """SyncGroupResponse, versions 0-5."""
 

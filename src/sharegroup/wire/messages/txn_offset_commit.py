@@ -6,14 +6,14 @@ Source: Kafka's message definitions TxnOffsetCommitRequest.json, TxnOffsetCommit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from sharegroup.model.limits import COMMITTED_TOPICS_MAX
-from sharegroup.wire.schema import Message, array, i16, i32, i64, string, uuid
+from sharegroup.wire.messages.ranges import Range
+from sharegroup.wire.schema import Message, array, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class TxnOffsetCommitRequestPartition(Message):
     """In TxnOffsetCommitRequest."""
 
@@ -21,9 +21,12 @@ class TxnOffsetCommitRequestPartition(Message):
     committed_offset: int = i64()
     committed_leader_epoch: int = i32("2+", default=-1)
     committed_metadata: str | None = string(nullable="0+")
+    offset_ranges: Sequence[Range] = array(Range, tag=9000)
+    """Ours: commit these offsets, and not all before ``committed_offset``, which is then ignored
+    (KIP-X)."""
 
 
-@dataclass(slots=True)
+@message
 class TxnOffsetCommitRequestTopic(Message):
     """In TxnOffsetCommitRequest."""
 
@@ -32,7 +35,7 @@ class TxnOffsetCommitRequestTopic(Message):
     partitions: Sequence[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
-@dataclass(slots=True)
+@message
 class TxnOffsetCommitRequest(Message):
     """TxnOffsetCommitRequest, versions 0-6."""
 
@@ -50,15 +53,17 @@ class TxnOffsetCommitRequest(Message):
     )
 
 
-@dataclass(slots=True)
+@message
 class TxnOffsetCommitResponsePartition(Message):
     """In TxnOffsetCommitResponse."""
 
     partition_index: int = i32()
     error_code: int = i16()
+    last_stable_offset: int = i64(tag=9000, default=-1)
+    """Ours: all offsets before it are committed; -1 unless ranges were committed."""
 
 
-@dataclass(slots=True)
+@message
 class TxnOffsetCommitResponseTopic(Message):
     """In TxnOffsetCommitResponse."""
 
@@ -67,7 +72,7 @@ class TxnOffsetCommitResponseTopic(Message):
     partitions: Sequence[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
 
 
-@dataclass(slots=True)
+@message
 class TxnOffsetCommitResponse(Message):
     """TxnOffsetCommitResponse, versions 0-6."""
 

@@ -5,13 +5,12 @@ WriteShareGroupStateRequest.json, WriteShareGroupStateResponse.json.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, string, uuid
+from sharegroup.wire.schema import Message, array, i8, i16, i32, i64, message, string, uuid
 
 
-@dataclass(slots=True)
+@message
 class StateBatch(Message):
     """In WriteShareGroupStateRequest."""
 
@@ -21,7 +20,7 @@ class StateBatch(Message):
     delivery_count: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class PartitionData(Message):
     """In WriteShareGroupStateRequest."""
 
@@ -33,7 +32,7 @@ class PartitionData(Message):
     state_batches: Sequence[StateBatch] = array(StateBatch)
 
 
-@dataclass(slots=True)
+@message
 class WriteStateData(Message):
     """In WriteShareGroupStateRequest."""
 
@@ -41,7 +40,7 @@ class WriteStateData(Message):
     partitions: Sequence[PartitionData] = array(PartitionData)
 
 
-@dataclass(slots=True)
+@message
 class WriteShareGroupStateRequest(Message):
     """WriteShareGroupStateRequest, versions 0-1."""
 
@@ -51,7 +50,7 @@ class WriteShareGroupStateRequest(Message):
     topics: Sequence[WriteStateData] = array(WriteStateData)
 
 
-@dataclass(slots=True)
+@message
 class PartitionResult(Message):
     """In WriteShareGroupStateResponse."""
 
@@ -60,7 +59,7 @@ class PartitionResult(Message):
     error_message: str | None = string(default=None, nullable="0+")
 
 
-@dataclass(slots=True)
+@message
 class WriteStateResult(Message):
     """In WriteShareGroupStateResponse."""
 
@@ -68,7 +67,7 @@ class WriteStateResult(Message):
     partitions: Sequence[PartitionResult] = array(PartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class WriteShareGroupStateResponse(Message):
     """WriteShareGroupStateResponse, versions 0-1."""
 

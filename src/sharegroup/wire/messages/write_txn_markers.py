@@ -6,12 +6,11 @@ Source: Kafka's message definitions WriteTxnMarkersRequest.json, WriteTxnMarkers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, i64, string
+from sharegroup.wire.schema import Message, array, boolean, i8, i16, i32, i64, message, string
 
 
-@dataclass(slots=True)
+@message
 class WritableTxnMarkerTopic(Message):
     """In WriteTxnMarkersRequest."""
 
@@ -19,7 +18,7 @@ class WritableTxnMarkerTopic(Message):
     partition_indexes: Sequence[int] = array("i32")
 
 
-@dataclass(slots=True)
+@message
 class WritableTxnMarker(Message):
     """In WriteTxnMarkersRequest."""
 
@@ -31,7 +30,7 @@ class WritableTxnMarker(Message):
     transaction_version: int = i8("2+")
 
 
-@dataclass(slots=True)
+@message
 class WriteTxnMarkersRequest(Message):
     """WriteTxnMarkersRequest, versions 1-2."""
 
@@ -40,7 +39,7 @@ class WriteTxnMarkersRequest(Message):
     markers: Sequence[WritableTxnMarker] = array(WritableTxnMarker)
 
 
-@dataclass(slots=True)
+@message
 class WritableTxnMarkerPartitionResult(Message):
     """In WriteTxnMarkersResponse."""
 
@@ -48,7 +47,7 @@ class WritableTxnMarkerPartitionResult(Message):
     error_code: int = i16()
 
 
-@dataclass(slots=True)
+@message
 class WritableTxnMarkerTopicResult(Message):
     """In WriteTxnMarkersResponse."""
 
@@ -56,7 +55,7 @@ class WritableTxnMarkerTopicResult(Message):
     partitions: Sequence[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
 
 
-@dataclass(slots=True)
+@message
 class WritableTxnMarkerResult(Message):
     """In WriteTxnMarkersResponse."""
 
@@ -64,7 +63,7 @@ class WritableTxnMarkerResult(Message):
     topics: Sequence[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult)
 
 
-@dataclass(slots=True)
+@message
 class WriteTxnMarkersResponse(Message):
     """WriteTxnMarkersResponse, versions 1-2."""
 

@@ -1,0 +1,115 @@
+"""The log of the coordinator of groups: a partition of ``__consumer_offsets``, and the partition of
+``__individual_commit_offsets`` beside it with the ranges that groups have committed (KIP-X).
+
+To the runtime they are one log. Records go to the second one by the type of their keys. The second
+topic is made for the first range, and the log cleaner keeps it short: a rewrite concerns the first
+one only. A write to both is durable when both are; ``groups.individual`` says what a crash between
+the two may leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+from sharegroup.broker.coordination.internal_topic import InternalLog
+from sharegroup.broker.coordination.log import (
+    EndOfTransaction,
+    KeyValue,
+    LoggedEnd,
+    LoggedRecord,
+    Producer,
+    Ticket,
+)
+from sharegroup.model.errors import MalformedMessage
+from sharegroup.wire.internal.individual import KEY_PREFIX
+
+
+class _Both(NamedTuple):
+    """Records in both logs, the ranges first; implements ``log.Ticket``."""
+
+    ranges: Ticket
+    offsets: Ticket
+
+    async def durable(self) -> int:
+        """Return the first offset in the first log when all is durable. See ``log.Ticket``."""
+        await self.ranges.durable()
+        return await self.offsets.durable()
+
+
+class OffsetsLog:
+    """Implements ``log.CoordinatorLog``."""
+
+    def __init__(self, offsets: InternalLog, ranges: InternalLog) -> None:
+        self.name = offsets.name
+        self._offsets = offsets
+        self._ranges = ranges
+        self._replaying = offsets
+
+    @property
+    def exists(self) -> bool:
+        """Whether the topic of offsets has been made."""
+        return self._offsets.exists
+
+    @property
+    def start_offset(self) -> int:
+        """Where a replay of the offsets begins."""
+        return self._offsets.start_offset
+
+    @property
+    def durable_end(self) -> int:
+        """The end of the offsets that are durable."""
+        return self._offsets.durable_end
+
+    @property
+    def record_count(self) -> int:
+        """About how many records of offsets a replay passes over."""
+        return self._offsets.record_count
+
+    async def ensure(self) -> None:
+        """Make the topic of offsets unless it is there, and complete that of ranges if a crash has
+        left a half of it. Raises KafkaStorageError."""
+        await self._offsets.ensure()
+        if self._ranges.exists:
+            await self._ranges.ensure()
+
+    def submit(
+        self, records: Sequence[KeyValue], producer: Producer | None = None, *, flush: bool = True
+    ) -> Ticket:
+        """See ``log.CoordinatorLog``."""
+        if not self._ranges.exists:
+            return self._offsets.submit(records, producer, flush=flush)
+        ranges = [record for record in records if record[0][:2] == KEY_PREFIX]
+        if records and not ranges:
+            return self._offsets.submit(records, producer, flush=flush)
+        others = records
+        if ranges:
+            others = [record for record in records if record[0][:2] != KEY_PREFIX]
+        written = self._ranges.submit(ranges, flush=flush)
+        return _Both(written, self._offsets.submit(others, producer, flush=flush))
+
+    def submit_end(self, end: EndOfTransaction) -> Ticket:
+        """See ``log.CoordinatorLog``."""
+        return self._offsets.submit_end(end)
+
+    def check_producer(self, producer: Producer) -> None:
+        """See ``log.CoordinatorLog``."""
+        self._offsets.check_producer(producer)
+
+    async def replay(self) -> AsyncIterator[LoggedRecord | LoggedEnd]:
+        """Every record of the offsets, then every one of the ranges."""
+        self._replaying = self._offsets
+        async for entry in self._offsets.replay():
+            yield entry
+        if self._ranges.exists:
+            self._replaying = self._ranges
+            async for entry in self._ranges.replay():
+                yield entry
+
+    async def delete_before(self, offset: int) -> int:
+        """Delete records of offsets. See ``log.CoordinatorLog``."""
+        return await self._offsets.delete_before(offset)
+
+    def leave_out(self, offset: int, error: MalformedMessage) -> None:
+        """See ``log.CoordinatorLog``."""
+        self._replaying.leave_out(offset, error)

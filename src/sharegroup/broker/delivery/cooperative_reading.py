@@ -1,0 +1,236 @@
+"""Reading a partition in turns: the members of a consumer group that share it get records that no
+other of them has (KIP-X, "Cooperative Fetch").
+
+Who has what is known in memory only. After a restart it is made anew from the committed offsets,
+and members begin anew: records that were not committed may come twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sharegroup.broker.coordination.consumer_groups_view import ConsumerGroupsView
+from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
+from sharegroup.cooperative.intervals import Interval, Intervals, common, normal
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import CorruptMessage, OffsetOutOfRange
+from sharegroup.model.ids import TopicIdPartition, TopicPartition
+from sharegroup.model.limits import COOPERATIVE_RECORDS_MAX
+from sharegroup.model.log import PartitionLog
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.turns import TURN_RECORDS, Turns
+from sharegroup.wire.batch import walk
+
+READ_BYTES_MIN: Final = 65_536
+"""Smallest read: below this size a read costs its call, not its bytes."""
+READ_BYTES_UNKNOWN: Final = 1 << 20
+"""Size of the first read, before the size of the records is known."""
+HOLES_MAX: Final = 10_000
+"""An answer tells the first so many ranges of offsets without records; later ones tell the rest."""
+SWEEP_EVERY: Final = 64
+"""Partitions of groups without members are looked for when there are so many more."""
+NO_LIMIT: Final = 1 << 30
+"""A record is delivered as often as it takes: consumer groups know no delivery limit."""
+
+
+class Turn(NamedTuple):
+    """What a member asks for of one partition."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    number: int
+    fetch_offset: int
+    """Where the group begins that has committed nothing."""
+    bytes_max: int
+    must: bool
+    """The first batch goes out even when it is larger."""
+
+
+@dataclass(slots=True)
+class TurnRead:
+    """The answer to a turn."""
+
+    data: bytes | memoryview = b""
+    given: Intervals = ()
+    """Offsets that the member has now; other records of ``data`` are not its own."""
+    holes: Intervals = ()
+    """Offsets that no record has, and that nobody has committed."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A partition that a group reads in turns."""
+
+    settings: DeliverySettings
+    """As the last reader has them."""
+    turns: Turns | None = None
+    bytes_per_offset: float = READ_BYTES_UNKNOWN / TURN_RECORDS
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One member at a time: what it was given decides what the next one reads."""
+
+
+class CooperativeReading:
+    """See the module. One object for all groups of the broker."""
+
+    def __init__(
+        self, offsets: OffsetCoordinator, groups: ConsumerGroupsView, clock: Clock
+    ) -> None:
+        self._offsets = offsets
+        self._groups = groups
+        self._clock = clock
+        self._open: dict[tuple[str, TopicIdPartition], _Open] = {}
+        self._sweep_at = SWEEP_EVERY
+
+    def __len__(self) -> int:
+        """How many partitions are read in turns, each group's counted."""
+        return len(self._open)
+
+    async def read(self, turn: Turn, log: PartitionLog, end_offset: int) -> TurnRead:
+        """What a member gets in its turn; nothing, if there is nothing now.
+
+        Args:
+            end_offset: what lies there, and behind it, may not be read.
+
+        Raises:
+            InvalidFetchSessionEpoch: the member begins anew, with turn 1.
+            UnknownMemberId, StaleMemberEpoch, InvalidRequest: as
+                ``ConsumerGroups.cooperative_member``.
+            CorruptMessage, KafkaStorageError: as ``PartitionLog.read``.
+        """
+        where = log.topic_partition
+        key = TopicIdPartition(log.topic_id, where.partition)
+        member, members = self._groups.cooperative_member(
+            turn.group_id, turn.member_id, turn.member_epoch, (key.topic_id, key.partition)
+        )
+        settings = DeliverySettings(
+            lock_ms=member.rebalance_timeout_ms,
+            delivery_count_limit=NO_LIMIT,
+            record_locks_max=COOPERATIVE_RECORDS_MAX,
+        )
+        one = self._opened((turn.group_id, key), settings)
+        async with one.lock:
+            turns = await self._followed(one, turn, where, log.log_start_offset)
+            now_ms = self._clock.monotonic_ms()
+            turns.keep(members, now_ms, settings)
+            again = turns.begin(turn.member_id, turn.number, now_ms, settings)
+            if again:
+                answer = await _again(turn, log, again)
+            else:
+                answer = await self._new(turn, one, turns, log, end_offset)
+            answer.holes = turns.holes[:HOLES_MAX]
+            return answer
+
+    def committed(
+        self, group_id: str, member_id: str, key: TopicIdPartition, ranges: Iterable[Interval]
+    ) -> None:
+        """A member has committed these. They are durable."""
+        one = self._open.get((group_id, key))
+        if one is None or one.turns is None:
+            return
+        now_ms = self._clock.monotonic_ms()
+        if not one.turns.commit(member_id, normal(ranges), now_ms, one.settings):
+            one.turns = None
+
+    def _opened(self, key: tuple[str, TopicIdPartition], settings: DeliverySettings) -> _Open:
+        one = self._open.get(key)
+        if one is None:
+            if len(self._open) >= self._sweep_at:
+                self._sweep()
+            one = self._open[key] = _Open(settings)
+        one.settings = settings
+        return one
+
+    def _sweep(self) -> None:
+        """Forget the partitions of groups that have no members."""
+        read = {group_id for group_id, _ in self._open}
+        alive = {group_id for group_id in read if self._groups.has_members(group_id)}
+        self._open = {key: one for key, one in self._open.items() if key[0] in alive}
+        self._sweep_at = len(self._open) + SWEEP_EVERY
+
+    async def _followed(
+        self, one: _Open, turn: Turn, where: TopicPartition, log_start: int
+    ) -> Turns:
+        """The partition's turns, as far as the group has come."""
+        (found,) = await self._offsets.fetch(
+            turn.group_id, turn.member_id, turn.member_epoch, [where], stable=False
+        )
+        turns = one.turns
+        if found.committed is not None:
+            stable = max(found.committed.offset, log_start)
+            if turns is None or not turns.follow(stable):
+                ranges = tuple(each for each in found.ranges if each[0] >= stable)
+                turns = one.turns = Turns(stable, ranges)
+        elif turns is None:
+            turns = one.turns = Turns(max(turn.fetch_offset, log_start))
+        return turns
+
+    async def _new(
+        self, turn: Turn, one: _Open, turns: Turns, log: PartitionLog, end_offset: int
+    ) -> TurnRead:
+        while turns.has_room(one.settings):
+            offset = turns.next_offset
+            if offset >= end_offset:
+                break
+            data = await _data(turn, one, turns, log, end_offset)
+            if data is None:
+                continue
+            if not data or (len(data) > turn.bytes_max and not turn.must):
+                break
+            batches = walk(data)
+            given = turns.give(
+                turn.member_id,
+                turn.number,
+                batches.bounds,
+                fetch_offset=offset,
+                now_ms=self._clock.monotonic_ms(),
+                settings=one.settings,
+            )
+            one.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
+            if given:
+                return TurnRead(batches.holding(data, given), given)
+            if turns.next_offset <= offset:
+                break
+        return TurnRead()
+
+
+async def _data(
+    turn: Turn, one: _Open, turns: Turns, log: PartitionLog, end_offset: int
+) -> bytes | None:
+    """The log from where the turns are on; None: they are elsewhere now.
+
+    Raises:
+        CorruptMessage, KafkaStorageError, OffsetOutOfRange: as ``PartitionLog.read``.
+    """
+    offset = turns.next_offset
+    lost = min(log.after_damage(offset), end_offset) - 1
+    if lost >= offset:
+        turns.lost(offset, lost)
+        return None
+    enough = max(READ_BYTES_MIN, int(one.bytes_per_offset * TURN_RECORDS))
+    try:
+        read = await log.read(offset, max(1, min(turn.bytes_max, enough)), end_offset=end_offset)
+    except CorruptMessage:
+        if log.after_damage(offset) == offset:
+            raise
+        return None  # this read has found the damage
+    except OffsetOutOfRange:
+        if offset >= log.log_start_offset:
+            raise
+        turns.follow(log.log_start_offset)
+        return None
+    return read.data
+
+
+async def _again(turn: Turn, log: PartitionLog, given: Intervals) -> TurnRead:
+    """The records of a turn whose answer was lost."""
+    first, end = given[0][0], given[-1][1] + 1
+    read = await log.read(first, max(turn.bytes_max, 1), end_offset=end)
+    if not read.data or (len(read.data) > turn.bytes_max and not turn.must):
+        return TurnRead()
+    batches = walk(read.data)
+    given = common(given, ((first, batches.end_offset - 1),))
+    return TurnRead(batches.holding(read.data, given), given)

@@ -1,0 +1,48 @@
+"""What an operator says of blocked records (``share.ordering.on.failure=block``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.parts import DeliveryParts
+from sharegroup.broker.delivery.share_acknowledging import AckBatchMessage
+from sharegroup.model.ack_type import AckType
+from sharegroup.model.errors import InvalidRecordState, InvalidRequest, UnknownTopicId
+from sharegroup.model.ids import SharePartitionKey
+from sharegroup.share.ordered import OrderedSharePartition
+
+
+async def decide(
+    parts: DeliveryParts,
+    key: SharePartitionKey,
+    batches: Sequence[AckBatchMessage],
+    access: Access,
+) -> None:
+    """Let the keys of these records go on, durably; each of ``batches`` is one record.
+
+    Raises:
+        InvalidRequest: a batch is no single record, or says neither RELEASE nor REJECT.
+        InvalidRecordState: a record is not blocked; those before it in the request are decided.
+        UnknownTopicId, TopicAuthorizationFailed, UnknownTopicOrPartition: the topic's.
+        KafkaError: the state cannot be read or written.
+    """
+    name = parts.topics.name_of(key.topic_id)
+    if name is None:
+        raise UnknownTopicId
+    access.require_topic(Operation.READ, name)
+    for batch in batches:
+        single = batch.first_offset == batch.last_offset and len(batch.acknowledge_types) == 1
+        if not single or batch.acknowledge_types[0] not in (AckType.RELEASE, AckType.REJECT):
+            raise InvalidRequest("By hand, records are released or rejected one by one.")
+    settings = parts.share_partitions.delivery_settings(key.group_id)
+    led = await parts.share_partitions.get(key, parts.topics.log(name, key.partition))
+    if not isinstance(led.core, OrderedSharePartition):
+        raise InvalidRecordState("The group has no order per key: none of its records is blocked.")
+    for batch in batches:
+        archive = batch.acknowledge_types[0] == AckType.REJECT
+        change = led.core.decide(batch.first_offset, archive=archive, settings=settings)
+        if change is not None:
+            await parts.share_partitions.persist([(led, change)])
+        parts.share_partitions.wake(led)

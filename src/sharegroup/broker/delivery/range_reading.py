@@ -1,0 +1,184 @@
+"""Reading a partition by key ranges (KIP-X): only records whose key's hash lies in them.
+
+The log is read in chunks. A small one is hashed and cut at once; a larger or a compressed one on a
+thread, which takes one chunk at a time, so that a hundred requests take the memory of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NamedTuple
+
+from sharegroup.broker.delivery.hash_index import HashIndex
+from sharegroup.broker.delivery.unpacking import is_compressed
+from sharegroup.cooperative.hash_split import HASH_MAX
+from sharegroup.cooperative.intervals import Interval, Intervals, normal
+from sharegroup.model.errors import CorruptMessage, InvalidRequest
+from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.limits import KEY_RANGES_MAX
+from sharegroup.model.log import PartitionLog
+from sharegroup.records.filtering import Room, Wish, filtered
+from sharegroup.wire.batch import Buffer, end_offset_of
+from sharegroup.wire.messages.ranges import Range
+
+CHUNK_BYTES: Final = 1024 * 1024
+"""The log is read in pieces of this many bytes."""
+ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The most of one partition in an answer, unless one record is larger. It is put together on the
+event loop's thread, at some gigabytes a second."""
+HOLES_MAX: Final = 10_000
+"""An answer with more ranges of offsets without records ends, after the chunk of the log."""
+ON_LOOP_BYTES_MAX: Final = 16 * 1024
+"""Up to this many bytes, some hundred batches or a millisecond at most, are filtered on the event
+loop's thread."""
+
+
+def checked_ranges(ranges: Sequence[Range]) -> Intervals:
+    """The key ranges of a request.
+
+    Raises:
+        InvalidRequest: they are no ranges of hashes, or more than KEY_RANGES_MAX.
+    """
+    if len(ranges) > KEY_RANGES_MAX:
+        raise InvalidRequest(f"{len(ranges)} key ranges; there may be {KEY_RANGES_MAX}")
+    for one in ranges:
+        if not 0 <= one.first <= one.last <= HASH_MAX:
+            raise InvalidRequest(f"{one.first}-{one.last} is no key range")
+    return normal((one.first, one.last) for one in ranges)
+
+
+@dataclass(slots=True)
+class Allowance:
+    """How much of the log one request may still have looked at, in bytes
+    (``max.bytes.fetcher.filtering``)."""
+
+    bytes_left: int
+
+    @property
+    def spent(self) -> bool:
+        """There is none left."""
+        return self.bytes_left <= 0
+
+
+class Chunk(NamedTuple):
+    """What is wanted of one chunk of the log."""
+
+    data: bytes
+    next_offset: int
+    """Where the next one begins; 0: there was no room for anything."""
+    has_records: bool
+    """There are not only control batches."""
+    full: bool
+    """The answer has no room for the rest."""
+    holes: Intervals
+    """The offsets that no record has."""
+
+
+@dataclass(slots=True)
+class RangeRead:
+    """One partition's part of a request, and what was found.
+
+    Args:
+        bytes_max: room in the answer.
+        must: the first batch goes out even when it is larger.
+        values: keep the unpacked records of compressed batches.
+    """
+
+    offset: int
+    """How far it has been read."""
+    end_offset: int
+    ranges: Intervals
+    bytes_max: int
+    must: bool
+    values: bool
+    batches: list[bytes] = field(default_factory=list)
+    has_records: bool = False
+    holes: list[Interval] = field(default_factory=list)
+    """The offsets that no record has, of any range."""
+
+    @property
+    def data(self) -> bytes:
+        """The batches found. Markers alone are left out: they end nothing that is answered."""
+        return b"".join(self.batches) if self.has_records else b""
+
+    def take(self, found: Chunk) -> None:
+        """Add what was found of one chunk."""
+        self.offset = max(self.offset, found.next_offset)
+        self.holes += found.holes
+        if found.data:
+            self.batches.append(found.data)
+            self.bytes_max -= len(found.data)
+            self.must = False
+            self.has_records = self.has_records or found.has_records
+
+
+class RangeReading:
+    """See the module.
+
+    Args:
+        index: what is known of batches; used by the thread.
+    """
+
+    def __init__(self, index: HashIndex) -> None:
+        self.index = index
+        self._turn = asyncio.Lock()
+
+    async def read(self, log: PartitionLog, wanted: RangeRead, allowance: Allowance) -> None:
+        """Read on until there is no room in the answer, or nothing more to be read.
+
+        Raises:
+            CorruptMessage: the log is damaged where the read begins.
+            KafkaStorageError: the disk failed.
+        """
+        where = TopicIdPartition(log.topic_id, log.topic_partition.partition)
+        begin = wanted.offset
+        while wanted.offset < wanted.end_offset and not allowance.spent:
+            size = min(CHUNK_BYTES, allowance.bytes_left)
+            try:
+                read = await log.read(wanted.offset, size, end_offset=wanted.end_offset)
+            except CorruptMessage:
+                if wanted.offset == begin:
+                    raise
+                return
+            if not read.data:
+                return
+            allowance.bytes_left -= len(read.data)
+            found = await self._filtered(where, read.data, wanted)
+            wanted.take(found)
+            if found.full or len(wanted.holes) > HOLES_MAX:
+                return
+
+    async def _filtered(self, where: TopicIdPartition, data: bytes, wanted: RangeRead) -> Chunk:
+        """What is wanted of these batches."""
+        wish = Wish(wanted.ranges, wanted.offset, Room(wanted.bytes_max, wanted.must))
+        work = partial(self._filter, where, data, wish, wanted.values)
+        async with self._turn:
+            if len(data) <= ON_LOOP_BYTES_MAX and not is_compressed(data):
+                return work()
+            running = asyncio.get_running_loop().run_in_executor(None, work)
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait([running])  # the index is its own until it ends
+                raise
+
+    def _filter(self, where: TopicIdPartition, data: bytes, wish: Wish, values: bool) -> Chunk:
+        index = self.index
+        batches: list[Buffer] = []
+        next_offset, has_records = 0, False
+        holes: list[Interval] = []
+        for one in filtered(data, wish, partial(index.recall, where)):
+            if one.known is not None:
+                whole = one.next_offset > one.header.last_offset
+                served = wish.ranges if whole else ()
+                index.keep(where, one.header, one.known, served, values=values)
+            next_offset = one.next_offset
+            holes += one.holes
+            if one.data:
+                batches.append(one.data)
+                has_records = has_records or one.has_records
+        full = next_offset < end_offset_of(data)
+        return Chunk(b"".join(batches), next_offset, has_records, full, normal(holes))

@@ -1,0 +1,68 @@
+"""What a fetch reads of the partitions that its member reads in turns (KIP-X, "Cooperative
+Fetch").
+"""
+
+from __future__ import annotations
+
+from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.cooperative_reading import Turn
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.errors import InvalidRequest, TopicRangeFetchNotAllowed
+from sharegroup.model.log import PartitionLog
+from sharegroup.wire.messages.fetch import (
+    AbortedTransaction,
+    CooperativeMember,
+    FetchPartition,
+    PartitionData,
+)
+from sharegroup.wire.messages.ranges import Range
+
+
+async def read_turn(
+    parts: BrokerParts,
+    context: RequestContext,
+    member: CooperativeMember | None,
+    log: PartitionLog,
+    partition: FetchPartition,
+    part: PartitionData,
+    room: tuple[int, bool],
+) -> None:
+    """Read into ``part``, whose offsets are set, as is the list of aborted transactions if the
+    request wants it.
+
+    Args:
+        room: bytes in the answer, and whether the first batch goes out even so.
+
+    Raises:
+        InvalidRequest: the request names no member, or key ranges, too.
+        GroupAuthorizationFailed: it may not read the group.
+        TopicRangeFetchNotAllowed: the topic is not shared.
+        KafkaError: as ``CooperativeReading.read``.
+    """
+    if member is None or partition.key_ranges or partition.turn < 0:
+        raise InvalidRequest("a turn needs a member, and has no key ranges")
+    context.access.require_group(Operation.READ, member.group_id)
+    if not parts.configs.topic_flag(log.topic_partition.topic, "accept.range.fetch"):
+        raise TopicRangeFetchNotAllowed
+    turn = Turn(
+        member.group_id,
+        member.member_id,
+        member.member_epoch,
+        partition.turn,
+        partition.fetch_offset,
+        *room,
+    )
+    committed = part.aborted_transactions is not None
+    end = part.last_stable_offset if committed else part.high_watermark
+    found = await parts.cooperative_reading.read(turn, log, end)
+    part.without_records = [Range(*each) for each in found.holes]
+    if not found.given:
+        return
+    first, behind = found.given[0][0], found.given[-1][1] + 1
+    part.given = [Range(*each) for each in found.given]
+    part.records = bytes(found.data)
+    part.read_up_to = behind
+    if committed:
+        aborted = log.aborted_transactions(first, behind)
+        part.aborted_transactions = [AbortedTransaction(*each) for each in aborted]

@@ -1,0 +1,59 @@
+"""``sharegroup groups release`` and ``archive``: let the key of a blocked record go on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sharegroup.cli.completion import Group, Topic
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
+from sharegroup.cli.outcome import run
+from sharegroup.cli.reaching import admin_of
+from sharegroup.cli.tables import print_line
+from sharegroup.model.ids import TopicPartition
+
+Partition = Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="Its number.")]
+Offset = Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="Of the blocked record.")]
+
+
+def release(
+    group: Group,
+    topic: Topic,
+    partition: Partition,
+    offset: Offset,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+) -> None:
+    """Deliver a blocked record once more; its key goes on when it is accepted.
+
+    A record is blocked when it has failed at the delivery limit, in a group with
+    share.ordering=key and share.ordering.on.failure=block; groups records --state blocked shows
+    them. If it fails again, or the broker stops before it is finished, it is blocked again.
+    """
+
+    async def command() -> None:
+        async with admin_of(bootstrap_server) as admin:
+            await admin.release_blocked_record(group, TopicPartition(topic, partition), offset)
+        print_line(f"{topic}:{partition} offset {offset} is delivered again")
+
+    run(command())
+
+
+def archive(
+    group: Group,
+    topic: Topic,
+    partition: Partition,
+    offset: Offset,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+) -> None:
+    """Give up a blocked record: it is never delivered again, and its key goes on.
+
+    See sharegroup groups release --help for what a blocked record is.
+    """
+
+    async def command() -> None:
+        async with admin_of(bootstrap_server) as admin:
+            await admin.archive_blocked_record(group, TopicPartition(topic, partition), offset)
+        print_line(f"{topic}:{partition} offset {offset} is archived")
+
+    run(command())

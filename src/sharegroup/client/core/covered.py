@@ -1,0 +1,78 @@
+"""What a member is done with of partitions that it may share with other members (KIP-X, "Individual
+Commit").
+
+Such a member commits ranges of offsets: those of its own records, and those that no record has. The
+offsets between them belong to other members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sharegroup.cooperative.intervals import Interval, Intervals, common, minus, normal
+from sharegroup.model.ids import TopicPartition
+
+
+class _Read:
+    """Of one partition; both ascend."""
+
+    def __init__(self) -> None:
+        self.records: Intervals = ()
+        self.holes: Intervals = ()
+
+
+class Covered:
+    """What was read of each tracked partition, and has not been committed. A partition that is not
+    tracked is committed by a plain offset.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[TopicPartition, _Read] = {}
+
+    def __contains__(self, where: object) -> bool:
+        """Whether the partition is tracked."""
+        return where in self._read
+
+    def __len__(self) -> int:
+        """The number of ranges, about."""
+        return sum(len(own.records) + len(own.holes) for own in self._read.values())
+
+    def track(self, wheres: Iterable[TopicPartition]) -> None:
+        """Begin with these partitions, or begin anew."""
+        for where in wheres:
+            self._read[where] = _Read()
+
+    def forget(self, wheres: Iterable[TopicPartition]) -> None:
+        """The positions of these jump."""
+        self.track([where for where in wheres if where in self._read])
+
+    def remove(self, wheres: Iterable[TopicPartition]) -> None:
+        """These are not ours any more."""
+        for where in wheres:
+            self._read.pop(where, None)
+
+    def read(
+        self, where: TopicPartition, records: Iterable[Interval], holes: Iterable[Interval]
+    ) -> None:
+        """These offsets were read: of records of ours, and of none at all."""
+        own = self._read.get(where)
+        if own is not None:
+            own.records = normal((*own.records, *records))
+            own.holes = normal((*own.holes, *holes))
+
+    def before(self, where: TopicPartition, offset: int) -> Intervals:
+        """What was read before this offset."""
+        own = self._read[where]
+        if offset <= 0:
+            return ()
+        return common(normal((*own.records, *own.holes)), ((0, offset - 1),))
+
+    def with_holes(self, where: TopicPartition, offsets: Iterable[int]) -> Intervals:
+        """The offsets of some records, and those that no record has."""
+        return normal((*((at, at) for at in offsets), *self._read[where].holes))
+
+    def committed(self, where: TopicPartition, ranges: Intervals) -> None:
+        """These were committed."""
+        own = self._read.get(where)
+        if own is not None:
+            own.records, own.holes = minus(own.records, ranges), minus(own.holes, ranges)

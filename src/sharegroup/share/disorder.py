@@ -1,0 +1,17 @@
+"""What went against the order per key, for metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Disorder:
+    """What went against the order since the share partition was loaded, in records."""
+
+    out_of_order: int = 0
+    """Accepted while an earlier record of the key was unfinished: delivered again."""
+    taken_back: int = 0
+    """Taken from their holder, because an earlier record of the key was released or expired."""
+    late: int = 0
+    """Acknowledged by a member that did not hold them (any more)."""

@@ -1,0 +1,236 @@
+"""Records of one partition handed out to the members of a consumer group in turns, by the
+share-partition machine (KIP-X, "Cooperative Fetch").
+
+A member fetches in numbered *turns*. Turn 1 begins anew: what the member still held goes back. A
+turn that is asked for again, because its answer was lost, gets the same records. The next number
+says that the answer before has arrived.
+
+Nothing here is durable: what the group is done with are its committed offsets, and the ranges
+behind them. A record is held until it is committed, or its member leaves, or its lock expires.
+
+Offsets that no record has (*holes*) are told to every member until one of them has committed them.
+Otherwise the group's committed offset would never pass them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from sharegroup.cooperative.intervals import Intervals, common, minus, normal
+from sharegroup.model.errors import InvalidFetchSessionEpoch
+from sharegroup.model.share_state import StateBatch
+from sharegroup.share.acknowledge import AckBatch
+from sharegroup.share.partition import SharePartition
+from sharegroup.share.record_state import ACQUIRED, AVAILABLE, AckType, RecordState
+from sharegroup.share.settings import DeliverySettings
+from sharegroup.share.spans import Span, clipped
+
+FIRST_TURN: Final = 1
+TURN_RECORDS: Final = 500
+"""About how many records a turn gets; log batches are not divided."""
+_ACCEPT: Final = (AckType.ACCEPT,)
+_NOBODY: Final = ""
+
+
+class _Turn(NamedTuple):
+    """The last turn of a member that got records."""
+
+    number: int
+    given: Intervals
+
+
+class Turns:
+    """One partition of one group.
+
+    Args:
+        stable: the group's committed offset.
+        committed: the ranges behind it that are committed, too.
+
+    Attributes:
+        holes: offsets that no record has, and that are not known to be committed.
+    """
+
+    def __init__(self, stable: int, committed: Intervals = ()) -> None:
+        self.holes: Intervals = ()
+        self._stable = stable
+        self._turns: dict[str, _Turn] = {}
+        done = int(RecordState.ACKNOWLEDGED)
+        self._core = SharePartition(
+            start_offset=stable,
+            state_epoch=0,
+            leader_epoch=0,
+            batches=[StateBatch(first, last, done, 0) for first, last in committed],
+        )
+
+    @property
+    def next_offset(self) -> int:
+        """Where to read the log for :meth:`give`."""
+        return self._core.next_fetch_offset()
+
+    def has_room(self, settings: DeliverySettings) -> bool:
+        """Whether anything may be given now."""
+        return self._core.can_acquire(settings)
+
+    # -- the group ----------------------------------------------------------------------------
+
+    def follow(self, stable: int) -> bool:
+        """The group's committed offset is ``stable``. False: it has moved back; begin with a new
+        object."""
+        if stable < self._stable:
+            return False
+        self._stable = stable
+        self._core.log_start_moved(stable)
+        self.holes = tuple((max(first, stable), end) for first, end in self.holes if end >= stable)
+        return True
+
+    def commit(
+        self, member_id: str, ranges: Intervals, now_ms: int, settings: DeliverySettings
+    ) -> bool:
+        """``member_id`` has committed these; the rest of what it holds it holds for another
+        ``lock_ms``. False: some of them were never given to anybody; begin with a new object.
+        """
+        core = self._core
+        if ranges and ranges[-1][1] >= core.end_offset:
+            return False
+        answers: dict[str, list[AckBatch]] = {}
+        for span in self._spans(ranges):
+            holder = _NOBODY
+            if span.lock is not None:
+                holder = span.lock.member_id
+            elif span.state is AVAILABLE:
+                self._take(span, now_ms, settings)
+            else:
+                continue
+            answers.setdefault(holder, []).append(AckBatch(span.first, span.last, _ACCEPT))
+        for holder, said in answers.items():
+            core.acknowledge(holder, said, now_ms=now_ms, settings=settings)
+        self.holes = minus(self.holes, ranges)
+        core.renew_member(member_id, now_ms=now_ms, settings=settings)
+        return True
+
+    def _spans(self, ranges: Intervals) -> list[Span]:
+        """What of the window lies in these, in one pass over both."""
+        found: list[Span] = []
+        left = deque(one for one in ranges if one[1] >= self._core.start_offset)
+        for span in self._core.spans(left[0][0]) if left else ():
+            while left and left[0][1] < span.first:
+                left.popleft()
+            if not left:
+                break
+            while left and left[0][0] <= span.last:
+                found.append(clipped(span, *left[0]))
+                if left[0][1] > span.last:
+                    break
+                left.popleft()
+        return found
+
+    def _take(self, span: Span, now_ms: int, settings: DeliverySettings) -> None:
+        """Acquire these available records for nobody: only what is held can be accepted."""
+        self._core.acquire(
+            _NOBODY,
+            [(span.first, span.last)],
+            fetch_offset=span.first,
+            records_max=span.size + 1,
+            batch_size=span.size,
+            now_ms=now_ms,
+            settings=settings,
+        )
+
+    def keep(self, members: Collection[str], now_ms: int, settings: DeliverySettings) -> None:
+        """Take back what others than ``members`` hold, and what is held for too long."""
+        for member_id in self._turns.keys() - members:
+            del self._turns[member_id]
+            self._core.release_member(member_id, now_ms=now_ms, settings=settings)
+        self._core.tick(now_ms, settings)
+
+    # -- a turn -------------------------------------------------------------------------------
+
+    def begin(
+        self, member_id: str, number: int, now_ms: int, settings: DeliverySettings
+    ) -> Intervals:
+        """A member asks for its turn. Returns what it is given again; empty: :meth:`give` it new
+        records.
+
+        Raises:
+            InvalidFetchSessionEpoch: it is not the member's turn of that number: it begins anew.
+        """
+        if number == FIRST_TURN:
+            self._turns.pop(member_id, None)
+            self._core.release_member(member_id, now_ms=now_ms, settings=settings)
+            return ()
+        turn = self._turns.get(member_id)
+        if turn is None or number not in (turn.number, turn.number + 1):
+            raise InvalidFetchSessionEpoch
+        return common(turn.given, self._held(member_id)) if number == turn.number else ()
+
+    def give(
+        self,
+        member_id: str,
+        number: int,
+        batches: Sequence[tuple[int, int]],
+        *,
+        fetch_offset: int,
+        now_ms: int,
+        settings: DeliverySettings,
+    ) -> Intervals:
+        """Give records that were read from ``fetch_offset``, an earlier :attr:`next_offset`.
+
+        A call may give nothing and still move :attr:`next_offset`: read on from there.
+
+        Args:
+            batches: (base offset, last offset) of each log batch.
+        """
+        acquired = self._core.acquire(
+            member_id,
+            batches,
+            fetch_offset=fetch_offset,
+            records_max=TURN_RECORDS,
+            batch_size=TURN_RECORDS,
+            now_ms=now_ms,
+            settings=settings,
+        )
+        given = normal((first, last) for first, last, _ in acquired.ranges)
+        if given:
+            self._turns[member_id] = _Turn(number, given)
+        self._found_holes([(fetch_offset, fetch_offset - 1), *batches])
+        return given
+
+    def lost(self, first: int, last: int) -> None:
+        """The log has lost these to damage."""
+        self._core.damaged(first, last)
+        self._found_holes([(first, first - 1), (last + 1, last)])
+
+    def _found_holes(self, batches: Sequence[tuple[int, int]]) -> None:
+        """Note the offsets between these, as far as the window goes."""
+        between = [(a[1] + 1, b[0] - 1) for a, b in pairwise(batches) if a[1] + 1 < b[0]]
+        if between:
+            inside = ((self._stable, max(self._stable, self._core.end_offset - 1)),)
+            self.holes = normal((*self.holes, *common(normal(between), inside)))
+
+    def _held(self, member_id: str) -> Intervals:
+        return normal(
+            (span.first, span.last)
+            for span in self._core.spans()
+            if span.lock is not None and span.lock.member_id == member_id
+        )
+
+    # -- look ---------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        """Those of the machine; records are held only by members that had a turn; holes ascend, and
+        lie in the window.
+
+        Raises:
+            AssertionError: one of these does not hold.
+        """
+        self._core.check_invariants()
+        for span in self._core.spans():
+            if span.state is ACQUIRED:
+                assert span.lock is not None
+                assert span.lock.member_id in self._turns, span
+        assert self.holes == normal(self.holes), self.holes
+        assert not self.holes or self._stable <= self.holes[0][0], self.holes
+        assert not self.holes or self.holes[-1][1] < self._core.end_offset, self.holes
