@@ -132,6 +132,8 @@ def test_a_join_and_a_leave_give_no_record_twice(broker: LocalBroker) -> None:
 
     async def scenario() -> None:
         topic, group = shared_topic(broker), fresh("group")
+        # A busy machine may stop this process for longer than this broker's session time-out.
+        broker.configure_group(group, consumer_session_timeout_ms=45_000)
         members = [taker(broker, topic, group, work_s=0.001) for _ in range(2)]
         await all_have_partitions(members)
         writing = asyncio.create_task(write(broker, topic, pause_s=0.02))

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT while a worker runs on the event loop."""
+"""SIGTERM and SIGINT while workers run on the event loop."""
 
 from __future__ import annotations
 
@@ -7,31 +7,71 @@ import logging
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 log = logging.getLogger("sharegroup.worker")
 
+Call = Callable[[], None]
+
+
+class _Listeners:
+    """Who is called on one signal of a loop. ``before`` is the handler to put back for the last
+    one; None: it was not set from Python."""
+
+    def __init__(self, before: Any) -> None:
+        self.before = before
+        self.calls: list[Call] = []
+
+    def call_all(self) -> None:
+        """A signal has come."""
+        for call in list(self.calls):
+            call()
+
+
+_listening: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _Listeners]]] = (
+    WeakKeyDictionary()
+)
+
 
 @contextmanager
-def answering_signals(
-    signals: Iterable[signal.Signals], call: Callable[[], None]
-) -> Iterator[None]:
-    """Each of ``signals`` calls ``call`` on the loop; what was there before is there again
-    afterwards. Only the main thread hears signals: in another one this does nothing.
+def answering_signals(signals: Iterable[signal.Signals], call: Call) -> Iterator[None]:
+    """Each of ``signals`` calls ``call`` on the loop, and those of all other workers that run on
+    it. The handler from before the first worker is back after the last one, whichever ends first.
+    Only the main thread hears signals: in another one this does nothing.
     """
     loop = asyncio.get_running_loop()
-    before = {}
+    heard = []
     for one in signals:
-        handler = signal.getsignal(one)
         try:
-            loop.add_signal_handler(one, call)
+            _listen(loop, one, call)
         except (ValueError, RuntimeError) as error:
             log.debug("signals do not stop this worker: %s", error)
             break
-        before[one] = handler
+        heard.append(one)
     try:
         yield
     finally:
-        for one, handler in before.items():
-            loop.remove_signal_handler(one)
-            if handler is not None:  # None: it was not set from Python
-                signal.signal(one, handler)
+        for one in heard:
+            _leave(loop, one, call)
+
+
+def _listen(loop: asyncio.AbstractEventLoop, one: signal.Signals, call: Call) -> None:
+    own = _listening.setdefault(loop, {})
+    listeners = own.get(one)
+    if listeners is None:
+        listeners = _Listeners(signal.getsignal(one))
+        loop.add_signal_handler(one, listeners.call_all)
+        own[one] = listeners
+    listeners.calls.append(call)
+
+
+def _leave(loop: asyncio.AbstractEventLoop, one: signal.Signals, call: Call) -> None:
+    listeners = _listening[loop][one]
+    listeners.calls.remove(call)
+    if listeners.calls:
+        return
+    del _listening[loop][one]
+    loop.remove_signal_handler(one)
+    if listeners.before is not None:
+        signal.signal(one, listeners.before)
