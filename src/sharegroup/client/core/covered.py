@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sharegroup.cooperative.intervals import Interval, Intervals, common, minus, normal
+from sharegroup.cooperative.intervals import Interval, Intervals, common, holds, minus, normal
 from sharegroup.model.ids import TopicPartition
 
 
 class _Read:
-    """Of one partition; both ascend."""
+    """Of one partition; records and holes ascend. ``turns`` has the records once more, in the order
+    in which they were read: an earlier turn may have the higher offsets."""
 
     def __init__(self) -> None:
         self.records: Intervals = ()
         self.holes: Intervals = ()
+        self.turns: list[Intervals] = []
 
 
 class Covered:
@@ -60,12 +62,26 @@ class Covered:
             own.records = normal((*own.records, *records))
             own.holes = normal((*own.holes, *holes))
 
+    def read_turn(
+        self, where: TopicPartition, records: Intervals, holes: Iterable[Interval]
+    ) -> None:
+        """As :meth:`read`, of a partition that is read in turns."""
+        self.read(where, records, holes)
+        own = self._read.get(where)
+        if own is not None:
+            own.turns = [*filter(None, own.turns), records]
+
     def before(self, where: TopicPartition, offset: int) -> Intervals:
-        """What was read before this offset."""
+        """What was read before the record at this offset. With turns, that is all of the turns
+        before the record's own."""
         own = self._read[where]
-        if offset <= 0:
-            return ()
-        return common(normal((*own.records, *own.holes)), ((0, offset - 1),))
+        below: Intervals = ((0, offset - 1),) if offset > 0 else ()
+        if not own.turns:
+            return common(normal((*own.records, *own.holes)), below)
+        last = len(own.turns) - 1
+        current = next((at for at, turn in enumerate(own.turns) if holds(turn, offset)), last)
+        earlier = (each for turn in own.turns[:current] for each in turn)
+        return normal((*earlier, *common(own.turns[current], below), *own.holes))
 
     def with_holes(self, where: TopicPartition, offsets: Iterable[int]) -> Intervals:
         """The offsets of some records, and those that no record has."""
@@ -76,3 +92,4 @@ class Covered:
         own = self._read.get(where)
         if own is not None:
             own.records, own.holes = minus(own.records, ranges), minus(own.holes, ranges)
+            own.turns = [minus(turn, ranges) for turn in own.turns]

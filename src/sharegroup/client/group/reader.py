@@ -120,11 +120,11 @@ class Reader:
         """
         where, first, end = fetched.where, fetched.position.offset, chunk.end.offset
         read = common(fetched.given, ((first, end - 1),)) if first < end else ()
-        self._covered.read(where, mine, normal((*fetched.holes, *minus(read, mine))))
+        self._covered.read_turn(where, mine, normal((*fetched.holes, *minus(read, mine))))
         if chunk.error is None:
             return
         if isinstance(chunk.error, RecordDeserializationError):
-            self._covered.read(where, ((end, end),), ())
+            self._covered.read_turn(where, ((end, end),), ())
             end += 1
         left = minus(fetched.given, ((0, end - 1),))
         if left:
