@@ -20,7 +20,7 @@ COLUMNS_MAX = 100
 MODULE_NAMES_BANNED = {"common", "helpers", "manager", "misc", "util", "utils"}
 
 # path of the file -> why the rule does not hold there
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {"src/sharegroup/model/errors.py": "Kafka's table of errors"}
 LONG_FUNCTIONS: dict[str, str] = {}
 WORDS_ALLOWED: dict[str, str] = {
     "tests/test_tidy.py": "spells the words that it looks for",

@@ -27,11 +27,10 @@ from tests.client.test_shared_partitions import (
     come_and_go,
     committed,
     shared_topic,
-    until,
     values,
     write,
 )
-from tests.client.working import eventually, fresh, run
+from tests.client.working import eventually, fresh, run, until
 
 IN_TURNS: dict[str, Any] = {"key_ranges": False, "cooperative": True}
 AHEAD = 3 * TURN_RECORDS

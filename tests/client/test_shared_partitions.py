@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,10 @@ from sharegroup.model.ids import TopicPartition
 from sharegroup.testing import LocalBroker
 from sharegroup.testing import broker as local_broker
 from tests.apache_kafka.broker import KafkaBroker
-from tests.client.working import eventually, fresh, run
+from tests.client.working import eventually, fresh, run, until
 
 KEYS = 40
 COUNT = 2_000
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async def look() -> bool:
-        await asyncio.sleep(0.02)
-        return holds()
-
-    await eventually(look, bool)
 
 
 @pytest.fixture(scope="module")

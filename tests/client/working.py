@@ -40,6 +40,16 @@ async def eventually(read: Callable[[], Coroutine[Any, Any, T]], holds: Callable
     return found
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Look until it holds, and let others work in between."""
+
+    async def look() -> bool:
+        await asyncio.sleep(0.02)
+        return holds()
+
+    await eventually(look, bool)
+
+
 async def topic_with(
     bootstrap: str, count: int, *, partitions: int = 1, group: str | None = None
 ) -> tuple[str, str]:

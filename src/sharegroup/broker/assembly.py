@@ -12,6 +12,7 @@ from sharegroup.broker.coordination.offset_coordinator import (
     OffsetCoordinator,
 )
 from sharegroup.broker.coordination.runtime import Spawn
+from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_state_log import ShareStateLog
 from sharegroup.broker.coordination.share_state_shard import StateSettings
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
@@ -29,6 +30,7 @@ from sharegroup.broker.delivery.unpacking import Unpacking
 from sharegroup.broker.fetch_sessions import FetchSessions
 from sharegroup.broker.internal_topics import (
     CONSUMER_OFFSETS,
+    SECURITY,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
@@ -62,13 +64,7 @@ def assemble(
     """
     clock, waiters, meters = environment.clock, Waiters(), Meters()
     configs = LiveConfigs(config, store)
-    topics = Topics(
-        store,
-        waiters,
-        environment.new_id,
-        lambda: configs.broker.integer("num.partitions"),
-        descriptors.check_more,
-    )
+    topics = _topics(configs, store, waiters, environment, descriptors)
     state = _share_state(config, topics, clock)
     groups = group_coordinators(configs, topics, state, environment, spawn)
     share_partitions = SharePartitions(
@@ -96,6 +92,7 @@ def assemble(
         consumer_groups=groups.consumer,
         transactions=transactions,
         transaction_writes=TransactionWrites(transactions, lambda: _verifies(configs)),
+        security=SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock),
         group_registry=groups.registry,
         offsets=groups.offsets,
         ranges=groups.ranges,
@@ -116,6 +113,22 @@ def assemble(
         ),
     )
     return parts, groups.runtimes
+
+
+def _topics(
+    configs: LiveConfigs,
+    store: Store,
+    waiters: Waiters,
+    environment: Environment,
+    descriptors: DescriptorBudget,
+) -> Topics:
+    return Topics(
+        store,
+        waiters,
+        environment.new_id,
+        lambda: configs.broker.integer("num.partitions"),
+        descriptors.check_more,
+    )
 
 
 def _range_reading(configs: LiveConfigs) -> RangeReading:

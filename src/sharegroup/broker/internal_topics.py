@@ -10,8 +10,10 @@ SHARE_GROUP_STATE: Final = "__share_group_state"
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 INDIVIDUAL_COMMITS: Final = "__individual_commit_offsets"
+SECURITY: Final = "__sharegroup_security"
+"""SCRAM credentials, ACLs and quotas."""
 INTERNAL_TOPICS: Final = frozenset(
-    {SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE, INDIVIDUAL_COMMITS}
+    {SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE, INDIVIDUAL_COMMITS, SECURITY}
 )
 
 
@@ -30,6 +32,8 @@ def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:
             # Each range has a null record soon. Nobody reads the log but the broker at its start.
             "delete.retention.ms": "0",
         }
+    if name == SECURITY:
+        return {"cleanup.policy": "compact"}
     if name == TRANSACTION_STATE:
         return {
             "cleanup.policy": "compact",

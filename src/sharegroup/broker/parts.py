@@ -14,6 +14,7 @@ from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGr
 from sharegroup.broker.coordination.group_registry import GroupRegistry
 from sharegroup.broker.coordination.offset_coordinator import OffsetCoordinator
 from sharegroup.broker.coordination.range_commits import RangeCommits
+from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.coordination.share_group_coordinator import ShareGroupCoordinator
 from sharegroup.broker.coordination.transaction_coordinator import Transactions
 from sharegroup.broker.coordination.transaction_writes import TransactionWrites
@@ -35,6 +36,7 @@ class BrokerParts(DeliveryParts):
     consumer_groups: ConsumerGroupCoordinator
     transactions: Transactions
     transaction_writes: TransactionWrites
+    security: SecurityStore
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator

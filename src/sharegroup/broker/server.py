@@ -88,6 +88,8 @@ class Broker:
         opened = True
         parts = broker.parts
         await parts.state.load()
+        await parts.security.load()
+        parts.security.start(broker.spawn)
         await broker._load_groups()
         await parts.transactions.load()
         parts.transactions.start(broker.spawn)
@@ -142,6 +144,7 @@ class Broker:
         self.connections.close()
         self._group_runtimes.close()
         parts.transactions.close()
+        parts.security.close()
         parts.share_partitions.close()
         parts.state.close()
         for task in self._tasks:

@@ -217,6 +217,14 @@ class InvalidTimestamp(KafkaError, code=32):
     """The timestamp of the message is out of acceptable range."""
 
 
+class UnsupportedSaslMechanism(KafkaError, code=33):
+    """The broker does not support the requested SASL mechanism."""
+
+
+class IllegalSaslState(KafkaError, code=34):
+    """Request is not valid given the current SASL state."""
+
+
 class UnsupportedVersion(KafkaError, code=35):
     """The version of API is not supported."""
 
@@ -309,6 +317,10 @@ class KafkaStorageError(RetriableError, code=56):
     """Disk error when trying to access log file on the disk."""
 
 
+class SaslAuthenticationFailed(KafkaError, code=58):
+    """SASL Authentication failed."""
+
+
 class UnknownProducerId(KafkaError, code=59):
     """The broker could not locate the producer metadata associated with the producer id."""
 
@@ -389,6 +401,18 @@ class UnstableOffsetCommit(RetriableError, code=88):
 
 class ProducerFenced(KafkaError, code=90):
     """There is a newer producer with the same transactionalId which fences the current one."""
+
+
+class ResourceNotFound(KafkaError, code=91):
+    """A request illegally referred to a resource that does not exist."""
+
+
+class DuplicateResource(KafkaError, code=92):
+    """A request illegally referred to the same resource twice."""
+
+
+class UnacceptableCredential(KafkaError, code=93):
+    """Requested credential would not meet criteria for acceptability."""
 
 
 class UnknownTopicId(RetriableError, code=100):

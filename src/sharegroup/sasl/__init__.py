@@ -1,0 +1,1 @@
+"""SASL mechanisms as pure state machines, for both sides of a connection."""
