@@ -1,0 +1,133 @@
+"""Contexts made from every form of store, and used for a handshake in memory."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sharegroup.model.errors import ConfigError
+from sharegroup.tls.contexts import REQUIRED, client_context, server_context
+from sharegroup.tls.self_signed import Identity, authority, signed
+from sharegroup.tls.stores import PKCS12, KeyStore, TrustStore, check_type
+
+CA = authority()
+BROKER = signed(CA, "broker", hosts=["localhost", "127.0.0.1"])
+CLIENT = signed(CA, "alice")
+TRUST = TrustStore(text=CA.certificate_pem)
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> ssl.SSLObject:
+    """The server's side of a finished handshake."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(down, up, server_hostname=host)
+    theirs = server.wrap_bio(up, down, server_side=True)
+    for _ in range(4):
+        for side in (ours, theirs):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    theirs.do_handshake()
+    return theirs
+
+
+def separate_files(folder: Path, identity: Identity) -> KeyStore:
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    certificate.write_text(identity.certificate_pem)
+    key.write_text(identity.key_pem)
+    return KeyStore(certificate_location=str(certificate), key_location=str(key))
+
+
+def one_file(folder: Path, identity: Identity) -> KeyStore:
+    both = folder / "both.pem"
+    both.write_text(identity.key_pem_encrypted("secret") + identity.certificate_pem)
+    return KeyStore(location=str(both), key_password="secret")
+
+
+def text(folder: Path, identity: Identity) -> KeyStore:
+    return KeyStore(certificate_text=identity.certificate_pem, key_text=identity.key_pem)
+
+
+def pkcs12(folder: Path, identity: Identity) -> KeyStore:
+    store = folder / "store.p12"
+    store.write_bytes(identity.pkcs12("secret", [CA.certificate]))
+    return KeyStore(type=PKCS12, location=str(store), password="secret")
+
+
+@pytest.mark.parametrize("form", [separate_files, one_file, text, pkcs12])
+def test_each_form_of_key_store(form: Callable[[Path, Identity], KeyStore], tmp_path: Path) -> None:
+    server = server_context(form(tmp_path, BROKER), TRUST, client_auth=REQUIRED)
+    client = client_context(TRUST, form(tmp_path, CLIENT))
+    peer = shake_hands(server, client, "localhost").getpeercert()
+    assert peer is not None
+    assert peer["subject"] == ((("commonName", "alice"),),)
+
+
+def test_trust_from_files(tmp_path: Path) -> None:
+    pem, store = tmp_path / "ca.pem", tmp_path / "ca.p12"
+    pem.write_text(CA.certificate_pem)
+    store.write_bytes(BROKER.pkcs12("secret", [CA.certificate]))
+    server = server_context(text(tmp_path, BROKER), TrustStore())
+    for trust in (
+        TrustStore(location=str(pem)),
+        TrustStore(type=PKCS12, location=str(store), password="secret"),
+    ):
+        assert shake_hands(server, client_context(trust, KeyStore()), "127.0.0.1").version()
+
+
+@pytest.mark.parametrize(
+    ("broker", "host", "trust"),
+    [
+        (BROKER, "elsewhere", TRUST),
+        (signed(CA, "b", hosts=["localhost"], age=timedelta(days=400)), "localhost", TRUST),
+        (BROKER, "localhost", TrustStore(text=authority().certificate_pem)),
+    ],
+    ids=["host name", "expired", "unknown authority"],
+)
+def test_what_a_client_refuses(
+    broker: Identity, host: str, trust: TrustStore, tmp_path: Path
+) -> None:
+    server = server_context(text(tmp_path, broker), TrustStore())
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(server, client_context(trust, KeyStore()), host)
+
+
+def test_a_client_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    server = server_context(text(tmp_path, BROKER), TRUST, client_auth=REQUIRED)
+    with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN"):
+        shake_hands(server, client_context(TRUST, KeyStore()), "localhost")
+
+
+def test_errors_say_what_to_do(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.pem")
+    garbage = tmp_path / "garbage"
+    garbage.write_text("no certificate")
+    encrypted = one_file(tmp_path, BROKER)
+    for make, said in (
+        (lambda: check_type("ssl.truststore.type", "jks"), "keytool -importkeystore"),
+        (lambda: check_type("ssl.truststore.type", "BKS"), "none of PEM, PKCS12"),
+        (lambda: client_context(TrustStore(location=missing), KeyStore()), "No such file"),
+        (lambda: client_context(TrustStore(location=str(garbage)), KeyStore()), "garbage"),
+        (lambda: server_context(KeyStore(location=missing), TRUST), "No such file"),
+        (lambda: server_context(KeyStore(), TRUST), "ssl.keystore.location"),
+        (
+            lambda: server_context(KeyStore(location=encrypted.location), TRUST),
+            "ssl.key.password is not set",
+        ),
+        (lambda: server_context(text(tmp_path, BROKER), TRUST, client_auth="maybe"), "requested"),
+        (lambda: client_context(TRUST, KeyStore(), protocols=["SSLv3"]), "SSLv3"),
+        (lambda: client_context(TRUST, KeyStore(), ciphers="none such"), "cipher"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            make()
+
+
+def test_a_key_is_in_no_repr() -> None:
+    key = text(Path(), BROKER)
+    assert key.key_text is not None
+    assert key.key_text not in repr(key)
+    assert "PRIVATE" not in repr(BROKER)
