@@ -53,9 +53,12 @@ def test_a_blocked_record_is_released_and_archived(commands: Commands, name: str
         assert done.stdout == f"{name}:0 offset 0 is delivered again\n"
         assert polled(AckType.RELEASE) == [(0, 3), (1, 1)]
 
-        done = commands.ok("groups", "archive", *place, "0")
+        unsure = commands.inside("groups", "archive", *place, "0")
+        assert unsure.status == 2
+        assert "confirm with --yes" in unsure.stderr
+        done = commands.ok("groups", "archive", *place, "0", "--yes")
         assert done.stdout == f"{name}:0 offset 0 is archived\n"
         assert polled(AckType.ACCEPT) == [(1, 1)]
-    refused = commands.inside("groups", "archive", *place, "0")
+    refused = commands.inside("groups", "archive", *place, "0", "--yes")
     assert refused.status == 1
     assert "Offset 0 does not wait for an operator" in refused.stderr

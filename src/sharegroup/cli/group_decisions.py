@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sharegroup.cli.completion import Group, Topic
+from sharegroup.cli.confirmation import Yes, confirm
 from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
 from sharegroup.cli.outcome import run
 from sharegroup.cli.reaching import admin_of
@@ -44,9 +45,11 @@ def archive(
     topic: Topic,
     partition: Partition,
     offset: Offset,
+    yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
 ) -> None:
-    """Give up a blocked record: it is never delivered again, and its key goes on.
+    """Give up a blocked record: it is never delivered again, and its key goes on. Asks first,
+    unless --yes is given.
 
     See sharegroup groups release --help for what a blocked record is.
     """
@@ -56,4 +59,5 @@ def archive(
             await admin.archive_blocked_record(group, TopicPartition(topic, partition), offset)
         print_line(f"{topic}:{partition} offset {offset} is archived")
 
+    confirm(f"archive {topic}:{partition} offset {offset}: never deliver it again", yes=yes)
     run(command())
