@@ -166,6 +166,10 @@ func consumeAsGroup(mode string, wanted int) {
 }
 
 func main() {
+	if os.Args[1] == "secured" {
+		secured(os.Args[2])
+		return
+	}
 	wanted, err := strconv.Atoi(os.Args[4])
 	check(err)
 	mode := ""
