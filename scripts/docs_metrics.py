@@ -10,7 +10,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from sharegroup.broker.metrics import coordination, delivery, lag, node, quotas, traffic, transactions
+from sharegroup.broker.metrics import (
+    coordination,
+    delivery,
+    lag,
+    node,
+    quotas,
+    traffic,
+    transactions,
+)
 from sharegroup.broker.metrics.metric import Metric
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"

@@ -102,7 +102,7 @@ def test_a_steady_producer_gets_its_rate() -> None:
         assert counted["sharegroup_throttled_total", quota] > 50
         assert counted["sharegroup_throttle_seconds_total", quota] == pytest.approx(90, rel=0.15)
         assert counted["sharegroup_throttled_total", "consumer_byte_rate"] == 0
-        assert counted["sharegroup_quota_rates", ] == 1
+        assert counted["sharegroup_quota_rates",] == 1
         await broker.close()
 
     simulate(scenario)
@@ -319,9 +319,7 @@ def test_connections_over_the_rate_of_the_broker_wait_and_are_served() -> None:
 
 def test_the_time_of_requests_throttles_for_a_window_at_most(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
-        admin = await Connection.open(
-            "127.0.0.1", port, client_id="admin", timeout_ms=TIMEOUT_MS
-        )
+        admin = await Connection.open("127.0.0.1", port, client_id="admin", timeout_ms=TIMEOUT_MS)
         connection = await connect(port)
         await set_quota(admin, MINE, request_percentage=0.000001)
         answer, took_s = await ask(connection, apis.METADATA, MetadataRequest([]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from typing import NamedTuple
 
 from sharegroup.model.config import INT_MAX
@@ -89,7 +90,7 @@ class Rate:
         assert len(samples) <= window.samples + 1, len(samples)
         for sample in samples:
             assert sample.start_ms <= sample.last_ms < sample.start_ms + window.sample_ms
-        for before, after in zip(samples, samples[1:], strict=False):
+        for before, after in pairwise(samples):
             assert before.last_ms < after.start_ms
             assert after.start_ms - before.start_ms >= window.sample_ms
 

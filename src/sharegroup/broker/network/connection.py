@@ -5,9 +5,9 @@ Requests are started in order and may overlap: a produce that waits for its fsyn
 next request. Answers leave in order. Received bytes are split into requests when the connection has
 its turn (``turns``), a few at a time. Reading pauses in five cases: received bytes are not split
 yet, too many requests are open, the peer does not read its answers, memory is short
-(``request_memory``), or a quota of the client is used up (``mute``). Requests whose answers carry records are handled one at a time, and nothing
-is started for a peer that does not read. So a peer that asks and does not read costs one large
-answer, not a hundred.
+(``request_memory``), or a quota of the client is used up (``mute``). Requests whose answers carry
+records are handled one at a time, and nothing is started for a peer that does not read. So a peer
+that asks and does not read costs one large answer, not a hundred.
 """
 
 from __future__ import annotations
