@@ -10,7 +10,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from sharegroup.broker.metrics import coordination, delivery, lag, node, traffic, transactions
+from sharegroup.broker.metrics import (
+    coordination,
+    delivery,
+    lag,
+    node,
+    quotas,
+    traffic,
+    transactions,
+)
 from sharegroup.broker.metrics.metric import Metric
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
@@ -86,6 +94,7 @@ SECTIONS: tuple[tuple[str, Iterable[Metric]], ...] = (
     ("How far behind each share group is", lag.METRICS),
     ("Delivery", delivery.METRICS),
     ("Traffic", traffic.METRICS),
+    ("Quotas", quotas.METRICS),
     ("Coordinators", coordination.METRICS),
     ("Transactions", transactions.METRICS),
     ("Process and disk", node.METRICS),

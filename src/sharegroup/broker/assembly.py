@@ -38,6 +38,7 @@ from sharegroup.broker.meters import Meters
 from sharegroup.broker.network.api_table import served_apis
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.quotas import Quotas
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.broker.topics import Topics
 from sharegroup.broker.waiters import Waiters
@@ -76,6 +77,7 @@ def assemble(
         spawn=spawn,
     )
     transactions = _transactions(configs, topics, store, clock, groups.offsets)
+    security = SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock)
     parts = BrokerParts(
         clock=clock,
         store=store,
@@ -92,7 +94,8 @@ def assemble(
         consumer_groups=groups.consumer,
         transactions=transactions,
         transaction_writes=TransactionWrites(transactions, lambda: _verifies(configs)),
-        security=SecurityStore(InternalTopic(SECURITY, 1, topics, clock), clock),
+        security=security,
+        quotas=_quotas(configs, security, clock),
         group_registry=groups.registry,
         offsets=groups.offsets,
         ranges=groups.ranges,
@@ -129,6 +132,12 @@ def _topics(
         lambda: configs.broker.integer("num.partitions"),
         descriptors.check_more,
     )
+
+
+def _quotas(configs: LiveConfigs, security: SecurityStore, clock: Clock) -> Quotas:
+    quotas = Quotas(lambda: configs.broker, clock)
+    security.changed.append(lambda: quotas.set_quotas(security.state.quotas))
+    return quotas
 
 
 def _range_reading(configs: LiveConfigs) -> RangeReading:

@@ -22,6 +22,7 @@ from sharegroup.broker.delivery.cooperative_reading import CooperativeReading
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.range_reading import RangeReading
 from sharegroup.broker.fetch_sessions import FetchSessions
+from sharegroup.broker.quotas import Quotas
 from sharegroup.broker.read_model import OpenConnections, ReadModel
 from sharegroup.wire.messages.api_versions import ApiVersion
 
@@ -37,6 +38,7 @@ class BrokerParts(DeliveryParts):
     transactions: Transactions
     transaction_writes: TransactionWrites
     security: SecurityStore
+    quotas: Quotas
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator

@@ -217,6 +217,7 @@ class Broker:
         parts.store.enforce_retention(parts.clock.wall_ms())
         await parts.store.remove_leftovers()
         parts.forget_meters()
+        parts.quotas.forget_idle()
         for log, start in before.items():
             if log.log_start_offset > start:
                 parts.share_partitions.log_start_moved(

@@ -263,3 +263,14 @@ frees it."""
 POOL_RECORDS_MAX: Final = 1_000_000
 """Records that a pool holds, and handlers that it runs, at most. A record of 100 bytes takes about
 a kilobyte with its lane."""
+
+QUOTAS_MAX: Final = 10_000
+"""Quotas that a broker keeps. Who may set them is trusted; a loop that goes wrong is not."""
+
+QUOTA_CLIENTS_MAX: Final = 10_000
+"""Clients whose rate is followed against one kind of quota, a kilobyte each, and addresses whose
+connections are counted. Further ones share one rate for each quota until others are idle."""
+
+QUOTA_CLIENT_ID_CHARACTERS: Final = 256
+"""What is kept of a client id to know the client again. Two clients whose ids differ only behind
+that share a rate."""

@@ -39,6 +39,10 @@ from sharegroup.wire.messages import write_share_group_state as write
 from sharegroup.wire.messages import write_txn_markers as markers
 from sharegroup.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sharegroup.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from sharegroup.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlteredEntry,
+)
 from sharegroup.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
 )
@@ -148,6 +152,7 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
         -1, [OffsetForLeaderTopic("jobs", [OffsetForLeaderPartition(0)])]), [TOPIC]),
     (apis.DESCRIBE_ACLS, DescribeAclsRequest(1, None, 1, None, None, 1, 1), [CLUSTER]),
     (apis.DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(), [CLUSTER]),
+    (apis.ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest([AlteredEntry()]), [CLUSTER]),
     (apis.LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(), [CLUSTER]),
     (apis.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), [CLUSTER]),
     (apis.ELECT_LEADERS, ElectLeadersRequest(0, None), [CLUSTER]),

@@ -29,6 +29,7 @@ from sharegroup.broker.configs.listeners import (
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
+from sharegroup.broker.configs.quotas import QUOTA_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
@@ -47,6 +48,7 @@ from sharegroup.model.errors import ConfigError, InvalidConfig, InvalidRequest
 BROKER_CONFIGS: Final = ConfigTable(
     (
         *NODE_CONFIGS,
+        *QUOTA_CONFIGS,
         *ACCESS_CONFIGS,
         *LOG_CONFIGS,
         *SHARE_CONFIGS,

@@ -56,7 +56,7 @@ _KAFKA: Final = """
     log.flush.start.offset.checkpoint.interval.ms log.index.size.max.bytes
     log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
     log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms log.roll.jitter.hours
-    log.roll.jitter.ms log.segment.delete.delay.ms max.connection.creation.rate
+    log.roll.jitter.ms log.segment.delete.delay.ms
     max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
@@ -66,8 +66,8 @@ _KAFKA: Final = """
     num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms
     offsets.load.buffer.size offsets.topic.compression.codec principal.builder.class
     process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.requests quota.window.num
-    quota.window.size.seconds remote.fetch.max.wait.ms
+    producer.purgatory.purge.interval.requests queued.max.requests
+     remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
@@ -172,11 +172,11 @@ _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadl
 _NO_TWO_PHASES: Final = "there is no two-phase commit"
 _OWN_COORDINATOR: Final = "the broker asks its own coordinator, at once"
 _NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
-_NO_QUOTAS: Final = "there are no quotas"
+_OTHER_QUOTAS: Final = "there are quotas for clients only, of bytes, time and connections"
 _NO_TIERS: Final = "there is no tiered storage"
 
 _REASONS: Final = (
-    ("controller.quota.", _NO_QUOTAS),
+    ("controller.quota.", _OTHER_QUOTAS),
     ("controller.", _NO_CONTROLLER),
     ("metadata.", _NO_CONTROLLER),
     ("internal.metadata.", _NO_CONTROLLER),
@@ -212,12 +212,11 @@ _REASONS: Final = (
     ("add.partitions.to.txn.", _OWN_COORDINATOR),
     ("errors.deadletterqueue.", _NO_DEAD_LETTERS),
     ("group.share.dlq.", _NO_DEAD_LETTERS),
-    ("quota.", _NO_QUOTAS),
-    ("client.quota.", _NO_QUOTAS),
-    ("replication.quota.", _NO_QUOTAS),
-    ("leader.replication.", _NO_QUOTAS),
-    ("follower.replication.", _NO_QUOTAS),
-    ("alter.log.dirs.", _NO_QUOTAS),
+    ("client.quota.", _OTHER_QUOTAS),
+    ("replication.quota.", _OTHER_QUOTAS),
+    ("leader.replication.", _OTHER_QUOTAS),
+    ("follower.replication.", _OTHER_QUOTAS),
+    ("alter.log.dirs.", _OTHER_QUOTAS),
 )
 
 _KNOWN: Final = frozenset(KAFKA_NAMES)

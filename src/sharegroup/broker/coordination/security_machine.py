@@ -7,11 +7,11 @@ from types import MappingProxyType
 from uuid import UUID
 
 from sharegroup.broker.coordination.log import KeyValue
+from sharegroup.quotas.entity import Entity
 from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism
 from sharegroup.wire.internal.security import (
     AclChange,
     AclRow,
-    Entity,
     QuotaChange,
     ScramChange,
     SecurityRecord,

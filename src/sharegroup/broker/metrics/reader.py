@@ -9,7 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sharegroup.broker.metrics import coordination, delivery, node, traffic, transactions
+from sharegroup.broker.metrics import (
+    coordination,
+    delivery,
+    node,
+    quotas,
+    traffic,
+    transactions,
+)
 from sharegroup.broker.metrics.exposition import Exposition
 from sharegroup.broker.metrics.lag import LagReader
 from sharegroup.broker.metrics.metric import Sample
@@ -39,6 +46,7 @@ class MetricsReader:
         parts.forget_meters()
         samples = [
             *traffic.read(parts),
+            *quotas.read(parts),
             *delivery.read(parts),
             *coordination.read(parts),
             *transactions.read(parts),

@@ -169,8 +169,9 @@ API_TABLE: dict[int, ServedApi] = {
             0,
             1,
             "describe_client_quotas",
-            "quotas of clients; there are none",
+            "quotas of users, client ids and addresses",
         ),
+        _row(apis.ALTER_CLIENT_QUOTAS, 0, 1, "alter_client_quotas", "set and remove quotas"),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
         _row(
             apis.DESCRIBE_PRODUCERS,

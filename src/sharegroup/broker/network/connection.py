@@ -3,11 +3,11 @@ order.
 
 Requests are started in order and may overlap: a produce that waits for its fsync does not delay the
 next request. Answers leave in order. Received bytes are split into requests when the connection has
-its turn (``turns``), a few at a time. Reading pauses in four cases: received bytes are not split
-yet, too many requests are open, the peer does not read its answers, or memory is short
-(``request_memory``). Requests whose answers carry records are handled one at a time, and nothing
-is started for a peer that does not read. So a peer that asks and does not read costs one large
-answer, not a hundred.
+its turn (``turns``), a few at a time. Reading pauses in five cases: received bytes are not split
+yet, too many requests are open, the peer does not read its answers, memory is short
+(``request_memory``), or a quota of the client is used up (``mute``). Requests whose answers carry
+records are handled one at a time, and nothing is started for a peer that does not read. So a peer
+that asks and does not read costs one large answer, not a hundred.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ class BrokerConnection(asyncio.Protocol):
         self._paused = False  # the socket takes no more
         self._answered = False
         self._active_s = 0.0
+        self._muted: asyncio.TimerHandle | None = None  # until when, by a quota
         self._loop = asyncio.get_running_loop()
         self.held_bytes = 0
         self.moved_bytes = 0
@@ -144,6 +145,7 @@ class BrokerConnection(asyncio.Protocol):
         if self._connections.admit(self):
             self.access = self._dispatcher.access(self.endpoint, self.host)
             self._adjust_reading()
+            self._begin_in_turn()
         else:
             self.abort()
 
@@ -154,6 +156,7 @@ class BrokerConnection(asyncio.Protocol):
         """
         self._transport = None
         self._closing = True
+        self._stop_muting()
         self._held.clear()
         self._answers.caught_up(self)
         self._requests.forget(self)
@@ -198,7 +201,7 @@ class BrokerConnection(asyncio.Protocol):
         """Whether received bytes may hold a request that may be started now."""
         return (
             self._splitter.pending
-            and not (self._closing or self._full or self._peer_slow)
+            and not (self._closing or self._full or self._peer_slow or self._muted)
             and self._ready_bytes < ANSWERS_AHEAD_BYTES_MAX
         )
 
@@ -223,6 +226,17 @@ class BrokerConnection(asyncio.Protocol):
             return 0
         return 1 + len(frame) // (TURN_RECORD_BYTES if frame[:2] == _PRODUCE else TURN_BYTES)
 
+    def mute(self, seconds: float) -> None:
+        """Start no request and read none for this long: a quota is used up. Requests that have
+        begun are answered; one that is half read is read on, since room is kept for it."""
+        if self._transport is None or self._closing:
+            return
+        until_s = self._loop.time() + seconds
+        if self._muted is None or self._muted.when() < until_s:
+            self._stop_muting()
+            self._muted = self._loop.call_at(until_s, self._unmute)
+            self._adjust_reading()
+
     def idle_since(self, before: float) -> bool:
         """Whether the connection is idle since the loop time ``before``: no bytes came, and either
         no request is open or the peer does not read its answers."""
@@ -246,6 +260,25 @@ class BrokerConnection(asyncio.Protocol):
         self._leaving.clear()
         if self._transport is not None:
             self._transport.abort()
+
+    def _begin_in_turn(self) -> None:
+        """Hold back a connection that was made too soon after others (Kafka class
+        ConnectionQuotas)."""
+        admission = self._dispatcher.admission(self.host)
+        if not admission.wait_ms:
+            return
+        self.mute(admission.wait_ms / 1000)
+        if admission.refused:
+            self._loop.call_later(admission.wait_ms / 1000, self.abort)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._go_on()
+
+    def _stop_muting(self) -> None:
+        if self._muted is not None:
+            self._muted.cancel()
+            self._muted = None
 
     def _check_begun(self, key: int, version: int, length: int) -> None:
         """Refuse a long request as soon as it begins."""
@@ -277,7 +310,8 @@ class BrokerConnection(asyncio.Protocol):
             self._full = True
 
     def _start_held(self) -> None:
-        if self._held and self._records_slot is None and not self._peer_slow:
+        may_start = not (self._peer_slow or self._muted)
+        if self._held and self._records_slot is None and may_start:
             frame, self._records_slot = self._held.popleft()
             self._start(frame, self._records_slot)
 
@@ -387,6 +421,7 @@ class BrokerConnection(asyncio.Protocol):
             or self._full
             or self._waits_for_room
             or self._splitter.pending
+            or (self._muted and not self.claimed)
             or not self._requests.may_read(self)
         )
         if wanted is not self._reading:

@@ -25,6 +25,7 @@ from sharegroup.broker.network.api_table import (
 )
 from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.leaving import Chunk
+from sharegroup.broker.network.within_quotas import WithinQuotas
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
@@ -35,6 +36,7 @@ from sharegroup.model.errors import (
     UnsupportedVersion,
 )
 from sharegroup.model.limits import REQUEST_ARRAY_MAX
+from sharegroup.quotas.connection_rates import Admission
 from sharegroup.wire.apis import API_VERSIONS
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
@@ -56,6 +58,10 @@ class Client(Protocol):
         """How many bytes of records the next answer may have."""
         ...
 
+    def mute(self, seconds: float) -> None:
+        """Start no request for this long."""
+        ...
+
 
 class Dispatcher:
     """Routes the requests of all connections of one broker.
@@ -72,6 +78,10 @@ class Dispatcher:
     def access(self, endpoint: Endpoint, host: str) -> Access:
         """The access rights of a client that connects from ``host`` to ``endpoint``."""
         return Access(self.authorizer, endpoint.principal, host, self._counters.now_and_then)
+
+    def admission(self, host: str) -> Admission:
+        """Whether a new connection from ``host`` has to wait, by quotas."""
+        return self._parts.quotas.admit(host)
 
     def malformed(self, connection: Client, error: MalformedMessage) -> None:
         """Log a malformed request; its connection is being closed."""
@@ -116,11 +126,20 @@ class Dispatcher:
             advertised=connection.endpoint.advertised,
             answer_bytes_max=connection.answer_bytes_max,
         )
-        response = await self._handle(served, request, context)
-        frames: Sequence[Chunk] = []
-        if response is not None:
-            api, version = served.api, header.version
-            frames = response_frame(api, version, header.correlation_id, response)
+        quotas = self._parts.quotas
+
+        def encode(response: Any) -> Sequence[Chunk]:
+            if response is None:
+                return []
+            return response_frame(served.api, header.version, header.correlation_id, response)
+
+        if quotas.active:
+            key = header.api_key
+            within = WithinQuotas(quotas, key, len(frame), context, self._now_s, started)
+            work = self._handle(served, request, within.context)
+            frames = await within.answer(connection, work, encode)
+        else:
+            frames = encode(await self._handle(served, request, context))
         meter = self._parts.meters.request(served.api.name)
         meter.request_bytes += len(frame)
         meter.response_bytes += sum(map(len, frames))

@@ -41,6 +41,8 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.DELETE_GROUPS: (0, 3),
     apis.OFFSET_DELETE: (0, 0),
     apis.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    apis.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    apis.ALTER_CLIENT_QUOTAS: (0, 1),
     apis.DESCRIBE_CLUSTER: (0, 1),
     apis.DESCRIBE_TRANSACTIONS: (0, 0),
     apis.LIST_TRANSACTIONS: (0, 2),

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sharegroup.model.errors import MalformedMessage
+from sharegroup.quotas.entity import Entity
 from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism
 from sharegroup.wire.codec import decode, encode_bytes
 from sharegroup.wire.schema import (
@@ -47,11 +48,6 @@ class AclRow(NamedTuple):
     host: str
     operation: int
     permission_type: int
-
-
-Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: pairs of type (``user``, ``client-id``, ``ip``) and name, sorted by type.
-The name None stands for all without a quota of their own."""
 
 
 class ScramChange(NamedTuple):
