@@ -263,3 +263,24 @@ frees it."""
 POOL_RECORDS_MAX: Final = 1_000_000
 """Records that a pool holds, and handlers that it runs, at most. A record of 100 bytes takes about
 a kilobyte with its lane."""
+
+PASSWORD_CHECKS_MAX: Final = 2
+"""Hashes of passwords computed at once, each some 50 ms of a processor and 16 MiB."""
+
+TOKEN_BYTES_MAX: Final = 64 << 10
+"""One bearer token; usual ones are a few kilobytes."""
+
+JWKS_BYTES_MAX: Final = 1 << 20
+"""The document with the keys of bearer tokens."""
+
+UNAUTHENTICATED_SHARE: Final = 4
+"""One connection in this many may be one that has not authenticated yet."""
+
+UNAUTHENTICATED_MIN: Final = 8
+"""At least so many connections may be unauthenticated, however few are allowed in all."""
+
+FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
+"""How often the delay of a failed authentication doubles: up to 32 times."""
+
+FAILING_HOSTS_MAX: Final = 10_000
+"""Addresses whose failed authentications are remembered; the oldest is forgotten."""
