@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from sharegroup.broker.assembly import assemble
+from sharegroup.broker.authentication.listeners import ListenersSecurity
 from sharegroup.broker.authorization.acls import AclAuthorizer
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
@@ -23,10 +24,12 @@ from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.local_store import open_local_store
 from sharegroup.broker.network.connection import BrokerConnection
-from sharegroup.broker.network.connections import Connections
+from sharegroup.broker.network.connections import Connections, Setting
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
+from sharegroup.broker.network.sasl_session import SaslSession
+from sharegroup.broker.network.tls_accepting import TlsAccepting
 from sharegroup.model.environment import Environment
 from sharegroup.model.store import Store
 
@@ -61,6 +64,13 @@ class Broker:
             config, environment, store, descriptors, counters, self.connections, self.spawn
         )
         self.dispatcher = Dispatcher(self.parts, authorizer)
+        self.security = ListenersSecurity(
+            lambda: self.parts.configs.broker,
+            lambda: self.parts.security.state.credentials,
+            environment,
+            counters,
+        )
+        self.parts.configs.prepare = self.security.prepare
 
     @classmethod
     async def open(cls, config: BrokerConfig, environment: Environment, data: str) -> Broker:
@@ -112,12 +122,16 @@ class Broker:
 
         Raises:
             OSError: the address cannot be used.
+            ConfigError: what TLS or SASL need cannot be read.
         """
         config = self.parts.configs.broker
-        endpoint = Endpoint(name=name, principal=config.principals.get(name, ANONYMOUS))
-        frame_bytes_max = config.integer("socket.request.max.bytes")
+        endpoint = Endpoint(
+            name=name,
+            principal=config.principals.get(name, ANONYMOUS),
+            security=self.security.open(name),
+        )
         server = await asyncio.get_running_loop().create_server(
-            lambda: BrokerConnection(self.dispatcher, self.connections, endpoint, frame_bytes_max),
+            self._accepting(endpoint),
             host or None,
             port,
             backlog=config.integer("socket.listen.backlog.size"),
@@ -172,8 +186,39 @@ class Broker:
             return None
         self.dispatcher.authorizer = authorizer
         for connection in self.connections.all():
-            connection.access = self.dispatcher.access(connection.endpoint, connection.host)
+            connection.access = self.dispatcher.access(connection.principal, connection.host)
         return authorizer.acl_count
+
+    def _accepting(self, endpoint: Endpoint) -> Callable[[], asyncio.Protocol]:
+        """Makes the protocol of each connection that a listener accepts."""
+        parts, security, counters = self.parts, endpoint.security, self.parts.counters
+        config = parts.configs.broker
+        frame_bytes_max = config.integer("socket.request.max.bytes")
+        delay_ms = Setting(
+            lambda: parts.configs.broker, "connection.failed.authentication.delay.ms"
+        )
+
+        def connection() -> BrokerConnection:
+            sasl = None
+            if security is not None and security.uses_sasl:
+                failing = self.security.failing
+                sasl = SaslSession(security, failing, parts.clock, counters, delay_ms)
+            return BrokerConnection(
+                self.dispatcher, self.connections, endpoint, frame_bytes_max, sasl
+            )
+
+        if security is None or not security.uses_tls:
+            return connection
+        room = self.connections.waiting_room
+        return lambda: TlsAccepting(
+            security,
+            connection,
+            room.begin_handshake,
+            room.end_handshake,
+            lambda: room.timeout_s,
+            counters,
+            self.spawn,
+        )
 
     async def _load_groups(self) -> None:
         """Replay every group, forget topics deleted since the last run, and start the timers that

@@ -274,3 +274,23 @@ connections are counted. Further ones share one rate for each quota until others
 QUOTA_CLIENT_ID_CHARACTERS: Final = 256
 """What is kept of a client id to know the client again. Two clients whose ids differ only behind
 that share a rate."""
+PASSWORD_CHECKS_MAX: Final = 2
+"""Hashes of passwords computed at once, each some 50 ms of a processor and 16 MiB."""
+
+TOKEN_BYTES_MAX: Final = 64 << 10
+"""One bearer token; usual ones are a few kilobytes."""
+
+JWKS_BYTES_MAX: Final = 1 << 20
+"""The document with the keys of bearer tokens."""
+
+UNAUTHENTICATED_SHARE: Final = 4
+"""One connection in this many may be one that has not authenticated yet."""
+
+UNAUTHENTICATED_MIN: Final = 8
+"""At least so many connections may be unauthenticated, however few are allowed in all."""
+
+FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
+"""How often the delay of a failed authentication doubles: up to 32 times."""
+
+FAILING_HOSTS_MAX: Final = 10_000
+"""Addresses whose failed authentications are remembered; the oldest is forgotten."""

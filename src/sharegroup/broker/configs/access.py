@@ -29,8 +29,8 @@ ACCESS_CONFIGS: Final = (
         "listener.principal.map",
         (),
         "The principal of all clients of a listener, as NAME:Type:name, such as "
-        "INTERNAL:User:spark; User:ANONYMOUS if not set. Clients are not authenticated: only the "
-        "network decides who reaches the listener. Not a Kafka setting.",
+        "INTERNAL:User:spark; User:ANONYMOUS if not set. It is for listeners whose clients do not "
+        "authenticate: only the network decides who reaches them. Not a Kafka setting.",
     ),
 )
 

@@ -18,10 +18,18 @@ from sharegroup.broker.configs.access import (
 from sharegroup.broker.configs.classic import CLASSIC_CONFIGS
 from sharegroup.broker.configs.foreign import KAFKA_NAMES, why_meaningless
 from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
+from sharegroup.broker.configs.listener_settings import (
+    PREFIX,
+    ListenerSettings,
+    listener_definition,
+    suffix_of,
+)
 from sharegroup.broker.configs.listeners import (
     Listener,
+    PLAINTEXT,
+    SASL_PROTOCOLS,
     check_advertised,
-    check_plaintext,
+    check_protocols,
     parse_counts,
     parse_listeners,
     parse_protocols,
@@ -29,7 +37,11 @@ from sharegroup.broker.configs.listeners import (
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
+<<<<<<< HEAD
 from sharegroup.broker.configs.quotas import QUOTA_CONFIGS
+=======
+from sharegroup.broker.configs.security import SECURITY_CONFIGS
+>>>>>>> w-authn
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
@@ -50,6 +62,7 @@ BROKER_CONFIGS: Final = ConfigTable(
         *NODE_CONFIGS,
         *QUOTA_CONFIGS,
         *ACCESS_CONFIGS,
+        *SECURITY_CONFIGS,
         *LOG_CONFIGS,
         *SHARE_CONFIGS,
         *CLASSIC_CONFIGS,
@@ -77,12 +90,12 @@ class BrokerConfig:
     ``warnings`` are sentences about settings that have no effect here.
     """
 
-    static: Mapping[str, str] = field(default_factory=dict)
-    dynamic: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dynamic: Mapping[str, str] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ConfigValue:
-        definition = BROKER_CONFIGS[name]
+        definition = definition_of(name) or BROKER_CONFIGS[name]
         text = self.dynamic.get(name, self.static.get(name))
         return definition.default if text is None else definition.parse(text)
 
@@ -130,6 +143,35 @@ class BrokerConfig:
     def advertised_listeners(self) -> list[Listener]:
         """The addresses told to clients; if empty, clients are told those of the open listeners."""
         return self._endpoints("advertised.listeners")
+
+    def protocol(self, name: str) -> str:
+        """What the listener ``name`` speaks; PLAINTEXT if it is not known."""
+        return self._protocols.get(name, PLAINTEXT)
+
+    def listener(self, name: str) -> ListenerSettings:
+        """The settings of TLS and SASL of the listener ``name``."""
+        return ListenerSettings(self.set_by_somebody, name)
+
+    def listening(self, listeners: Sequence[Listener]) -> BrokerConfig:
+        """A copy with these ``listeners``.
+
+        Raises:
+            InvalidConfig: they contradict other settings.
+        """
+        passed_over = [
+            text
+            for text in self.names("listeners")
+            if text.partition(":")[0].upper()
+            in map(str.upper, self.names("controller.listener.names"))
+        ]
+        texts = ",".join([*map(str, listeners), *passed_over])
+        config = replace(self, static={**self.static, "listeners": texts})
+        check_broker(config)
+        return config
+
+    @property
+    def _protocols(self) -> dict[str, str]:
+        return parse_protocols(_parts(self.text("listener.security.protocol.map")))
 
     def advertised(self, name: str) -> Listener | None:
         """The address told to clients of the listener ``name``; a single one is told to all."""
@@ -187,7 +229,7 @@ class BrokerConfig:
             InvalidRequest: a setting needs a restart.
         """
         for name in dynamic:
-            definition = BROKER_CONFIGS.get(name)
+            definition = definition_of(name)
             if definition is None:
                 raise InvalidConfig(_unknown(name))
             if not definition.dynamic:
@@ -198,12 +240,14 @@ class BrokerConfig:
 
     def describe(self) -> list[ConfigEntry]:
         """The entries of DescribeConfigs for the broker."""
-        return [self._entry(definition) for definition in BROKER_CONFIGS.values()]
+        own = [listener_definition(name) for name in self.set_by_somebody]
+        definitions = [*BROKER_CONFIGS.values(), *filter(None, own)]
+        return [self._entry(definition) for definition in definitions]
 
     def describe_altered(self) -> list[ConfigEntry]:
         """The entries of DescribeConfigs for the cluster's default: what was altered while the
         broker ran. There is one broker, so that they are its own as well."""
-        entries = [self._entry(BROKER_CONFIGS[name]) for name in self.dynamic]
+        entries = [self._entry(definition_of(name) or BROKER_CONFIGS[name]) for name in self.dynamic]
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         return [
             replace(
@@ -241,9 +285,13 @@ class BrokerConfig:
         own = self.dynamic.get(name, self.static.get(name))
         if own is None and definition.default is not None:
             own = format_value(definition.default)
+        secret = definition.type is ConfigType.PASSWORD
+        if secret:  # never shown, as in Kafka
+            own, synonyms = None, [replace(synonym, value=None) for synonym in synonyms]
         return ConfigEntry(
             name=name,
             value=own,
+            sensitive=secret,
             source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
             type=definition.type,
             doc=definition.doc,
@@ -274,7 +322,7 @@ def load(file_text: str = "", overrides: Iterable[str] = ()) -> BrokerConfig:
         for name, text in texts.items():
             known = _known_name(name, warnings)
             if known is not None and (known == name or known not in texts):
-                BROKER_CONFIGS[known].parse(text)
+                (definition_of(known) or BROKER_CONFIGS[known]).parse(text)
                 static[known] = text
         _same_id(static)
         config = BrokerConfig(static=static)
@@ -315,9 +363,8 @@ def check_broker(config: BrokerConfig) -> None:
         _must_not_be_less(sessions, size)
     _check_queued(config)
     _check_access(config)
-    check_plaintext(
-        config.listeners, parse_protocols(_parts(config.text("listener.security.protocol.map")))
-    )
+    protocols = parse_protocols(_parts(config.text("listener.security.protocol.map")))
+    check_protocols(config.listeners, protocols)
     if not config.listeners:
         raise InvalidConfig("listeners: there is none to accept connections on")
     check_advertised(config.advertised_listeners)
@@ -357,6 +404,10 @@ def _check_access(config: BrokerConfig) -> None:
     for name in config.principals:
         if name not in known:
             raise InvalidConfig(f"listener.principal.map: there is no listener {name}")
+        if config.protocol(name) in SASL_PROTOCOLS:
+            raise InvalidConfig(
+                f"listener.principal.map: clients of {name} authenticate by themselves"
+            )
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -369,8 +420,10 @@ def _must_not_be_less(name: str, other: str) -> None:
 
 def _known_name(name: str, warnings: list[str]) -> str | None:
     """The current name of a setting; None, with a warning, if it has no meaning here."""
-    if name in BROKER_CONFIGS:
+    if definition_of(name) is not None:
         return name
+    if name.startswith(PREFIX) and why_meaningless(suffix_of(name)) is None:
+        raise InvalidConfig(_unknown(name))  # a misspelt setting could leave a listener open
     today = BROKER_CONFIGS.today(name)
     if today is not None:
         warnings.append(f"{name} is a name from a KIP draft; use {today}")
@@ -380,6 +433,11 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
         raise InvalidConfig(_unknown(name))
     warnings.append(f"{name} does nothing here: {reason}")
     return None
+
+
+def definition_of(name: str) -> ConfigDef | None:
+    """The definition of a setting, or of one for a single listener; None: there is none."""
+    return BROKER_CONFIGS.get(name) or listener_definition(name)
 
 
 def _unknown(name: str) -> str:

@@ -14,7 +14,6 @@ _KAFKA: Final = """
     alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
     auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
     broker.session.timeout.ms client.quota.callback.class config.providers
-    connection.failed.authentication.delay.ms connections.max.reauth.ms
     controlled.shutdown.enable controller.performance.always.log.threshold.ms
     controller.performance.sample.period.ms controller.quorum.append.linger.ms
     controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
@@ -28,6 +27,7 @@ _KAFKA: Final = """
     delete.records.purgatory.purge.interval.requests early.start.listeners
     errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
+<<<<<<< HEAD
     follower.replication.throttled.rate
     group.consumer.assignor.offload.enable
     group.coordinator.append.linger.ms
@@ -72,6 +72,48 @@ _KAFKA: Final = """
     remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
     remote.log.manager.copy.quota.window.size.seconds
+=======
+    follower.replication.throttled.rate group.consumer.assignor.offload.enable
+    group.coordinator.append.linger.ms group.coordinator.background.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+    group.share.assignor.offload.enable group.share.dlq.manager.class.name
+    group.share.initialize.retry.interval.ms group.share.persister.class.name
+    group.streams.acceptable.recovery.lag group.streams.assignment.interval.ms
+    group.streams.assignor.offload.enable group.streams.assignors
+    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+    group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
+    group.streams.max.warmup.replicas group.streams.min.assignment.interval.ms
+    group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
+    group.streams.min.task.offset.interval.ms group.streams.num.standby.replicas
+    group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
+    group.streams.session.timeout.ms group.streams.task.offset.interval.ms
+    group.streams.topology.description.plugin.class initial.broker.registration.timeout.ms
+    inter.broker.listener.name internal.metadata.delete.delay.millis
+    internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
+    kafka.metrics.polling.interval.secs kafka.metrics.reporters
+    leader.imbalance.check.interval.seconds leader.replication.throttled.rate
+    log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
+    log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
+    log.flush.interval.messages log.flush.interval.ms log.flush.offset.checkpoint.interval.ms
+    log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
+    log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes
+    log.local.retention.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
+    log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
+    max.connection.creation.rate max.request.partition.size.limit metadata.log.dir
+    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
+    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
+    metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
+    offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
+    principal.builder.class process.roles producer.id.expiration.check.interval.ms
+    producer.purgatory.purge.interval.requests queued.max.requests quota.window.num
+    quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+    remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+>>>>>>> w-authn
     remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
     remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
     remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
@@ -88,11 +130,11 @@ _KAFKA: Final = """
     replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
     replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
     replication.quota.window.size.seconds request.timeout.ms sasl.client.callback.handler.class
-    sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
-    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
-    sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
-    sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
-    sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+    sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
+    sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
     sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
     sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
     sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
@@ -101,39 +143,28 @@ _KAFKA: Final = """
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
-    sasl.oauthbearer.assertion.private.key.file
-    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
-    sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
-    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwt.retriever.class
+    sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
     sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
-    sasl.server.max.receive.size security.inter.broker.protocol security.providers
-    server.max.startup.time.ms share.coordinator.append.linger.ms
-    share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
-    share.coordinator.state.topic.compression.codec share.coordinator.threads
-    share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
-    socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-    socket.receive.buffer.bytes socket.send.buffer.bytes ssl.allow.dn.changes
-    ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
-    ssl.keystore.location ssl.keystore.password ssl.keystore.type
-    ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
-    ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location
-    ssl.truststore.password ssl.truststore.type telemetry.max.bytes
+    security.inter.broker.protocol security.providers server.max.startup.time.ms
+    share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+    share.coordinator.load.buffer.size share.coordinator.state.topic.compression.codec
+    share.coordinator.threads share.coordinator.write.timeout.ms
+    share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
+    socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffer.bytes
+    ssl.allow.dn.changes ssl.allow.san.changes ssl.endpoint.identification.algorithm
+    ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm telemetry.max.bytes
     transaction.abort.timed.out.transaction.cleanup.interval.ms
     transaction.remove.expired.transaction.cleanup.interval.ms
-    transaction.state.log.load.buffer.size
-    transaction.two.phase.commit.enable
-    unclean.leader.election.enable
-    unclean.leader.election.interval.ms unstable.api.versions.enable
-    unstable.feature.versions.enable
-"""
+    transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
+    unclean.leader.election.enable unclean.leader.election.interval.ms
+    unstable.api.versions.enable unstable.feature.versions.enable
+    """
 
 KAFKA_NAMES: Final = tuple(_KAFKA.split())
 
@@ -165,7 +196,9 @@ _FREE_PREFIXES: Final = ("listener.name.", "config.providers.")
 
 _NO_CONTROLLER: Final = "there is no controller: one embedded node"
 _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
-_NO_SECURITY: Final = "connections are plaintext and nobody is authenticated"
+_NO_PROVIDERS: Final = "TLS is OpenSSL's, SASL is built in"
+_NO_LOGIN: Final = "this broker logs in nowhere"
+_NO_TOKENS: Final = "there are no delegation tokens"
 _OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
 _ONE_THREAD: Final = "coordinators work on the one event loop, and write at once"
 _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
@@ -194,13 +227,16 @@ _REASONS: Final = (
     ("log.remote.", _NO_TIERS),
     ("log.local.", _NO_TIERS),
     ("follower.fetch.", _NO_TIERS),
-    ("ssl.", _NO_SECURITY),
-    ("sasl.", _NO_SECURITY),
-    ("security.", _NO_SECURITY),
+    ("ssl.", _NO_PROVIDERS),
+    ("sasl.kerberos.", "there is no Kerberos"),
+    ("sasl.jaas.", "write listener.name.NAME.plain.sasl.jaas.config"),
+    ("sasl.server.", _NO_PROVIDERS),
+    ("sasl.", _NO_LOGIN),
+    ("security.", _NO_PROVIDERS),
     ("authorizer.", _OWN_ACLS),
-    ("delegation.", _NO_SECURITY),
+    ("delegation.", _NO_TOKENS),
     ("principal.", "write listener.principal.map"),
-    ("listener.name.", _NO_SECURITY),
+    ("listener.name.", "it tunes a part of Kafka that does not exist here"),
     ("log.cleaner.", "the log cleaner has one thread, which works in slices"),
     ("log.flush.", "write flush.policy=durable or flush.policy=system"),
     ("group.consumer.assignor.", "an assignment is computed in the heartbeat that needs it"),

@@ -12,7 +12,13 @@ from typing import Final, NamedTuple
 from sharegroup.model.errors import InvalidConfig
 
 _LISTENER: Final = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.%]+\]|[^:/\[\]]*):(\d{1,5})")
-_PLAINTEXT: Final = "PLAINTEXT"
+PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+SASL_SSL: Final = "SASL_SSL"
+PROTOCOLS: Final = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+SASL_PROTOCOLS: Final = (SASL_PLAINTEXT, SASL_SSL)
+TLS_PROTOCOLS: Final = (SSL, SASL_SSL)
 
 
 class Listener(NamedTuple):
@@ -75,24 +81,32 @@ def parse_counts(setting: str, texts: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def check_plaintext(listeners: Iterable[Listener], protocols: Mapping[str, str]) -> None:
-    """Refuse a listener that is meant to be secure: it would be open in plain text.
+def check_protocols(listeners: Iterable[Listener], protocols: Mapping[str, str]) -> None:
+    """Refuse a listener whose protocol is not known.
 
     Raises:
-        InvalidConfig: a listener speaks another protocol than PLAINTEXT, or none is known for it.
+        InvalidConfig: none is set for its name, or there is no such protocol.
     """
     for listener in listeners:
         protocol = protocols.get(listener.name)
         if protocol is None:
             raise InvalidConfig(
                 f"listeners: {listener.name} has no protocol; "
-                f"add {listener.name}:PLAINTEXT to listener.security.protocol.map"
+                f"add {listener.name}:SASL_SSL to listener.security.protocol.map "
+                f"({', '.join(PROTOCOLS)})"
             )
-        if protocol != _PLAINTEXT:
+        if protocol not in PROTOCOLS:
             raise InvalidConfig(
-                f"listeners: {listener} would speak {protocol}, which is not there yet; "
-                f"write PLAINTEXT://{listener.host}:{listener.port}"
+                f"listener.security.protocol.map: {protocol} is none of {', '.join(PROTOCOLS)}"
             )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches ``host``."""
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def is_every_interface(host: str) -> bool:

@@ -6,7 +6,7 @@ setting changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.topic import check_topic_configs, topic_value
@@ -22,6 +22,8 @@ class LiveConfigs:
         self.broker = broker
         self._store = store
         self._groups: dict[str, GroupSettings] = {}
+        self.prepare: Callable[[BrokerConfig], Callable[[], None]] = lambda _: lambda: None
+        """Called with altered settings before they hold; what it returns is called when they do."""
 
     def group(self, group_id: str) -> GroupSettings:
         """The effective settings of a group, which need not exist."""
@@ -77,6 +79,7 @@ class LiveConfigs:
             InvalidRequest: one of them needs a restart.
         """
         altered = self.broker.altered(configs)
+        install = self.prepare(altered)
         if not validate_only:
             before, self.broker = self.broker, altered
             try:
@@ -85,3 +88,4 @@ class LiveConfigs:
                 self.broker = before
                 raise
             self._groups.clear()
+            install()

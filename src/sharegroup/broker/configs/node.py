@@ -22,7 +22,8 @@ NODE_CONFIGS: Final = (
     names(
         "listeners",
         ("PLAINTEXT://127.0.0.1:9092",),
-        "Where to accept connections, as PLAINTEXT://HOST:PORT; an empty host is every interface. "
+        "Where to accept connections, as NAME://HOST:PORT; an empty host is every interface. The "
+        "name is a protocol, or one that listener.security.protocol.map gives a protocol. "
         "Listeners named in controller.listener.names are passed over: there is no controller.",
         departs="nothing is authenticated, so the network is not served unasked (Kafka: "
         "PLAINTEXT://:9092)",
@@ -37,8 +38,8 @@ NODE_CONFIGS: Final = (
     text(
         "listener.security.protocol.map",
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "What each listener name speaks, as NAME:PROTOCOL; PLAINTEXT is the one protocol there "
-        "is yet.",
+        "What each listener name speaks, as NAME:PROTOCOL: PLAINTEXT, SSL, SASL_PLAINTEXT or "
+        "SASL_SSL.",
     ),
     names(
         "controller.listener.names",

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import Final, cast
+from collections.abc import Awaitable, Sequence
+from typing import Final, TypeVar, cast
 
 from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
 from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.leaving import Chunk, Leaving
+from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
@@ -39,6 +40,8 @@ from sharegroup.wire.framing import FrameSplitter
 LENGTH_BYTES: Final = 4
 """The length field in front of a frame."""
 
+_T = TypeVar("_T")
+
 _PRODUCE: Final = apis.PRODUCE.key.to_bytes(2, "big")
 
 
@@ -55,7 +58,7 @@ class _Slot:
 class BrokerConnection(asyncio.Protocol):
     """The asyncio protocol of one accepted socket.
 
-    ``host`` is the peer's address; ``access`` is its access rights.
+    ``host`` is the peer's address, ``principal`` who it is, ``access`` its access rights.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class BrokerConnection(asyncio.Protocol):
         connections: Connections[BrokerConnection],
         endpoint: Endpoint,
         frame_bytes_max: int,
+        sasl: SaslSession | None = None,
     ) -> None:
         self._dispatcher = dispatcher
         self._connections = connections
@@ -71,6 +75,10 @@ class BrokerConnection(asyncio.Protocol):
         self._requests = connections.requests
         self._answers = connections.answers
         self._splitter = FrameSplitter(frame_bytes_max, self._check_begun)
+        self._frame_bytes_max = frame_bytes_max
+        self._sasl = sasl
+        if sasl is not None:
+            self._splitter.frame_bytes_max = min(frame_bytes_max, connections.first_bytes_max())
         self._slots: deque[_Slot] = deque()
         self._records_slot: _Slot | None = None
         self._held: deque[tuple[bytes, _Slot]] = deque()
@@ -98,7 +106,13 @@ class BrokerConnection(asyncio.Protocol):
         self.blocked_read_bytes = 0
         self.endpoint = endpoint
         self.host = ""
-        self.access = dispatcher.access(endpoint, "")
+        self.principal = endpoint.principal
+        self.access = dispatcher.access(self.principal, "")
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether the client is known, or needs not to be."""
+        return self._sasl is None or self._sasl.authenticated
 
     @property
     def client_host(self) -> str:
@@ -126,7 +140,7 @@ class BrokerConnection(asyncio.Protocol):
         return ConnectionView(
             host=self.host,
             listener=self.endpoint.name,
-            principal=self.endpoint.principal,
+            principal=self.principal,
             open_requests=self.open_requests,
             request_bytes=self.held_bytes,
             unread_bytes=self.unread_bytes,
@@ -142,8 +156,10 @@ class BrokerConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
-        if self._connections.admit(self):
-            self.access = self._dispatcher.access(self.endpoint, self.host)
+        if self._connections.admit(self) and self._knows_certificate():
+            self.access = self._dispatcher.access(self.principal, self.host)
+            if self._sasl is not None:
+                self._sasl.host = self.host
             self._adjust_reading()
             self._begin_in_turn()
         else:
@@ -201,7 +217,12 @@ class BrokerConnection(asyncio.Protocol):
         """Whether received bytes may hold a request that may be started now."""
         return (
             self._splitter.pending
+<<<<<<< HEAD
             and not (self._closing or self._full or self._peer_slow or self._muted)
+=======
+            and not (self._closing or self._full or self._peer_slow)
+            and not (self._sasl is not None and self._sasl.busy)
+>>>>>>> w-authn
             and self._ready_bytes < ANSWERS_AHEAD_BYTES_MAX
         )
 
@@ -317,34 +338,83 @@ class BrokerConnection(asyncio.Protocol):
 
     def _start(self, frame: bytes, slot: _Slot) -> None:
         self._running_bytes += len(frame) + LENGTH_BYTES
-        task = self._loop.create_task(self._answer(frame, slot))
+        if self._sasl is not None and self._sasl.takes(frame):
+            self._sasl.busy = True
+            task = self._loop.create_task(self._authenticate(self._sasl, frame, slot))
+        else:
+            task = self._loop.create_task(self._answer(frame, slot))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, frame: bytes, slot: _Slot) -> None:
+        chunks = await self._handled(frame, self._dispatcher.answer(self, frame))
+        if chunks is not None:
+            self._answered = True
+            self._fill(slot, chunks)
+
+    async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: _Slot) -> None:
+        """Let the session answer; the next request is started when it has."""
+        was = sasl.principal
+        answer = await self._handled(
+            frame, sasl.answer(frame, lambda: self._dispatcher.answer(self, frame))
+        )
+        sasl.busy = False
+        if answer is None:
+            return
+        if sasl.principal != was:
+            self.principal = sasl.principal
+            self.access = self._dispatcher.access(self.principal, self.host)
+            self._splitter.frame_bytes_max = self._frame_bytes_max
+            self._connections.authenticated(self)
+        self._fill(slot, answer.chunks)
+        if answer.close:
+            self.close()
+        else:
+            self._go_on()
+
+    async def _handled(self, frame: bytes, work: Awaitable[_T]) -> _T | None:
+        """The result of ``work``, which handles a request; None if the connection is closed."""
         try:
-            chunks = await self._dispatcher.answer(self, frame)
+            return await work
         except MalformedMessage as error:
             self._dispatcher.malformed(self, error)
             self.close()
-            return
         except (OSError, MemoryError) as error:  # otherwise all later answers would wait
             self._dispatcher.out_of_means(self, error)
             self.abort()
-            return
         finally:
             size = len(frame) + LENGTH_BYTES
             self._running_bytes -= size
             self.moved_bytes += size
             self._requests.count(self, -size)
+        return None
+
+    def _fill(self, slot: _Slot, chunks: Sequence[Chunk]) -> None:
+        """An answer is ready: it leaves when all before it have."""
         slot.chunks = chunks
-        self._answered = True
         if slot is self._slots[0]:
             self._send_ready()
         elif self._transport is not None:
             slot.size = sum(map(len, chunks))
             self._ready_bytes += slot.size
             self._answers.falls_behind(self)
+
+    def _knows_certificate(self) -> bool:
+        """Take the principal from the client's certificate, if it shows one. False: nobody may
+        have this one."""
+        security, transport = self.endpoint.security, self._transport
+        if security is None or transport is None or self._sasl is not None:
+            return True
+        tls = transport.get_extra_info("ssl_object")
+        certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+        if certificate is None:
+            return True
+        principal = security.principal_of(certificate)
+        if principal is None:
+            self._connections.nobody(self.host, self.endpoint.name)
+            return False
+        self.principal = principal
+        return True
 
     def _send_ready(self) -> None:
         ready: list[Chunk] = []

@@ -19,6 +19,7 @@ from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
 from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.turns import Turns
+from sharegroup.broker.network.waiting_room import WaitingRoom
 from sharegroup.broker.read_model import ConnectionView
 
 LOOKS_PER_IDLE_TIME: Final = 8
@@ -27,6 +28,11 @@ LOOKS_PER_IDLE_TIME: Final = 8
 
 class Admitted(Holder, Protocol):
     """A connection, as this module sees it."""
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether the client is known, or needs not to be."""
+        ...
 
     def idle_since(self, before: float) -> bool:
         """Whether it is idle since the loop time ``before``."""
@@ -83,6 +89,14 @@ class Connections(Generic[C]):
         self._open: set[C] = set()
         self._by_host: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
+        self.waiting_room = WaitingRoom(
+            lambda: min(config().integer("max.connections"), room()),
+            Setting(config, "connections.authentication.timeout.ms"),
+            counters,
+        )
+        """Those that have not authenticated yet."""
+        self.first_bytes_max = Setting(config, "sasl.server.max.receive.size")
+        """Bytes of the longest request of a client that has not authenticated."""
         self.turns = Turns()
         """Which connection starts its requests next."""
         longest = Setting(config, "socket.request.max.bytes")
@@ -129,16 +143,28 @@ class Connections(Generic[C]):
         if reason:
             self._counters.trouble("connections_refused", reason, f"from {host}")
             return False
+        if not (connection.authenticated or self.waiting_room.enter(connection, host)):
+            return False
         self._open.add(connection)
         self._by_host[host] += 1
         self._counters.add("connections")
         self._watch()
         return True
 
+    def authenticated(self, connection: C) -> None:
+        """The client is known now."""
+        self.waiting_room.leave(connection)
+
+    def nobody(self, host: str, listener: str) -> None:
+        """A client's certificate is valid, and no rule makes it a principal."""
+        sentence = f"no rule of ssl.principal.mapping.rules is for the certificate of {host}"
+        self._counters.say(logging.WARNING, "authentication_failures", sentence, "SSL")
+
     def gone(self, connection: C) -> None:
         """Unregister a closed connection; one that was not admitted is ignored."""
         if connection not in self._open:
             return
+        self.waiting_room.leave(connection)
         self._open.remove(connection)
         self._by_host[connection.host] -= 1
         if not self._by_host[connection.host]:

@@ -75,9 +75,9 @@ class Dispatcher:
         self.authorizer = authorizer
         self._now_s = asyncio.get_running_loop().time
 
-    def access(self, endpoint: Endpoint, host: str) -> Access:
-        """The access rights of a client that connects from ``host`` to ``endpoint``."""
-        return Access(self.authorizer, endpoint.principal, host, self._counters.now_and_then)
+    def access(self, principal: str, host: str) -> Access:
+        """The access rights of ``principal`` that connects from ``host``."""
+        return Access(self.authorizer, principal, host, self._counters.now_and_then)
 
     def admission(self, host: str) -> Admission:
         """Whether a new connection from ``host`` has to wait, by quotas."""

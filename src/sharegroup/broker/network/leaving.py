@@ -3,7 +3,7 @@
 A range goes from the file to the socket without being read (``FileRange.send``), as much as the
 socket takes. When it takes no more, a few bytes are read and given to the transport, which tells
 when they have left. So the transport alone waits for the socket. A connection without a socket of
-its own (``sim``) has ranges read.
+its own (``sim``) has ranges read, and so has TLS, whose bytes are not those of the file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from sharegroup.model.environment import FileRange
 
@@ -21,6 +21,13 @@ _WAITING_BYTES: Final = 16 * 1024
 """Bytes given to the transport when the socket is full."""
 _READ_BYTES: Final = 256 * 1024
 """Bytes read at once where a range cannot be sent."""
+
+
+def _bare_socket(transport: asyncio.Transport) -> Any:
+    """The socket that takes bytes as they are; None if there is none."""
+    if transport.get_extra_info("sslcontext") is not None:
+        return None
+    return transport.get_extra_info("socket")
 
 
 class Leaving:
@@ -60,7 +67,7 @@ class Leaving:
                 transport.writelines(self._next_bytes(room))
                 continue
             wanted = min(room, len(first) - self._at)
-            socket = None if bytes_max is None else transport.get_extra_info("socket")
+            socket = None if bytes_max is None else _bare_socket(transport)
             if socket is None or transport.is_closing():
                 transport.write(self._read(first, min(wanted, _READ_BYTES)))
             elif not self._send(transport, socket.fileno(), first, wanted):

@@ -1,0 +1,1 @@
+"""Who a client is: passwords, SCRAM credentials, tokens, names in certificates."""

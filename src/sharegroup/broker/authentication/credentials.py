@@ -1,0 +1,120 @@
+"""What a listener knows of its users: passwords of PLAIN, credentials of SCRAM.
+
+An unknown user is answered as a wrong password: with a false credential, after as much work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sharegroup.model.limits import PASSWORD_CHECKS_MAX
+from sharegroup.sasl.password_hash import PasswordHash
+from sharegroup.sasl.scram_keys import ITERATIONS_MIN, ScramCredential, ScramMechanism
+from sharegroup.sasl.users_file import FileUsers
+
+Scram = Mapping[tuple[str, ScramMechanism], ScramCredential]
+
+_NONCE_BYTES: Final = 24
+_SALT_BYTES: Final = 16
+_ALPHABET: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
+"""Kafka's tools make salts of these."""
+
+
+class PasswordChecks:
+    """Computes hashes of passwords on threads, a few at a time: they are slow on purpose, and a
+    flood of them must leave processors for others."""
+
+    def __init__(self) -> None:
+        self._room = asyncio.Semaphore(PASSWORD_CHECKS_MAX)
+
+    async def matches(self, kept: PasswordHash, password: str) -> bool:
+        """Whether ``kept`` is the hash of ``password``."""
+        async with self._room:
+            return await asyncio.to_thread(kept.matches, password)
+
+
+class Credentials:
+    """The users of one listener.
+
+    Args:
+        stored: SCRAM credentials that clients have created.
+        file: users of ``sasl.users.file``.
+        jaas: passwords by user, from ``plain.sasl.jaas.config``.
+        secret: what salts of unknown users are made of.
+        entropy: returns that many random bytes.
+    """
+
+    def __init__(
+        self,
+        *,
+        stored: Callable[[], Scram],
+        file: Callable[[], FileUsers],
+        jaas: Callable[[], Mapping[str, str]],
+        secret: bytes,
+        entropy: Callable[[int], bytes],
+        checks: PasswordChecks,
+    ) -> None:
+        self._stored = stored
+        self._file = file
+        self._jaas = jaas
+        self._secret = secret
+        self._entropy = entropy
+        self._checks = checks
+
+    def nonce(self) -> str:
+        """The server's part of a nonce."""
+        return base64.b64encode(self._entropy(_NONCE_BYTES)).decode()
+
+    async def has_password(self, user: str, password: str) -> bool:
+        """Whether it is the user's password. It takes as long for unknown users."""
+        passwords = self._file().passwords
+        kept = passwords.get(user)
+        in_file = False
+        if passwords:  # for every name, so that the time does not tell whose hash is here
+            some = kept or self._no_password(next(iter(passwords.values())))
+            in_file = await self._checks.matches(some, password) and kept is not None
+        in_jaas = hmac.compare_digest(
+            self._digest(self._jaas().get(user, "")), self._digest(password)
+        )
+        return in_file or (in_jaas and user in self._jaas())
+
+    def scram(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
+        """The credential of a user; a false one of an unknown user."""
+        found = self._stored().get((user, mechanism)) or self._file().credentials.get(
+            (user, mechanism)
+        )
+        return found or self._false(user, mechanism)
+
+    def _no_password(self, like: PasswordHash) -> PasswordHash:
+        return PasswordHash(like.n, like.r, like.p, like.salt, bytes(len(like.hash)))
+
+    def _false(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
+        """It looks like the others: a client sees salt and iterations."""
+        kinds = Counter(
+            (kept.iterations, len(kept.salt), kept.salt.isalnum())
+            for users in (self._stored(), self._file().credentials)
+            for (_, of), kept in users.items()
+            if of is mechanism
+        )
+        usual = min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None
+        iterations, size, text = usual or (ITERATIONS_MIN, _SALT_BYTES, False)
+        salt = hashlib.shake_256(self._digest(f"{mechanism} {user}")).digest(size)
+        if text:
+            salt = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in salt)
+        size = hashlib.new(mechanism.hash_name).digest_size
+        # Nobody knows a client key of which this is the hash.
+        return ScramCredential(
+            salt=salt,
+            stored_key=self._entropy(size),
+            server_key=self._entropy(size),
+            iterations=iterations,
+        )
+
+    def _digest(self, text: str) -> bytes:
+        return hmac.digest(self._secret, text.encode(), "sha256")

@@ -1,0 +1,224 @@
+"""How the clients of one listener prove who they are, and what was read from files for it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sharegroup.broker.authentication.cipher_names import openssl_ciphers
+from sharegroup.broker.authentication.credentials import Credentials, PasswordChecks, Scram
+from sharegroup.broker.authentication.distinguished_name import subject_of
+from sharegroup.broker.authentication.exchange import Exchange, begin
+from sharegroup.broker.authentication.principal_mapping import PrincipalMapping
+from sharegroup.broker.authentication.signing_keys import SigningKeys
+from sharegroup.broker.authentication.tokens import Expected, Tokens
+from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.listener_settings import ListenerSettings
+from sharegroup.broker.configs.listeners import SASL_PROTOCOLS, SSL, TLS_PROTOCOLS
+from sharegroup.broker.configs.security import JAAS, REAUTH, USERS_FILE
+from sharegroup.broker.counters import Counters
+from sharegroup.model.environment import Disk, Environment
+from sharegroup.model.errors import ConfigError
+from sharegroup.sasl.jaas import jaas_users
+from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
+from sharegroup.sasl.users_file import FileUsers, parse_users
+from sharegroup.tls.contexts import server_context
+from sharegroup.tls.stores import KeyStore, TrustStore, check_type
+
+_OAUTH: Final = "sasl.oauthbearer."
+_JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
+_SCHEMES: Final = ("file:///", "https://", "http://")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What was read for a listener."""
+
+    context: ssl.SSLContext | None
+    mapping: PrincipalMapping
+    users: FileUsers = field(repr=False)
+    passwords: Mapping[str, str] = field(repr=False)
+
+
+class ListenerSecurity:
+    """One listener.
+
+    Args:
+        config: the broker's settings now.
+        stored: SCRAM credentials that clients have created.
+        secret: what false credentials are made of.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        config: Callable[[], BrokerConfig],
+        stored: Callable[[], Scram],
+        environment: Environment,
+        secret: bytes,
+        checks: PasswordChecks,
+        counters: Counters,
+    ) -> None:
+        """Raises:
+        ConfigError: a file cannot be read, or settings contradict each other.
+        """
+        self.name = name
+        self.protocol = config().protocol(name)
+        self._config = config
+        self._disk = environment.disk
+        self.material = self.load(config())
+        self._credentials = Credentials(
+            stored=stored,
+            file=lambda: self.material.users,
+            jaas=lambda: self.material.passwords,
+            secret=secret,
+            entropy=environment.entropy,
+            checks=checks,
+        )
+        self._keys = SigningKeys(
+            lambda: self._settings.text(_JWKS_URL),
+            lambda: self._settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+            environment.clock,
+            environment.disk,
+            counters,
+        )
+        self._tokens = Tokens(
+            self._keys, lambda: _expected(self._settings), environment.clock.wall_ms
+        )
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether clients authenticate by SASL."""
+        return self.protocol in SASL_PROTOCOLS
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.protocol in TLS_PROTOCOLS
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The SASL mechanisms that are offered."""
+        return self._settings.names("sasl.enabled.mechanisms")
+
+    def begin(self, mechanism: str) -> Exchange:
+        """A new exchange of an offered mechanism."""
+        return begin(mechanism, self._credentials, self._tokens)
+
+    def session_ms(self, mechanism: str) -> int:
+        """How long an authentication holds; 0: for ever."""
+        return self._settings.integer(REAUTH, mechanism)
+
+    def principal_of(self, certificate: bytes | None) -> str | None:
+        """The principal of a TLS client, by its certificate in DER; None if no rule matches.
+
+        Raises:
+            ValueError: the certificate cannot be read.
+        """
+        if certificate is None or self.protocol != SSL:
+            return None
+        return self.material.mapping.principal(subject_of(certificate))
+
+    def load(self, config: BrokerConfig) -> Material:
+        """Read anew what settings and files say; nothing changes here.
+
+        Raises:
+            ConfigError: a file cannot be read, or settings contradict each other.
+        """
+        settings = config.listener(self.name)
+        mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules"))
+        context = tls_context(settings) if self.uses_tls else None
+        users, passwords = FileUsers(), {}
+        if self.uses_sasl:
+            users, passwords = self._users(settings)
+        return Material(context, mapping, users, passwords)
+
+    def install(self, material: Material) -> None:
+        """Let what :meth:`load` has read hold for connections from now on."""
+        self.material = material
+        self._keys.forget()
+
+    def _users(self, settings: ListenerSettings) -> tuple[FileUsers, dict[str, str]]:
+        offered = settings.names("sasl.enabled.mechanisms")
+        if not offered:
+            raise ConfigError(f"listener {self.name}: sasl.enabled.mechanisms is empty")
+        users, passwords = FileUsers(), {}
+        path = settings.text(USERS_FILE)
+        if path:
+            users = parse_users(_text(self._disk, USERS_FILE, path), path)
+        if PLAIN in offered:
+            jaas = settings.text(JAAS, PLAIN)
+            if jaas:
+                passwords = dict(jaas_users(settings.name_of(JAAS, PLAIN), jaas))
+            if not (path or jaas):
+                raise ConfigError(
+                    f"listener {self.name} offers PLAIN and knows no users: set {USERS_FILE} to a "
+                    "file that `sharegroup users create NAME --file FILE` writes"
+                )
+        url = settings.text(_JWKS_URL)
+        if OAUTHBEARER in offered and not url.startswith(_SCHEMES):
+            raise ConfigError(
+                f"listener {self.name} offers OAUTHBEARER: set {_JWKS_URL} to the https, http or "
+                "file URL of the keys that sign tokens"
+            )
+        return users, passwords
+
+    @property
+    def _settings(self) -> ListenerSettings:
+        return self._config().listener(self.name)
+
+
+def tls_context(settings: ListenerSettings) -> ssl.SSLContext:
+    """The context of a listener.
+
+    Raises:
+        ConfigError: a file cannot be read, or there is no key.
+    """
+
+    def text(name: str) -> str | None:
+        return settings.text(name) or None
+
+    key = KeyStore(
+        type=check_type("ssl.keystore.type", settings.text("ssl.keystore.type")),
+        location=text("ssl.keystore.location"),
+        certificate_text=text("ssl.keystore.certificate.chain"),
+        key_text=text("ssl.keystore.key"),
+        password=text("ssl.keystore.password"),
+        key_password=text("ssl.key.password"),
+    )
+    trust = TrustStore(
+        type=check_type("ssl.truststore.type", settings.text("ssl.truststore.type")),
+        location=text("ssl.truststore.location"),
+        text=text("ssl.truststore.certificates"),
+        password=text("ssl.truststore.password"),
+    )
+    return server_context(
+        key,
+        trust,
+        client_auth=settings.text("ssl.client.auth"),
+        protocols=settings.names("ssl.enabled.protocols"),
+        ciphers=openssl_ciphers(settings.names("ssl.cipher.suites")),
+    )
+
+
+def _expected(settings: ListenerSettings) -> Expected:
+    return Expected(
+        audiences=settings.names(f"{_OAUTH}expected.audience"),
+        issuer=settings.text(f"{_OAUTH}expected.issuer"),
+        scopes=settings.names(f"{_OAUTH}expected.scope"),
+        scope_claim=settings.text(f"{_OAUTH}scope.claim.name"),
+        user_claim=settings.text(f"{_OAUTH}sub.claim.name"),
+        skew_ms=settings.integer(f"{_OAUTH}clock.skew.seconds") * 1000,
+    )
+
+
+def _text(disk: Disk, setting: str, path: str) -> str:
+    try:
+        return disk.read_file(path).decode()
+    except OSError as error:
+        raise ConfigError(f"{setting} {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{setting} {path} is no UTF-8") from None

@@ -1,0 +1,133 @@
+"""The public keys that tokens are signed with: a JWKS document, from a file or by HTTP.
+
+It is fetched on a thread, kept, and fetched again when it is old, or lacks a key that a token
+names (but then at most every ten seconds). While it cannot be fetched the old keys hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from sharegroup.broker.counters import Counters
+from sharegroup.model.environment import Clock, Disk
+from sharegroup.model.limits import JWKS_BYTES_MAX
+from sharegroup.sasl.server import Refused
+
+if TYPE_CHECKING:
+    from jwt import PyJWK
+
+FETCH_S: Final = 10.0
+"""The longest that a fetch may take."""
+AGAIN_MS: Final = 10_000
+"""At least this long between fetches for a key that is not there."""
+
+
+class SigningKeys:
+    """The keys of one listener.
+
+    Args:
+        url: a file, http or https URL.
+        refresh_ms: the age at which they are fetched again.
+    """
+
+    def __init__(
+        self,
+        url: Callable[[], str],
+        refresh_ms: Callable[[], int],
+        clock: Clock,
+        disk: Disk,
+        counters: Counters,
+    ) -> None:
+        self._url = url
+        self._refresh_ms = refresh_ms
+        self._clock = clock
+        self._disk = disk
+        self._counters = counters
+        self._keys: list[PyJWK] = []
+        self._tried_ms: int | None = None
+        self._lock = asyncio.Lock()
+
+    def forget(self) -> None:
+        """Fetch them again at the next token; the old keys hold until then."""
+        self._tried_ms = None
+
+    async def find(self, key_id: str | None) -> PyJWK:
+        """The key of a token; without ``key_id``, the only one.
+
+        Raises:
+            Refused: there is no such key.
+        """
+        await self._refresh(self._refresh_ms())
+        found = self._find(key_id)
+        if found is None:
+            await self._refresh(AGAIN_MS)
+            found = self._find(key_id)
+        if found is None:
+            raise Refused("a token that no key of the JWKS document has signed")
+        return found
+
+    def _find(self, key_id: str | None) -> PyJWK | None:
+        if key_id is None:
+            return self._keys[0] if len(self._keys) == 1 else None
+        return next((key for key in self._keys if key.key_id == key_id), None)
+
+    async def _refresh(self, age_ms: int) -> None:
+        async with self._lock:
+            now_ms = self._clock.monotonic_ms()
+            if self._tried_ms is not None and now_ms - self._tried_ms < age_ms:
+                return
+            self._tried_ms = now_ms
+            try:
+                async with asyncio.timeout(FETCH_S):
+                    self._keys = parse_keys(await self._read(self._url()))
+            except (OSError, ValueError, TimeoutError) as error:
+                sentence = f"the keys of tokens cannot be read from {self._url()}: {error}"
+                self._counters.say(logging.ERROR, "token_keys_failures", sentence)
+                self._tried_ms = now_ms - age_ms + min(age_ms, AGAIN_MS)
+
+    async def _read(self, url: str) -> bytes:
+        parts = urlsplit(url)
+        if parts.scheme == "file":
+            return self._disk.read_file(unquote(parts.path))
+        return await asyncio.to_thread(_fetch, url)
+
+
+def parse_keys(document: bytes) -> list[PyJWK]:
+    """The keys that sign; others are passed over.
+
+    Raises:
+        ValueError: it is no JWKS document.
+    """
+    import jwt
+
+    try:
+        described = json.loads(document)["keys"]
+        keys = []
+        for each in described:
+            if each.get("use", "sig") != "sig" or each.get("kty") == "oct":
+                continue
+            try:
+                keys.append(jwt.PyJWK(each))
+            except jwt.PyJWTError:
+                continue  # a kind of key that is not known here
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError("it is no JWKS document") from None
+    if not keys:
+        raise ValueError("it has no keys")
+    return keys
+
+
+def _fetch(url: str) -> bytes:
+    from urllib.request import Request, urlopen
+
+    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310  an operator's URL
+    with urlopen(request, timeout=FETCH_S) as response:  # noqa: S310
+        document: bytes = response.read(JWKS_BYTES_MAX + 1)
+    if len(document) > JWKS_BYTES_MAX:
+        raise ValueError(f"it is longer than {JWKS_BYTES_MAX} bytes")
+    return document

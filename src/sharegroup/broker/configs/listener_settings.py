@@ -1,0 +1,91 @@
+"""``listener.name.<name>.<setting>``: a setting of TLS or SASL for one listener, which wins over
+the setting without prefix; ``listener.name.<name>.<mechanism>.<setting>`` for one mechanism of it.
+
+Source: Kafka classes ListenerName, ChannelBuilders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from sharegroup.broker.configs.security import JAAS, REAUTH, SECURITY_CONFIGS
+from sharegroup.model.config import ConfigDef, ConfigTable, ConfigValue, format_value
+from sharegroup.sasl.mechanisms import MECHANISMS
+
+PREFIX: Final = "listener.name."
+LISTENER_CONFIGS: Final = ConfigTable(SECURITY_CONFIGS)
+_OF_MECHANISM: Final = frozenset({JAAS, REAUTH})
+_OF_BROKER: Final = frozenset(
+    {
+        "connection.failed.authentication.delay.ms",
+        "connections.authentication.timeout.ms",
+        "sasl.server.max.receive.size",
+    }
+)
+"""They hold for connections whose listener's settings do not matter."""
+
+
+def suffix_of(name: str) -> str:
+    """The setting that a name with the prefix is about; empty if it has none."""
+    return name.removeprefix(PREFIX).partition(".")[2] if name.startswith(PREFIX) else ""
+
+
+def listener_definition(name: str) -> ConfigDef | None:
+    """The definition of a setting of one listener; None if there is no such setting."""
+    suffix = suffix_of(name)
+    mechanism, _, own = suffix.partition(".")
+    if own in _OF_MECHANISM and mechanism.upper() in MECHANISMS:
+        suffix = own
+    elif suffix == JAAS:
+        return None  # Kafka wants it for one mechanism
+    definition = LISTENER_CONFIGS.get(suffix)
+    if definition is None or suffix in _OF_BROKER:
+        return None
+    return replace(definition, name=name)
+
+
+class ListenerSettings:
+    """The settings of one listener.
+
+    Args:
+        texts: all settings of the broker that are set.
+    """
+
+    def __init__(self, texts: Mapping[str, str], listener: str) -> None:
+        self._texts = texts
+        self._prefix = f"{PREFIX}{listener.lower()}."
+
+    def value(self, setting: str, mechanism: str = "") -> ConfigValue:
+        """The value that holds here."""
+        definition = LISTENER_CONFIGS[setting]
+        for name in self._names(setting, mechanism):
+            if name in self._texts:
+                return definition.parse(self._texts[name])
+        return definition.default
+
+    def text(self, setting: str, mechanism: str = "") -> str:
+        """As text; empty if it is not set."""
+        return format_value(self.value(setting, mechanism))
+
+    def integer(self, setting: str, mechanism: str = "") -> int:
+        """As a number; 0 if it is not set."""
+        value = self.value(setting, mechanism)
+        return value if isinstance(value, int) else 0
+
+    def names(self, setting: str) -> tuple[str, ...]:
+        """As a list."""
+        value = self.value(setting)
+        return value if isinstance(value, tuple) else ()
+
+    def name_of(self, setting: str, mechanism: str = "") -> str:
+        """The name under which it is set, for errors."""
+        found = self._names(setting, mechanism)
+        return next((name for name in found if name in self._texts), setting)
+
+    def _names(self, setting: str, mechanism: str) -> tuple[str, ...]:
+        own = f"{self._prefix}{setting}"
+        if mechanism:
+            return f"{self._prefix}{mechanism.lower()}.{setting}", own, setting
+        return own, setting

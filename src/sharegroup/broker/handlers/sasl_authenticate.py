@@ -1,0 +1,24 @@
+"""SaslAuthenticate where it is out of place. Where it is not, ``network.sasl_session`` answers it."""
+
+from __future__ import annotations
+
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.errors import IllegalSaslState
+from sharegroup.wire.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+
+
+async def sasl_authenticate(
+    parts: BrokerParts, request: SaslAuthenticateRequest, context: RequestContext
+) -> SaslAuthenticateResponse:
+    """The listener has no SASL, or the client has authenticated already (Kafka class KafkaApis).
+
+    Raises:
+        IllegalSaslState: always.
+    """
+    raise IllegalSaslState(
+        "SaslAuthenticate request received after successful authentication"
+    )

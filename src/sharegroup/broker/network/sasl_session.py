@@ -1,0 +1,260 @@
+"""Who one connection of a SASL listener is: the order of its requests until it is known, and again
+when it authenticates anew (KIP-368).
+
+Before that a client may send ApiVersions, then SaslHandshake, then SaslAuthenticate, one at a time.
+Anything else closes the connection. Source: Kafka class SaslServerAuthenticator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum, auto
+from typing import Final, NamedTuple, TypeVar
+
+from sharegroup.broker.authentication.exchange import Exchange, Step
+from sharegroup.broker.authentication.failing_hosts import FailingHosts
+from sharegroup.broker.authentication.listener_security import ListenerSecurity
+from sharegroup.broker.counters import Counters
+from sharegroup.broker.network.api_table import API_TABLE
+from sharegroup.broker.network.leaving import Chunk
+from sharegroup.model.environment import Clock
+from sharegroup.model.errors import (
+    IllegalSaslState,
+    KafkaError,
+    MalformedMessage,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    UnsupportedVersion,
+)
+from sharegroup.sasl.server import Refused
+from sharegroup.wire import apis
+from sharegroup.wire.codec import decode
+from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
+from sharegroup.wire.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from sharegroup.wire.schema import Message
+
+M = TypeVar("M", bound=Message)
+
+AGAIN_MS: Final = 1000
+"""A client may not authenticate anew more often, as in Kafka."""
+
+_HANDSHAKE: Final = apis.SASL_HANDSHAKE.key.to_bytes(2, "big")
+
+
+class Answer(NamedTuple):
+    """What to send, and whether to close afterwards."""
+
+    chunks: Sequence[Chunk]
+    close: bool = False
+
+
+class _State(Enum):
+    FIRST = auto()
+    """ApiVersions or SaslHandshake may come."""
+    EXCHANGE = auto()
+    """SaslAuthenticate must come."""
+    DONE = auto()
+    FAILED = auto()
+
+
+class SaslSession:
+    """One connection. ``principal`` is the client's, once ``authenticated``.
+
+    ``busy`` while a request of the authentication is being handled: the next must wait for it.
+    """
+
+    def __init__(
+        self,
+        security: ListenerSecurity,
+        failing: FailingHosts,
+        clock: Clock,
+        counters: Counters,
+        delay_ms: Callable[[], int],
+    ) -> None:
+        self._security = security
+        self._failing = failing
+        self._clock = clock
+        self._counters = counters
+        self._delay_ms = delay_ms
+        self._state = _State.FIRST
+        self._mechanism = ""
+        self._exchange: Exchange | None = None
+        self._expires_ms: int | None = None
+        self._again_ms: int | None = None  # when it has begun to authenticate anew
+        self.principal = ""
+        self.host = ""
+        self.busy = False
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether it is known who the client is."""
+        return bool(self.principal)
+
+    def takes(self, frame: bytes) -> bool:
+        """Whether a request is the session's: any before the client is known, then those that
+        authenticate it anew, and any when its time is over."""
+        if self._state is not _State.DONE:
+            return True
+        if self._expires_ms is None:
+            return False
+        now_ms = self._clock.monotonic_ms()
+        if frame[:2] == _HANDSHAKE:
+            return self._again_ms is None or now_ms - self._again_ms >= AGAIN_MS
+        return now_ms >= self._expires_ms
+
+    async def answer(
+        self, frame: bytes, api_versions: Callable[[], Awaitable[Sequence[Chunk]]]
+    ) -> Answer:
+        """Handle a request that :meth:`takes` has named.
+
+        Args:
+            api_versions: answers an ApiVersions request.
+
+        Raises:
+            MalformedMessage: it cannot be read; the caller must close the connection.
+        """
+        header = parse_request_header(frame)
+        if self._state is _State.DONE:
+            if header.api_key != apis.SASL_HANDSHAKE.key:
+                return self._expired()
+            self._again_ms = self._clock.monotonic_ms()
+            self._state = _State.FIRST
+        if self._state is _State.FAILED:
+            return Answer([], close=True)
+        if self._state is _State.EXCHANGE:
+            if header.api_key != apis.SASL_AUTHENTICATE.key:
+                return await self._out_of_order(frame, header)
+            return await self._authenticate(_read(SaslAuthenticateRequest, header, frame), header)
+        if header.api_key == apis.API_VERSIONS.key and not self.authenticated:
+            return Answer(await api_versions())
+        if header.api_key != apis.SASL_HANDSHAKE.key:
+            return await self._failed([], f"{_name(header)} before it has authenticated")
+        return await self._handshake(_read(SaslHandshakeRequest, header, frame), header)
+
+    async def _handshake(self, request: SaslHandshakeRequest, header: RequestHeader) -> Answer:
+        offered = list(self._security.mechanisms)
+
+        def answer(error: KafkaError | None) -> Sequence[Chunk]:
+            code = error.code if error else 0
+            return _framed(apis.SASL_HANDSHAKE, header, SaslHandshakeResponse(code, offered))
+
+        if header.version < 1:  # its tokens would come without a header
+            return await self._failed(answer(UnsupportedVersion()), "SaslHandshake version 0")
+        again = self.authenticated and request.mechanism != self._mechanism
+        if request.mechanism not in offered or again:
+            reason = "another mechanism than before" if again else "a mechanism that is not offered"
+            return await self._failed(answer(UnsupportedSaslMechanism()), reason)
+        self._mechanism = request.mechanism
+        self._exchange = self._security.begin(request.mechanism)
+        self._state = _State.EXCHANGE
+        return Answer(answer(None))
+
+    async def _authenticate(
+        self, request: SaslAuthenticateRequest, header: RequestHeader
+    ) -> Answer:
+        assert self._exchange is not None
+
+        def answer(response: SaslAuthenticateResponse) -> Sequence[Chunk]:
+            return _framed(apis.SASL_AUTHENTICATE, header, response)
+
+        try:
+            step = await self._exchange.evaluate(bytes(request.auth_bytes))
+            lifetime_ms = self._complete(step) if step.user is not None else 0
+        except Refused as error:
+            response = SaslAuthenticateResponse(
+                SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
+            )
+            return await self._failed(answer(response), str(error))
+        response = SaslAuthenticateResponse(auth_bytes=step.answer)
+        if header.version >= 1:
+            response.session_lifetime_ms = lifetime_ms
+        return Answer(answer(response))
+
+    def _complete(self, step: Step) -> int:
+        """The client is known; returns for how long, 0: for ever."""
+        principal = f"User:{step.user}"
+        if self.principal and principal != self.principal:
+            told = (
+                "Cannot change principals during re-authentication from "
+                f"{self.principal}: {principal}"
+            )
+            raise Refused("another principal than before", told)
+        lifetimes = []
+        if session_ms := self._security.session_ms(self._mechanism):
+            lifetimes.append(session_ms)
+        if step.expires_ms is not None:
+            lifetimes.append(max(0, step.expires_ms - self._clock.wall_ms()))
+        now_ms = self._clock.monotonic_ms()
+        self._expires_ms = now_ms + min(lifetimes) if lifetimes else None
+        self.principal = principal
+        self._exchange = None
+        self._state = _State.DONE
+        self._failing.succeeded(self.host)
+        self._counters.add("authentications", self._mechanism)
+        return min(lifetimes) if lifetimes else 0
+
+    async def _failed(self, chunks: Sequence[Chunk], reason: str) -> Answer:
+        """Answer late, then close: so guessing is slow."""
+        self._state = _State.FAILED
+        self._exchange = None
+        mechanism = self._mechanism or "none"
+        sentence = (
+            f"a client at {self.host} did not authenticate to the listener {self._security.name} "
+            f"({mechanism}): {reason}"
+        )
+        self._counters.say(logging.WARNING, "authentication_failures", sentence, mechanism)
+        delay_ms = self._failing.delay_ms(
+            self.host, self._delay_ms(), self._clock.monotonic_ms()
+        )
+        if delay_ms:
+            await asyncio.sleep(delay_ms / 1000)
+        return Answer(chunks, close=True)
+
+    async def _out_of_order(self, frame: bytes, header: RequestHeader) -> Answer:
+        """Refuse a request that comes in the middle of an exchange, in its own words."""
+        served = API_TABLE.get(header.api_key)
+        chunks: Sequence[Chunk] = []
+        if served is not None and header.version in served.versions:
+            request = decode(served.api.request, header.version, frame, header.body)
+            try:
+                response = served.failure(request, IllegalSaslState())
+            except KafkaError:
+                response = None  # it has no words for it
+            if response is not None:
+                chunks = _framed(served.api, header, response)
+        return await self._failed(chunks, f"{_name(header)} in the middle of the exchange")
+
+    def _expired(self) -> Answer:
+        sentence = f"closing the connection from {self.host}: it has not authenticated again"
+        self._counters.say(logging.INFO, "authentications_expired", sentence)
+        return Answer([], close=True)
+
+    def _wrong_credentials(self) -> str:
+        during = "re-authentication" if self.authenticated else "authentication"
+        return (
+            f"Authentication failed during {during} due to invalid credentials with SASL "
+            f"mechanism {self._mechanism}"
+        )
+
+
+def _read(kind: type[M], header: RequestHeader, frame: bytes) -> M:
+    served = API_TABLE[header.api_key]
+    version = header.version
+    if version not in served.versions and not (kind is SaslHandshakeRequest and version == 0):
+        raise MalformedMessage(f"{served.api.name} version {version} is not served here")
+    return decode(kind, version, frame, header.body)
+
+
+def _framed(api: apis.Api, header: RequestHeader, response: Message) -> Sequence[Chunk]:
+    return response_frame(api, header.version, header.correlation_id, response)
+
+
+def _name(header: RequestHeader) -> str:
+    served = API_TABLE.get(header.api_key)
+    return served.api.name if served else f"API key {header.api_key}"
