@@ -387,10 +387,11 @@ def _unknown(name: str) -> str:
 
 def _without_acls(config: BrokerConfig) -> list[str]:
     """Warnings for access settings that have no effect without ACLs."""
-    if config.text("authorizer.acl.file"):
+    if config.text("authorizer.acl.file") or config.text("authorizer.class.name"):
         return []
     return [
-        f"{name} does nothing without authorizer.acl.file: everything is allowed to everybody"
+        f"{name} does nothing without authorizer.class.name or authorizer.acl.file: everything is "
+        "allowed to everybody"
         for name in ("super.users", "allow.everyone.if.no.acl.found")
         if name in config.static
     ]

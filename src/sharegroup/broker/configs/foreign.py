@@ -11,7 +11,7 @@ from typing import Final
 _KAFKA: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
+    alter.log.dirs.replication.quota.window.size.seconds
     auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
     broker.session.timeout.ms client.quota.callback.class config.providers
     connection.failed.authentication.delay.ms connections.max.reauth.ms

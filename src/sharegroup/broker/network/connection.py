@@ -97,7 +97,12 @@ class BrokerConnection(asyncio.Protocol):
         self.blocked_read_bytes = 0
         self.endpoint = endpoint
         self.host = ""
-        self.access = dispatcher.access(endpoint, "")
+        self.access = dispatcher.access(self)
+
+    @property
+    def principal(self) -> str:
+        """Who the client is: that of its listener."""
+        return self.endpoint.principal
 
     @property
     def client_host(self) -> str:
@@ -125,7 +130,7 @@ class BrokerConnection(asyncio.Protocol):
         return ConnectionView(
             host=self.host,
             listener=self.endpoint.name,
-            principal=self.endpoint.principal,
+            principal=self.principal,
             open_requests=self.open_requests,
             request_bytes=self.held_bytes,
             unread_bytes=self.unread_bytes,
@@ -142,7 +147,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
         if self._connections.admit(self):
-            self.access = self._dispatcher.access(self.endpoint, self.host)
+            self.access = self._dispatcher.access(self)
             self._adjust_reading()
         else:
             self.abort()
