@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.group_coordinators import group_coordinators
@@ -57,6 +58,7 @@ def assemble(
     counters: Counters,
     connections: OpenConnections,
     spawn: Spawn,
+    rules: AccessRules,
 ) -> tuple[BrokerParts, GroupRuntimes]:
     """The parts of a broker over its recovered store; nothing is loaded yet.
 
@@ -96,6 +98,8 @@ def assemble(
         transaction_writes=TransactionWrites(transactions, lambda: _verifies(configs)),
         security=security,
         quotas=_quotas(configs, security, clock),
+        access_rules=rules,
+        new_id=environment.new_id,
         group_registry=groups.registry,
         offsets=groups.offsets,
         ranges=groups.ranges,

@@ -5,9 +5,11 @@ A handler is ``async def <api>(parts, request, context)``. ``server`` makes the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
+from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.configs.live_configs import LiveConfigs
 from sharegroup.broker.coordination.classic_group_coordinator import ClassicGroupCoordinator
 from sharegroup.broker.coordination.consumer_group_coordinator import ConsumerGroupCoordinator
@@ -39,6 +41,9 @@ class BrokerParts(DeliveryParts):
     transaction_writes: TransactionWrites
     security: SecurityStore
     quotas: Quotas
+    access_rules: AccessRules
+    new_id: Callable[[], UUID]
+    """A random id."""
     group_registry: GroupRegistry
     """All groups, whatever their type."""
     offsets: OffsetCoordinator

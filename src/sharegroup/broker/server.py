@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from sharegroup.broker.assembly import assemble
 from sharegroup.broker.authentication.listeners import ListenersSecurity
-from sharegroup.broker.authorization.acls import AclAuthorizer
+from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.cleaning import Cleaning
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
-from sharegroup.broker.configured_authorizer import configured_authorizer
+from sharegroup.broker.configured_rules import configured_rules
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.local_store import open_local_store
@@ -38,6 +38,9 @@ logger = logging.getLogger("sharegroup.broker")
 DRAIN_S: Final = 5.0
 """How long a stopping broker waits for open requests."""
 
+ACL_FILE_LOOK_S: Final = 2.0
+"""How often the ACL file is looked at. A change is taken at the second look that finds it."""
+
 
 class Broker:
     """One node, made by :meth:`open`."""
@@ -48,9 +51,8 @@ class Broker:
         environment: Environment,
         store: Store,
         descriptors: DescriptorBudget,
-        authorizer: Authorizer,
+        rules: AccessRules,
     ) -> None:
-        self._disk = environment.disk
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
         counters = Counters(environment.clock.monotonic_ms)
@@ -61,9 +63,11 @@ class Broker:
             descriptors.connections,
         )
         self.parts, self._group_runtimes = assemble(
-            config, environment, store, descriptors, counters, self.connections, self.spawn
+            config, environment, store, descriptors, counters, self.connections, self.spawn, rules
         )
-        self.dispatcher = Dispatcher(self.parts, authorizer)
+        self.dispatcher = Dispatcher(self.parts, rules.authorizer)
+        rules.changed = self._authorize_by
+        self.parts.security.changed.append(self._take_stored_acls)
         self.security = ListenersSecurity(
             lambda: self.parts.configs.broker,
             lambda: self.parts.security.state.credentials,
@@ -83,7 +87,7 @@ class Broker:
             KafkaStorageError: the internal topics cannot be read, or the disk failed.
         """
         opened = False
-        authorizer = configured_authorizer(config, environment.disk)
+        rules = configured_rules(config, environment.disk)
         descriptors = DescriptorBudget(environment.descriptors)
         store = await open_local_store(
             environment,
@@ -94,7 +98,7 @@ class Broker:
         )
         descriptors.partitions = lambda: store.partition_count
         altered = config.altered(store.facts.broker_configs)
-        broker = cls(altered, environment, store, descriptors, authorizer)
+        broker = cls(altered, environment, store, descriptors, rules)
         opened = True
         parts = broker.parts
         await parts.state.load()
@@ -143,6 +147,8 @@ class Broker:
         if not self._servers:
             self.parts.state.start(self.spawn)
             self._housekeep()
+            if self.parts.access_rules.file:
+                self._look_at_acl_file()
             Cleaning(self.parts, self.spawn).start()
         self._servers.append(server)
         return endpoint.advertised
@@ -176,18 +182,31 @@ class Broker:
         """Read ``authorizer.acl.file`` again. The new ACLs apply to open connections as well, but
         not to requests that have begun.
 
-        Returns the number of ACLs, or None if the setting names no file.
+        Returns the number of ACLs in force, or None if the setting names no file.
 
         Raises:
             ConfigError: the file cannot be read or parsed; the old ACLs stay.
         """
-        authorizer = configured_authorizer(self.parts.configs.broker, self._disk)
-        if not isinstance(authorizer, AclAuthorizer):
-            return None
+        rules = self.parts.access_rules
+        rules.read_file()
+        return rules.acl_count if rules.file else None
+
+    def _authorize_by(self, authorizer: Authorizer) -> None:
+        """The rules have changed: open connections forget the answers that they keep."""
         self.dispatcher.authorizer = authorizer
         for connection in self.connections.all():
-            connection.access = self.dispatcher.access(connection.principal, connection.host)
-        return authorizer.acl_count
+            connection.access = self.dispatcher.access(connection)
+
+    def _take_stored_acls(self) -> None:
+        state = self.parts.security.state
+        self.parts.access_rules.take_stored(state.acls, (state, state.acl_version))
+
+    def _look_at_acl_file(self) -> None:
+        """Look whether ``authorizer.acl.file`` has changed, and repeat."""
+        if self.stopping:
+            return
+        asyncio.get_running_loop().call_later(ACL_FILE_LOOK_S, self._look_at_acl_file)
+        self.spawn(self.parts.access_rules.look_at_file())
 
     def _accepting(self, endpoint: Endpoint) -> Callable[[], asyncio.Protocol]:
         """Makes the protocol of each connection that a listener accepts."""

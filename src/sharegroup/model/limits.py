@@ -205,6 +205,13 @@ AUTHORIZER_ANSWERS_MAX: Final = 10_000
 """Answers of the authorizer cached for one connection. Beyond this the authorizer is asked again,
 so that a client that names ever new topics costs time, not memory."""
 
+ACL_CHANGES_MAX: Final = 10_000
+"""ACLs made or deleted by one request, as in Kafka (its MAX_RECORDS_PER_USER_OP)."""
+
+ACL_FILTERS_MAX: Final = 100
+"""Filters of one DeleteAcls that each may mean many ACLs: all ACLs are looked at for each. Filters
+that name one ACL in full are not counted."""
+
 SCRAPE_REQUEST_BYTES_MAX: Final = 16_384
 """A scraper's request for metrics is a few hundred bytes."""
 

@@ -24,7 +24,6 @@ from sharegroup.sasl.scram_messages import (
     to_base64,
 )
 
-
 _SHOWN: Final = 100
 
 

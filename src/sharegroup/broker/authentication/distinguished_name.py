@@ -59,7 +59,7 @@ def _escaped(value: str) -> str:
 
 def _der(attribute: NameAttribute) -> bytes:
     encodings = {"BMPString": "utf-16-be", "UniversalString": "utf-32-be", "T61String": "latin-1"}
-    kind = attribute._type  # noqa: SLF001  the value's type in the certificate is told nowhere else
+    kind = attribute._type
     value = attribute.value
     data = value if isinstance(value, bytes) else value.encode(encodings.get(kind.name, "utf-8"))
     size = len(data)

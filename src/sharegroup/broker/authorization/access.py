@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
-from sharegroup.broker.authorization.acls import Acl, AclAuthorizer
+from sharegroup.broker.authorization.audit import Audit
 from sharegroup.broker.authorization.authorizer import AllowAll, Authorizer
 from sharegroup.broker.authorization.resources import (
     ANONYMOUS,
@@ -16,10 +14,8 @@ from sharegroup.broker.authorization.resources import (
     group,
     topic,
 )
-from sharegroup.broker.counters import NowAndThen
+from sharegroup.broker.counters import Counters
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
-
-logger = logging.getLogger("sharegroup.authorizer")
 
 
 class Access:
@@ -29,20 +25,19 @@ class Access:
     look-up, and nothing at all under :class:`AllowAll`.
     """
 
-    __slots__ = ("_authorizer", "_free", "_kept", "_now_and_then", "_told", "host", "principal")
+    __slots__ = ("_audit", "_authorizer", "_free", "_kept", "host", "principal")
 
     def __init__(
         self,
         authorizer: Authorizer | None = None,
         principal: str = ANONYMOUS,
         host: str = "",
-        now_and_then: NowAndThen | None = None,
+        counters: Counters | None = None,
     ) -> None:
-        self._now_and_then = now_and_then
+        self._audit = Audit(counters)
         self._authorizer = authorizer or AllowAll()
         self._free = isinstance(self._authorizer, AllowAll)
         self._kept: dict[tuple[Operation, Resource], bool] = {}
-        self._told: set[tuple[Operation, Resource]] = set()
         self.principal = principal
         self.host = host
 
@@ -50,11 +45,6 @@ class Access:
     def restricted(self) -> bool:
         """Whether anything can be refused at all; if not, callers may skip their checks."""
         return not self._free
-
-    @property
-    def acls(self) -> tuple[Acl, ...] | None:
-        """The list that the authorizer decides by; None if it has none."""
-        return self._authorizer.acls if isinstance(self._authorizer, AclAuthorizer) else None
 
     def allows(self, operation: Operation, resource: Resource) -> bool:
         """Whether this client may do ``operation`` on ``resource``."""
@@ -82,30 +72,12 @@ class Access:
             TransactionalIdAuthorizationFailed: it may not; the error depends on the resource type.
         """
         if not (self._free or self.allows(operation, resource)):
-            self._tell(operation, resource)
+            self.denied(operation, resource)
             raise REFUSALS[resource.type]
 
-    def _tell(self, operation: Operation, resource: Resource) -> None:
-        """Log a refusal with the message of Kafka's authorizer: each once per connection, and
-        similar ones only now and then."""
-        if (operation, resource) in self._told:
-            return
-        if len(self._told) >= AUTHORIZER_ANSWERS_MAX:
-            self._told.clear()
-        self._told.add((operation, resource))
-        kind = f"{self.principal} {operation.name} {resource.type.name}"
-        left_out = self._now_and_then.due(kind) if self._now_and_then else ""
-        if left_out is None:
-            return
-        logger.info(
-            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s%s",
-            self.principal,
-            operation.name,
-            self.host,
-            resource.type.name,
-            resource.name,
-            left_out,
-        )
+    def denied(self, operation: Operation, resource: Resource) -> None:
+        """Log and count that a request was refused because of this; :meth:`require` does so."""
+        self._audit.denied(self.principal, self.host, operation, resource)
 
     def require_topic(self, operation: Operation, name: str) -> None:
         """:meth:`require` of a topic; skips the check if everything is allowed."""

@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
+from sharegroup.broker.authorization.resources import Operation, Resource
 
 EVERYBODY: Final = "User:*"
 ANY: Final = "*"
@@ -57,78 +56,3 @@ class Acl:
         if self.operation in (Operation.ALL, operation):
             return True
         return self.allow and self.operation in _IMPLIED_BY.get(operation, ())
-
-
-class AclAuthorizer:
-    """Decides by a list of :class:`Acl`."""
-
-    def __init__(
-        self,
-        acls: Iterable[Acl],
-        *,
-        super_users: Iterable[str] = (),
-        allow_if_no_acl: bool = False,
-    ) -> None:
-        self._super_users = frozenset(super_users)
-        self._allow_if_no_acl = allow_if_no_acl
-        self._literal: dict[Resource, list[Acl]] = {}
-        self._prefixed: dict[ResourceType, list[Acl]] = {}
-        self._by_type: dict[ResourceType, list[Acl]] = {}
-        self.acls = tuple(acls)
-        for acl in self.acls:
-            self._by_type.setdefault(acl.resource.type, []).append(acl)
-            if acl.prefixed:
-                self._prefixed.setdefault(acl.resource.type, []).append(acl)
-            else:
-                self._literal.setdefault(acl.resource, []).append(acl)
-
-    @property
-    def acl_count(self) -> int:
-        """The number of ACLs."""
-        return len(self.acls)
-
-    def authorize(
-        self, principal: str, host: str, operation: Operation, resource: Resource
-    ) -> bool:
-        """Whether an ACL allows it and none denies it; see the module for the other rules."""
-        if principal in self._super_users:
-            return True
-        allowed = spoken_of = False
-        for acl in self._of(resource):
-            spoken_of = True
-            if acl.concerns(principal, host, operation):
-                if not acl.allow:
-                    return False
-                allowed = True
-        return allowed or (self._allow_if_no_acl and not spoken_of)
-
-    def authorize_any(
-        self, principal: str, host: str, operation: Operation, resource_type: ResourceType
-    ) -> bool:
-        """Whether some allow of the resource type is not completely covered by a deny."""
-        if principal in self._super_users:
-            return True
-        acls = self._by_type.get(resource_type, ())
-        concerned = [acl for acl in acls if acl.concerns(principal, host, operation)]
-        denies = [acl for acl in concerned if not acl.allow]
-        if any(deny.resource.name == ANY and not deny.prefixed for deny in denies):
-            return False
-        if self._allow_if_no_acl:
-            return True
-        return any(acl.allow and not _hidden(acl, denies) for acl in concerned)
-
-    def _of(self, resource: Resource) -> Iterator[Acl]:
-        yield from self._literal.get(resource, ())
-        if resource.name != ANY:
-            yield from self._literal.get(Resource(resource.type, ANY), ())
-        for acl in self._prefixed.get(resource.type, ()):
-            if acl.covers(resource.name):
-                yield acl
-
-
-def _hidden(allow: Acl, denies: Iterable[Acl]) -> bool:
-    """Whether one of ``denies`` covers all that ``allow`` names."""
-    name = allow.resource.name
-    if allow.prefixed:
-        return any(deny.prefixed and deny.covers(name) for deny in denies)
-    return name != ANY and any(deny.covers(name) for deny in denies)

@@ -25,7 +25,7 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 
 
 class Operation(IntEnum):
-    """An operation on a resource. ALL occurs only in ACLs."""
+    """An operation on a resource. ALL occurs only in ACLs, and so do the last three here."""
 
     ALL = 2
     READ = 3
@@ -38,15 +38,21 @@ class Operation(IntEnum):
     DESCRIBE_CONFIGS = 10
     ALTER_CONFIGS = 11
     IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class ResourceType(IntEnum):
-    """The type of a resource."""
+    """The type of a resource. No request here asks for a DELEGATION_TOKEN or a USER: there are no
+    tokens. ACLs of them are kept, as in Kafka."""
 
     TOPIC = 2
     GROUP = 3
     CLUSTER = 4
     TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
 
 
 class Resource(NamedTuple):
@@ -96,9 +102,15 @@ SUPPORTED: Final = {
         Operation.ALTER,
         Operation.DESCRIBE,
     ),
-    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE),
+    ResourceType.TRANSACTIONAL_ID: (
+        Operation.DESCRIBE,
+        Operation.WRITE,
+        Operation.TWO_PHASE_COMMIT,
+    ),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""The operations that each type of resource has."""
+"""The operations that each type of resource has (Kafka class AclEntry)."""
 
 REFUSALS: Final[dict[ResourceType, type[KafkaError]]] = {
     ResourceType.TOPIC: TopicAuthorizationFailed,
@@ -106,3 +118,4 @@ REFUSALS: Final[dict[ResourceType, type[KafkaError]]] = {
     ResourceType.CLUSTER: ClusterAuthorizationFailed,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
 }
+"""The error of each type that requests ask for."""

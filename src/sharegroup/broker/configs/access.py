@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.acl_file import check_principal
-from sharegroup.broker.configs.define import flag, names, text
+from sharegroup.broker.configs.define import choice, flag, names, text
 from sharegroup.model.errors import InvalidConfig
 
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
 ACCESS_CONFIGS: Final = (
+    choice(
+        "authorizer.class.name",
+        "",
+        ("", STANDARD_AUTHORIZER, "StandardAuthorizer"),
+        "StandardAuthorizer, by this name or by its full name in Kafka: ACLs made by CreateAcls "
+        "are in force, and what they do not allow is denied.",
+    ),
     text(
         "authorizer.acl.file",
         None,
-        "A CSV file of ACLs, read at the start; what it does not allow is denied. Nothing is "
-        "forbidden when not set. See the page on authorisation. Not a Kafka setting.",
+        "A CSV file of ACLs, read at the start and when it changes; what it does not allow is "
+        "denied. With authorizer.class.name both lists count. Nothing is forbidden when neither "
+        "is set. See the page on authorisation. Not a Kafka setting.",
     ),
     text(
         "super.users",
@@ -23,7 +33,7 @@ ACCESS_CONFIGS: Final = (
     flag(
         "allow.everyone.if.no.acl.found",
         False,
-        "With an ACL file: allow access to resources that no ACL matches.",
+        "Where ACLs are in force: allow access to resources that no ACL matches.",
     ),
     names(
         "listener.principal.map",

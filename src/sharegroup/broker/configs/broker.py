@@ -25,9 +25,9 @@ from sharegroup.broker.configs.listener_settings import (
     suffix_of,
 )
 from sharegroup.broker.configs.listeners import (
-    Listener,
     PLAINTEXT,
     SASL_PROTOCOLS,
+    Listener,
     check_advertised,
     check_protocols,
     parse_counts,
@@ -37,11 +37,8 @@ from sharegroup.broker.configs.listeners import (
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
 from sharegroup.broker.configs.properties import parse_properties
-<<<<<<< HEAD
 from sharegroup.broker.configs.quotas import QUOTA_CONFIGS
-=======
 from sharegroup.broker.configs.security import SECURITY_CONFIGS
->>>>>>> w-authn
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
 from sharegroup.groups.config import BROKER_BOUNDS, Bounded, GroupDefaults, broker_names
@@ -51,6 +48,7 @@ from sharegroup.model.config import (
     ConfigSource,
     ConfigSynonym,
     ConfigTable,
+    ConfigType,
     ConfigValue,
     format_value,
     nearest_name,
@@ -247,7 +245,9 @@ class BrokerConfig:
     def describe_altered(self) -> list[ConfigEntry]:
         """The entries of DescribeConfigs for the cluster's default: what was altered while the
         broker ran. There is one broker, so that they are its own as well."""
-        entries = [self._entry(definition_of(name) or BROKER_CONFIGS[name]) for name in self.dynamic]
+        entries = [
+            self._entry(definition_of(name) or BROKER_CONFIGS[name]) for name in self.dynamic
+        ]
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         return [
             replace(
@@ -447,10 +447,11 @@ def _unknown(name: str) -> str:
 
 def _without_acls(config: BrokerConfig) -> list[str]:
     """Warnings for access settings that have no effect without ACLs."""
-    if config.text("authorizer.acl.file"):
+    if config.text("authorizer.acl.file") or config.text("authorizer.class.name"):
         return []
     return [
-        f"{name} does nothing without authorizer.acl.file: everything is allowed to everybody"
+        f"{name} does nothing without authorizer.class.name or authorizer.acl.file: everything is "
+        "allowed to everybody"
         for name in ("super.users", "allow.everyone.if.no.acl.found")
         if name in config.static
     ]

@@ -11,7 +11,7 @@ from typing import Final
 _KAFKA: Final = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name
+    alter.log.dirs.replication.quota.window.size.seconds
     auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
     broker.session.timeout.ms client.quota.callback.class config.providers
     controlled.shutdown.enable controller.performance.always.log.threshold.ms
@@ -27,19 +27,17 @@ _KAFKA: Final = """
     delete.records.purgatory.purge.interval.requests early.start.listeners
     errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-<<<<<<< HEAD
-    follower.replication.throttled.rate
-    group.consumer.assignor.offload.enable
-    group.coordinator.append.linger.ms
-    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.threads group.share.assignor.offload.enable
-    group.share.dlq.manager.class.name group.share.initialize.retry.interval.ms
-    group.share.persister.class.name group.streams.acceptable.recovery.lag
-    group.streams.assignment.interval.ms group.streams.assignor.offload.enable
-    group.streams.assignors group.streams.heartbeat.interval.ms
-    group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
-    group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
-    group.streams.max.size group.streams.max.standby.replicas group.streams.max.warmup.replicas
+    follower.replication.throttled.rate group.consumer.assignor.offload.enable
+    group.coordinator.append.linger.ms group.coordinator.background.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+    group.share.assignor.offload.enable group.share.dlq.manager.class.name
+    group.share.initialize.retry.interval.ms group.share.persister.class.name
+    group.streams.acceptable.recovery.lag group.streams.assignment.interval.ms
+    group.streams.assignor.offload.enable group.streams.assignors
+    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+    group.streams.max.session.timeout.ms group.streams.max.size
+    group.streams.max.standby.replicas group.streams.max.warmup.replicas
     group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
     group.streams.min.session.timeout.ms group.streams.min.task.offset.interval.ms
     group.streams.num.standby.replicas group.streams.num.warmup.replicas
@@ -54,53 +52,9 @@ _KAFKA: Final = """
     log.dir.failure.timeout.ms log.flush.interval.messages log.flush.interval.ms
     log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
     log.flush.start.offset.checkpoint.interval.ms log.index.size.max.bytes
-    log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms
-    log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms log.roll.jitter.hours
-    log.roll.jitter.ms log.segment.delete.delay.ms
-    max.request.partition.size.limit metadata.log.dir
-    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
-    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
-    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
-    num.network.threads num.recovery.threads.per.data.dir
-    num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms
-    offsets.load.buffer.size offsets.topic.compression.codec principal.builder.class
-    process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.requests
-     remote.fetch.max.wait.ms
-    remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
-    remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
-    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
-    remote.log.manager.copy.quota.window.size.seconds
-=======
-    follower.replication.throttled.rate group.consumer.assignor.offload.enable
-    group.coordinator.append.linger.ms group.coordinator.background.threads
-    group.coordinator.cached.buffer.max.bytes group.coordinator.threads
-    group.share.assignor.offload.enable group.share.dlq.manager.class.name
-    group.share.initialize.retry.interval.ms group.share.persister.class.name
-    group.streams.acceptable.recovery.lag group.streams.assignment.interval.ms
-    group.streams.assignor.offload.enable group.streams.assignors
-    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
-    group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
-    group.streams.max.warmup.replicas group.streams.min.assignment.interval.ms
-    group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms
-    group.streams.min.task.offset.interval.ms group.streams.num.standby.replicas
-    group.streams.num.warmup.replicas group.streams.rack.aware.assignment.tags
-    group.streams.session.timeout.ms group.streams.task.offset.interval.ms
-    group.streams.topology.description.plugin.class initial.broker.registration.timeout.ms
-    inter.broker.listener.name internal.metadata.delete.delay.millis
-    internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
-    kafka.metrics.polling.interval.secs kafka.metrics.reporters
-    leader.imbalance.check.interval.seconds leader.replication.throttled.rate
-    log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-    log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir.failure.timeout.ms
-    log.flush.interval.messages log.flush.interval.ms log.flush.offset.checkpoint.interval.ms
-    log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
-    log.index.size.max.bytes log.initial.task.delay.ms log.local.retention.bytes
-    log.local.retention.ms log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
-    log.roll.jitter.hours log.roll.jitter.ms log.segment.delete.delay.ms
-    max.connection.creation.rate max.request.partition.size.limit metadata.log.dir
+    log.initial.task.delay.ms log.local.retention.bytes log.local.retention.ms log.preallocate
+    log.remote.copy.lag.bytes log.remote.copy.lag.ms log.roll.jitter.hours log.roll.jitter.ms
+    log.segment.delete.delay.ms max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
     metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
@@ -108,12 +62,11 @@ _KAFKA: Final = """
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
     offsets.commit.timeout.ms offsets.load.buffer.size offsets.topic.compression.codec
     principal.builder.class process.roles producer.id.expiration.check.interval.ms
-    producer.purgatory.purge.interval.requests queued.max.requests quota.window.num
-    quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
-    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
-    remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
-    remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
->>>>>>> w-authn
+    producer.purgatory.purge.interval.requests queued.max.requests remote.fetch.max.wait.ms
+    remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+    remote.log.index.file.cache.ttl.ms remote.log.manager.copier.thread.pool.size
+    remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
+    remote.log.manager.copy.quota.window.size.seconds
     remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
     remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
     remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms

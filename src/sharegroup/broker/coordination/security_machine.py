@@ -26,7 +26,10 @@ class SecurityMachine:
     def __init__(self) -> None:
         self._scram: dict[tuple[str, ScramMechanism], ScramCredential] = {}
         self._acls: dict[UUID, AclRow] = {}
+        self._acl_ids: dict[AclRow, UUID] = {}
         self._quotas: dict[tuple[Entity, str], float] = {}
+        self.acl_version = 0
+        """Grows with each change of an ACL."""
 
     @property
     def credentials(self) -> Mapping[tuple[str, ScramMechanism], ScramCredential]:
@@ -39,6 +42,11 @@ class SecurityMachine:
         return MappingProxyType(self._acls)
 
     @property
+    def acl_ids(self) -> Mapping[AclRow, UUID]:
+        """The same, the other way round."""
+        return MappingProxyType(self._acl_ids)
+
+    @property
     def quotas(self) -> Mapping[tuple[Entity, str], float]:
         """(entity, name of the quota) → value."""
         return MappingProxyType(self._quotas)
@@ -49,7 +57,13 @@ class SecurityMachine:
             case ScramChange(user, mechanism, credential):
                 _set(self._scram, (user, mechanism), credential)
             case AclChange(acl_id, acl):
+                before = self._acls.get(acl_id)
+                if before is not None:
+                    self._acl_ids.pop(before, None)
+                if acl is not None:
+                    self._acl_ids[acl] = acl_id
                 _set(self._acls, acl_id, acl)
+                self.acl_version += 1
             case QuotaChange(entity, name, value):
                 _set(self._quotas, (entity, name), value)
 

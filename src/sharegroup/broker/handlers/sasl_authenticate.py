@@ -19,6 +19,4 @@ async def sasl_authenticate(
     Raises:
         IllegalSaslState: always.
     """
-    raise IllegalSaslState(
-        "SaslAuthenticate request received after successful authentication"
-    )
+    raise IllegalSaslState("SaslAuthenticate request received after successful authentication")

@@ -135,7 +135,9 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.END_TXN, 0, 5, "end_txn", "commit or abort a transaction"),
         _row(apis.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", "end transactions by hand"),
         _row(apis.TXN_OFFSET_COMMIT, 0, 6, "txn_offset_commit", "commit offsets in a transaction"),
-        _row(apis.DESCRIBE_ACLS, 1, 3, "describe_acls", "the ACLs of authorizer.acl.file"),
+        _row(apis.DESCRIBE_ACLS, 1, 3, "describe_acls", "the ACLs in force"),
+        _row(apis.CREATE_ACLS, 1, 3, "create_acls", "make ACLs"),
+        _row(apis.DELETE_ACLS, 1, 3, "delete_acls", "delete ACLs"),
         _row(apis.DESCRIBE_CONFIGS, 1, 4, "describe_configs", "topic, broker and group configs"),
         _row(apis.ALTER_CONFIGS, 0, 2, "alter_configs", "replace topic, broker and group configs"),
         _row(

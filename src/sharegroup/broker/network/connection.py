@@ -107,7 +107,7 @@ class BrokerConnection(asyncio.Protocol):
         self.endpoint = endpoint
         self.host = ""
         self.principal = endpoint.principal
-        self.access = dispatcher.access(self.principal, "")
+        self.access = dispatcher.access(self)
 
     @property
     def authenticated(self) -> bool:
@@ -157,7 +157,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
         if self._connections.admit(self) and self._knows_certificate():
-            self.access = self._dispatcher.access(self.principal, self.host)
+            self.access = self._dispatcher.access(self)
             if self._sasl is not None:
                 self._sasl.host = self.host
             self._adjust_reading()
@@ -217,12 +217,8 @@ class BrokerConnection(asyncio.Protocol):
         """Whether received bytes may hold a request that may be started now."""
         return (
             self._splitter.pending
-<<<<<<< HEAD
             and not (self._closing or self._full or self._peer_slow or self._muted)
-=======
-            and not (self._closing or self._full or self._peer_slow)
             and not (self._sasl is not None and self._sasl.busy)
->>>>>>> w-authn
             and self._ready_bytes < ANSWERS_AHEAD_BYTES_MAX
         )
 
@@ -363,7 +359,7 @@ class BrokerConnection(asyncio.Protocol):
             return
         if sasl.principal != was:
             self.principal = sasl.principal
-            self.access = self._dispatcher.access(self.principal, self.host)
+            self.access = self._dispatcher.access(self)
             self._splitter.frame_bytes_max = self._frame_bytes_max
             self._connections.authenticated(self)
         self._fill(slot, answer.chunks)

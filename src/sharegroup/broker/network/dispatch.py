@@ -13,6 +13,7 @@ from dataclasses import fields
 from typing import Any, Protocol
 
 from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.authorization.audit import REQUEST
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.delivery.share_requests import check_acknowledges
 from sharegroup.broker.network.api_table import (
@@ -48,6 +49,12 @@ class Client(Protocol):
 
     access: Access
     endpoint: Endpoint
+    host: str
+
+    @property
+    def principal(self) -> str:
+        """Who the client is."""
+        ...
 
     @property
     def client_host(self) -> str:
@@ -75,9 +82,9 @@ class Dispatcher:
         self.authorizer = authorizer
         self._now_s = asyncio.get_running_loop().time
 
-    def access(self, principal: str, host: str) -> Access:
-        """The access rights of ``principal`` that connects from ``host``."""
-        return Access(self.authorizer, principal, host, self._counters.now_and_then)
+    def access(self, connection: Client) -> Access:
+        """The access rights of a client, by who it is and where it connects from."""
+        return Access(self.authorizer, connection.principal, connection.host, self._counters)
 
     def admission(self, host: str) -> Admission:
         """Whether a new connection from ``host`` has to wait, by quotas."""
@@ -150,6 +157,7 @@ class Dispatcher:
         try:
             if served.api.key in NEEDS_SHARE_VERSION and not self._parts.share_version:
                 raise UnsupportedVersion
+            REQUEST.set(served.api.name)
             return await served.handler(self._parts, request, context)
         except KafkaError as error:
             self._trouble(served, error)

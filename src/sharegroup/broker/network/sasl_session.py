@@ -209,9 +209,7 @@ class SaslSession:
             f"({mechanism}): {reason}"
         )
         self._counters.say(logging.WARNING, "authentication_failures", sentence, mechanism)
-        delay_ms = self._failing.delay_ms(
-            self.host, self._delay_ms(), self._clock.monotonic_ms()
-        )
+        delay_ms = self._failing.delay_ms(self.host, self._delay_ms(), self._clock.monotonic_ms())
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
         return Answer(chunks, close=True)

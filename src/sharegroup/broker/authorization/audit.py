@@ -1,0 +1,56 @@
+"""What is denied: a line of the log, and a count."""
+
+from __future__ import annotations
+
+import logging
+from contextvars import ContextVar
+from typing import Final
+
+from sharegroup.broker.authorization.resources import Operation, Resource
+from sharegroup.broker.counters import Counters
+from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
+
+logger = logging.getLogger("sharegroup.authorizer")
+
+REQUEST: Final[ContextVar[str]] = ContextVar("REQUEST", default="")
+"""The name of the API whose request this task answers."""
+
+
+class Audit:
+    """The denials of one connection.
+
+    Each is counted. Each kind of request, operation and resource is logged once, and similar ones
+    of many connections only now and then.
+    """
+
+    __slots__ = ("_counters", "_told")
+
+    def __init__(self, counters: Counters | None) -> None:
+        self._counters = counters
+        self._told: set[tuple[str, Operation, Resource]] = set()
+
+    def denied(self, principal: str, host: str, operation: Operation, resource: Resource) -> None:
+        """Somebody may not do what a request asks for."""
+        api = REQUEST.get()
+        counters = self._counters
+        if counters is not None:
+            counters.add("authorization_denials", f"{operation.name} {resource.type.name}")
+        if (api, operation, resource) in self._told:
+            return
+        if len(self._told) >= AUTHORIZER_ANSWERS_MAX:
+            self._told.clear()
+        self._told.add((api, operation, resource))
+        kind = f"{principal} {operation.name} {resource.type.name}"
+        left_out = counters.now_and_then.due(kind) if counters is not None else ""
+        if left_out is None:
+            return
+        logger.info(
+            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s%s%s",
+            principal,
+            operation.name,
+            host,
+            resource.type.name,
+            resource.name,
+            f" for request = {api}" if api else "",
+            left_out,
+        )

@@ -1,0 +1,124 @@
+"""CreateAcls: make ACLs, durably (Kafka classes AclApis, AclControlManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from sharegroup.broker.authorization.acl_file import check_principal
+from sharegroup.broker.authorization.acl_rows import ALLOW, DENY, LITERAL, PREFIXED
+from sharegroup.broker.authorization.resources import CLUSTER, Operation, ResourceType
+from sharegroup.broker.coordination.security_machine import SecurityMachine
+from sharegroup.broker.parts import BrokerParts
+from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.errors import InvalidRequest, KafkaError, PolicyViolation, SecurityDisabled
+from sharegroup.model.limits import ACL_CHANGES_MAX
+from sharegroup.wire.internal.security import AclChange, AclRow
+from sharegroup.wire.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+
+NOT_AN_ACLS: Final[Mapping[int, str]] = {1: "ANY", 2: "MATCH"}
+"""Words of filters; every other number that no ACL has is UNKNOWN."""
+
+
+async def create_acls(
+    parts: BrokerParts, request: CreateAclsRequest, context: RequestContext
+) -> CreateAclsResponse:
+    """One result for each; one that exists already is made again without an error.
+
+    Raises:
+        SecurityDisabled: no ACLs are stored here.
+        PolicyViolation: more than ACL_CHANGES_MAX.
+    """
+    context.access.require(Operation.ALTER, CLUSTER)
+    check_stored(parts)
+    if len(request.creations) > ACL_CHANGES_MAX:
+        raise PolicyViolation("Unable to perform excessively large batch operation.")
+    rows: dict[AclRow, None] = {}
+    results = []
+    for creation in request.creations:
+        result = AclCreationResult()
+        results.append(result)
+        try:
+            rows[_checked(creation)] = None
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.message
+    if rows:
+        await parts.security.change(_addition(rows, parts.new_id))
+    return CreateAclsResponse(results=results)
+
+
+def failure(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
+    """Every creation says ``error``."""
+    return CreateAclsResponse(
+        results=[AclCreationResult(error.code, error.message) for _ in request.creations]
+    )
+
+
+def check_stored(parts: BrokerParts) -> None:
+    """Check that ACLs that are made by a request are in force.
+
+    Raises:
+        SecurityDisabled: they are not; with the setting that is missing.
+    """
+    if not parts.access_rules.enabled:
+        raise SecurityDisabled("No Authorizer is configured.")
+    if not parts.access_rules.stores:
+        raise SecurityDisabled(
+            "The ACLs are those of authorizer.acl.file; set authorizer.class.name to "
+            "StandardAuthorizer to make others by requests."
+        )
+
+
+def _addition(
+    rows: Mapping[AclRow, None], new_id: Callable[[], UUID]
+) -> Callable[[SecurityMachine], tuple[None, Sequence[AclChange]]]:
+    def decide(machine: SecurityMachine) -> tuple[None, Sequence[AclChange]]:
+        known = machine.acl_ids
+        return None, [AclChange(new_id(), row) for row in rows if row not in known]
+
+    return decide
+
+
+def _checked(creation: AclCreation) -> AclRow:
+    """The ACL. What is wrong is told in Kafka's words and order, but for the principal, which
+    Kafka does not check (and then fails at each request on that resource)."""
+    kind, name = creation.resource_type, creation.resource_name
+    if kind == ResourceType.CLUSTER and name != CLUSTER.name:
+        raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER.name}")
+    if not name:
+        raise InvalidRequest("Invalid empty resource name")
+    if kind not in _TYPES:
+        raise InvalidRequest(f"Invalid resourceType {_word(kind)}")
+    if creation.resource_pattern_type not in (LITERAL, PREFIXED):
+        raise InvalidRequest(f"Invalid patternType {_word(creation.resource_pattern_type)}")
+    if creation.operation not in _OPERATIONS:
+        raise InvalidRequest(f"Invalid operation {_word(creation.operation)}")
+    if creation.permission_type not in (DENY, ALLOW):
+        raise InvalidRequest(f"Invalid permissionType {_word(creation.permission_type)}")
+    try:
+        check_principal(creation.principal)
+    except ValueError as error:
+        raise InvalidRequest(f"Invalid {error}") from None
+    return AclRow(
+        kind,
+        name,
+        creation.resource_pattern_type,
+        creation.principal,
+        creation.host,
+        creation.operation,
+        creation.permission_type,
+    )
+
+
+_TYPES: Final = frozenset(ResourceType)
+_OPERATIONS: Final = frozenset(Operation)
+
+
+def _word(number: int) -> str:
+    return NOT_AN_ACLS.get(number, "UNKNOWN")
