@@ -27,7 +27,7 @@ from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.process import HOST, free_port
 
 USER: Final = "alice"
-PASSWORD: Final = 'pa,ss=wo"rd\'s'
+PASSWORD: Final = "pa,ss=wo\"rd's"
 AUDIENCE: Final = "kafka-tests"
 ISSUER: Final = "https://issuer.example"
 SESSION_MS: Final = 2_000
@@ -153,8 +153,7 @@ class SecuredKafka(KafkaBroker):
             f"controller.quorum.voters=1@{controller}",
             f"listeners={plain},{own},CONTROLLER://{controller}",
             f"advertised.listeners={plain},{own}",
-            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-            f"{protocols}",
+            f"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}",
             "ssl.keystore.type=PEM",
             "ssl.truststore.type=PEM",
             f"ssl.keystore.location={self.files / 'broker.pem'}",

@@ -195,7 +195,7 @@ SCRAM_CLIENT_ITERATIONS_MAX: Final = 100_000
 time. Kafka's brokers store 4,096 to 16,384."""
 
 SCRAM_MESSAGE_BYTES_MAX: Final = 1 << 16
-"""For the client. One message of a server in a SASL login; those of Kafka are some hundred bytes."""
+"""For the client. One message of a server in a SASL login; Kafka's have some hundred bytes."""
 
 OAUTH_REFUSAL_CHARACTERS_MAX: Final = 1_000
 """For the client. What is kept of a server's reason for refusing a token."""

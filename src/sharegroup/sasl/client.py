@@ -104,9 +104,7 @@ class ScramLogin:
 
     refusal: str | None = None
 
-    def __init__(
-        self, mechanism: ScramMechanism, username: str, password: str, nonce: str
-    ) -> None:
+    def __init__(self, mechanism: ScramMechanism, username: str, password: str, nonce: str) -> None:
         self.mechanism = mechanism.sasl_name
         self.done = False
         self._hash = mechanism

@@ -43,8 +43,8 @@ from sharegroup.client.admin.descriptions import (
     TransactionListing,
 )
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.network.retrying import retrying
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition

@@ -123,7 +123,7 @@ def _choose_mechanism(
     exchange = Exchange(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism=mechanism))
     response = cast(SaslHandshakeResponse, (yield exchange))
     if response.error_code == UnsupportedSaslMechanism.code:
-        offered = printable(", ".join(response.mechanisms)) or "none"
+        offered = printable(", ".join(sorted(response.mechanisms))) or "none"
         raise error_from_code(
             response.error_code,
             f"{address} does not offer the SASL mechanism {mechanism}: it offers {offered}",

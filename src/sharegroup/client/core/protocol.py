@@ -111,7 +111,9 @@ class ClientProtocol(Generic[T]):
         self._ours = versions
         self._encrypted = encrypted
         self._handshake: Handshake | None = handshake(address, versions[API_VERSIONS], login)
+        self._logs_in = login is not None
         self._at_start = True  # nothing was received
+        self._served_once = False  # a request was answered
         self._begun = False  # the first handshake is over
         self._held: list[tuple[_Waiting, list[bytes]]] = []  # until the login anew is over
         self._served = Served({}, {}, {})
@@ -250,8 +252,10 @@ class ClientProtocol(Generic[T]):
             text += " inside a response"
         if self._waiting:
             text += f", waiting for {self._waiting[0].api.name}"
-        if not self._begun and self._at_start and not self._encrypted:
+        if self._at_start and not self._encrypted:
             text += " (if it is a TLS port, set security.protocol to SSL or SASL_SSL)"
+        elif self._begun and not self._served_once and not self._logs_in:
+            text += " (if the broker wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
         return NetworkException(text if reason is None else f"{text}: {reason}")
 
     def end(self) -> list[T]:
@@ -265,6 +269,7 @@ class ClientProtocol(Generic[T]):
     def _event(self, frame: bytes) -> Event[T]:
         response, caller = self._answered(frame)
         if caller is not _HANDSHAKE:
+            self._served_once = True
             return Answer(caller, response)
         assert self._handshake is not None
         try:

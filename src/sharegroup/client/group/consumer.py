@@ -47,8 +47,8 @@ from sharegroup.client.group.settings import (
 )
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.records.record import ConsumerRecords, K, V
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.settings import check_positive, check_topics, decoding_of
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import ConfigError, RebalanceInProgress

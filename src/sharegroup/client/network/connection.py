@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
     async def _log_in_again(self) -> None:
         assert self._access is not None
         try:
-            login = (await _off_the_loop(self._access, self._access.login))
+            login = await _off_the_loop(self._access, self._access.login)
             if not self._protocol.ended:
                 self._write(self._protocol.log_in_again(login))
         except SharegroupError as error:

@@ -26,12 +26,12 @@ from sharegroup.client.errors import IllegalState
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.group.offsets import as_commit
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.producer.buffer import BufferSettings, ProduceBuffer
 from sharegroup.client.producer.delivery import Delivery, RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord, outgoing_record
 from sharegroup.client.producer.sender import ProduceSender
 from sharegroup.client.producer.transactions import Transaction, TransactionCoordinator
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import (
     ConfigError,
     MessageTooLarge,

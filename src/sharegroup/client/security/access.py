@@ -6,15 +6,21 @@ the asyncio driver calls it off the event loop's thread.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import ssl
 from typing import NamedTuple
 
 from sharegroup.client.security.settings import PLAINTEXT, Security
 from sharegroup.client.security.tokens import TokenSource
+from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.client import Login, OAuthBearerLogin, PlainLogin, ScramLogin
 from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
 from sharegroup.sasl.scram_keys import ScramMechanism
+from sharegroup.tls.contexts import client_context
+from sharegroup.tls.stamps import files_stamp
+
+log = logging.getLogger("sharegroup.client")
 
 _NONCE_BYTES = 24  # 192 bits; RFC 5802 leaves the length open, Kafka's clients have 130
 
@@ -34,6 +40,9 @@ class Access:
 
     Args:
         security: the settings.
+
+    Raises:
+        ConfigError: the function that gives tokens does not exist.
     """
 
     def __init__(self, security: Security) -> None:
@@ -48,7 +57,8 @@ class Access:
         """For a new connection.
 
         Raises:
-            ConfigError: a file cannot be read, or is not what it should be.
+            ConfigError: a file cannot be read, or is not what it should be. If it could be read
+                before, it is logged and what was read then goes on.
             SaslAuthenticationFailed: there is no token.
             NetworkException: the token endpoint cannot be reached.
         """
@@ -59,7 +69,7 @@ class Access:
         """For a login, also one anew on an open connection.
 
         Raises:
-            SaslAuthenticationFailed, NetworkException, ConfigError: as :meth:`prepare`.
+            SaslAuthenticationFailed, NetworkException: as :meth:`prepare`.
         """
         security = self.security
         if security.mechanism == OAUTHBEARER:
@@ -73,24 +83,31 @@ class Access:
 
     def _tls(self) -> ssl.SSLContext:
         """The context; the last one while the files that it was made from are the same."""
-        from sharegroup.tls.contexts import client_context
-        from sharegroup.tls.stamps import files_stamp
-
         security = self.security
-        trust, key = security.trust_store, security.key_store
-        stamp = files_stamp(trust, key)
-        if self._context is None or stamp != self._stamp:
-            context = client_context(
-                trust,
-                key,
-                check_host=security.check_host and security.verify,
-                protocols=security.tls_protocols,
-                ciphers=security.ciphers,
-            )
-            if not security.verify:
-                context.verify_mode = ssl.CERT_NONE
-            self._context, self._stamp = context, stamp
+        stamp = files_stamp(security.trust_store, security.key_store)
+        if self._context is not None and stamp == self._stamp:
+            return self._context
+        try:
+            self._context = self._new_context()
+        except ConfigError as error:
+            if self._context is None:
+                raise
+            log.error("%s; connections go on with the certificates read before", error)
+        self._stamp = stamp
         return self._context
+
+    def _new_context(self) -> ssl.SSLContext:
+        security = self.security
+        context = client_context(
+            security.trust_store,
+            security.key_store,
+            check_host=security.check_host and security.verify,
+            protocols=security.tls_protocols,
+            ciphers=security.ciphers,
+        )
+        if not security.verify:
+            context.verify_mode = ssl.CERT_NONE
+        return context
 
 
 _accesses: dict[Security, Access] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ def as_security(settings: SecuritySettings) -> Security:
     if isinstance(settings, Mapping):
         return parse_security(settings)
     raise ConfigError(
-        f"security is {type(settings).__name__}: give a sharegroup.Security, or a dict of properties"
+        f"security is {type(settings).__name__}: give a sharegroup.Security or a dict of text"
     )
 
 
@@ -173,7 +174,9 @@ def _read(given: _Given, name: str, text: str) -> None:
     elif name.startswith("sasl.kerberos."):
         check_mechanism("GSSAPI")
     else:
-        raise ConfigError(f"{name} is not a security property that is known here")
+        near = difflib.get_close_matches(name, {*_READERS, *_TEXTS}, n=1)
+        guess = f": did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"{name} is no security property that is known here{guess}")
 
 
 def _protocol(given: _Given, name: str, text: str) -> None:
@@ -231,12 +234,12 @@ def _extensions(given: _Given, name: str, text: str) -> None:
     given.put("extensions", {key.strip(): value.strip() for key, _, value in pairs}, name)
 
 
-def _method(given: _Given, name: str, text: str) -> None:
+def _method(_: _Given, name: str, text: str) -> None:
     if text.strip().lower() not in ("oidc", "default"):
         raise ConfigError(f"{name} is {text!r}: write oidc, or leave it out")
 
 
-def _librdkafka_config(given: _Given, name: str, text: str) -> None:
+def _librdkafka_config(_: _Given, name: str, __: str) -> None:
     raise ConfigError(
         f"{name} makes tokens that are not signed: give sasl.oauthbearer.token.provider, or "
         "sasl.oauthbearer.method=oidc with sasl.oauthbearer.token.endpoint.url"
@@ -251,7 +254,7 @@ def _endpoint(given: _Given, name: str, text: str) -> None:
         given.put("token_endpoint_url", url, name)
 
 
-def _handler(given: _Given, name: str, text: str) -> None:
+def _handler(_: _Given, name: str, text: str) -> None:
     kind = text.strip().rpartition(".")[2]
     if kind == "IAMClientCallbackHandler":
         raise ConfigError(_MSK)

@@ -190,7 +190,11 @@ class Security:
                 raise ConfigError(f"{one} and {other} are both set: leave one of them out")
         if self._first_of(("key_location", "key_text")) and not self.key_store:
             raise ConfigError("there is a private key without its certificate: set both")
-        if self.certificate_text and not self.key_text and "PRIVATE KEY" not in self.certificate_text:
+        if (
+            self.certificate_text
+            and not self.key_text
+            and "PRIVATE KEY" not in self.certificate_text
+        ):
             raise ConfigError("there is a certificate without its private key: set both")
 
     def _check_login(self) -> None:

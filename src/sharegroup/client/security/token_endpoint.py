@@ -23,7 +23,7 @@ TIMEOUT_S: Final = 8.0
 class _NoRedirects(HTTPRedirectHandler):
     """A redirect would send the client's secret to somewhere else."""
 
-    def redirect_request(self, *arguments: object) -> None:  # type: ignore[override]
+    def redirect_request(self, *arguments: object) -> None:
         """None: the redirect is an error."""
 
 
@@ -65,7 +65,7 @@ def _request(url: str, security: Security) -> Request:
     form = {"grant_type": "client_credentials"}
     if security.scope:
         form["scope"] = security.scope
-    return Request(  # noqa: S310  the settings allow http and https only
+    return Request(
         url,
         data=urlencode(form).encode(),
         headers={

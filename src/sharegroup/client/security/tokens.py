@@ -25,11 +25,16 @@ class TokenSource:
 
     Args:
         now_ms: the wall clock.
+
+    Raises:
+        ConfigError: there is no such function.
     """
 
     def __init__(self, security: Security, now_ms: Callable[[], int] = wall_ms) -> None:
         self._security = security
         self._now_ms = now_ms
+        provider = security.token_provider
+        self._provider = None if provider is None else token_function(provider)
         self._token: str | None = None
         self._good_until_ms = 0.0
 
@@ -37,14 +42,13 @@ class TokenSource:
         """A token; may block.
 
         Raises:
-            SaslAuthenticationFailed: the function or the endpoint gives none.
+            SaslAuthenticationFailed: the function, the file or the endpoint gives none.
             NetworkException: the endpoint cannot be reached.
-            ConfigError: there is no such function.
         """
         if self._security.token is not None:
             return self._security.token
         if self._security.token_location is not None:
-            return read_secret(self._security.token_location)
+            return _in_file(self._security.token_location)
         now_ms = self._now_ms()
         if self._token is None or now_ms >= self._good_until_ms:
             token, expires_ms = self._new()
@@ -61,13 +65,12 @@ class TokenSource:
         if security.token_endpoint_url is not None:
             token, seconds = ask_for_token(security)
             return token, None if seconds is None else self._now_ms() + seconds * 1000
-        assert security.token_provider is not None
-        provider = token_function(security.token_provider)
+        assert self._provider is not None
         try:
-            given = provider()
+            given = self._provider()
         except SharegroupError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever a user's function raises
             # Its text may have the secret that it was made with.
             raise SaslAuthenticationFailed(
                 f"the token provider raised {type(error).__name__}"
@@ -80,6 +83,13 @@ class TokenSource:
         return token, None if expires_s is None else float(expires_s) * 1000
 
 
+def _in_file(location: str) -> str:
+    try:
+        return read_secret(location)
+    except ConfigError as error:
+        raise SaslAuthenticationFailed(f"there is no token: {error}") from None
+
+
 def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:
     """The function of a dotted name: ``package.module:function`` or ``package.module.function``.
 
@@ -88,9 +98,7 @@ def token_function(provider: Callable[[], Any] | str) -> Callable[[], Any]:
     """
     if not isinstance(provider, str):
         return provider
-    module, _, name = (
-        provider.partition(":") if ":" in provider else provider.rpartition(".")
-    )
+    module, _, name = provider.partition(":") if ":" in provider else provider.rpartition(".")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError):

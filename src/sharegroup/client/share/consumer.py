@@ -28,10 +28,10 @@ from sharegroup.client.closing import ended, finish
 from sharegroup.client.core.holdings import Holdings
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.network.cluster import Cluster
-from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.network.metadata import PartitionNames
 from sharegroup.client.records.decode import decode_all
 from sharegroup.client.records.record import K, Records, V
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.answering import Answering
 from sharegroup.client.share.asking import GIVE_UP_S, Asking
 from sharegroup.client.share.commit_callback import AckCallback, CommitCallback

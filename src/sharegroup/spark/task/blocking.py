@@ -15,7 +15,7 @@ from sharegroup.client.core.handshake import Versions
 from sharegroup.client.core.protocol import Answer, ClientProtocol, Event, Ready, Send
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.security.access import PLAIN_ACCESS, Access
-from sharegroup.model.errors import KafkaError, NetworkException
+from sharegroup.model.errors import KafkaError
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.schema import Message
