@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sharegroup.client import Admin, Consumer, ConsumerRecord, Producer, Record, ShareConsumer
+    from sharegroup.client import (
+        Admin,
+        Consumer,
+        ConsumerRecord,
+        Producer,
+        Record,
+        Security,
+        ShareConsumer,
+    )
     from sharegroup.model.errors import (
+        AuthenticationFailed,
         ConfigError,
         InvalidRecordState,
         KafkaError,
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admin",
+    "AuthenticationFailed",
     "ConfigError",
     "Consumer",
     "ConsumerRecord",
@@ -36,6 +46,7 @@ __all__ = [
     "Producer",
     "Record",
     "RetriableError",
+    "Security",
     "ShareConsumer",
     "SharegroupError",
     "TopicPartition",
@@ -44,6 +55,7 @@ __all__ = [
 
 _HOMES = {
     "Admin": "sharegroup.client",
+    "AuthenticationFailed": "sharegroup.model.errors",
     "ConfigError": "sharegroup.model.errors",
     "Consumer": "sharegroup.client",
     "ConsumerRecord": "sharegroup.client",
@@ -53,6 +65,7 @@ _HOMES = {
     "Producer": "sharegroup.client",
     "Record": "sharegroup.client",
     "RetriableError": "sharegroup.model.errors",
+    "Security": "sharegroup.client",
     "ShareConsumer": "sharegroup.client",
     "SharegroupError": "sharegroup.model.errors",
     "TopicPartition": "sharegroup.model.ids",

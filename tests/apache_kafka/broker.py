@@ -53,7 +53,7 @@ class KafkaBroker:
 
     The same object may be started again after `stop` or `kill`: same ports, same data.
     `options` are `key=value` lines of server.properties. Java starts with the options `jvm`, or
-    with those of a quick start.
+    with those of a quick start, and with `java_properties` (`-Dkey=value`).
     """
 
     name = "Apache Kafka"
@@ -64,6 +64,7 @@ class KafkaBroker:
         *options: str,
         jars: Jars = KAFKA,
         jvm: Sequence[str] = (),
+        java_properties: Sequence[str] = (),
     ) -> None:
         self.port = free_port()
         self.bootstrap = f"{HOST}:{self.port}"
@@ -72,7 +73,8 @@ class KafkaBroker:
         self._options = options
         self._jars = jars
         java_options = jvm or (*QUICK, *archive_options(jars, partial(_make_archive, jars)))
-        command = [java_command(), *java_options, *QUIET, "-cp", class_path(jars), "kafka.Kafka"]
+        options_of_java = [*java_options, *QUIET, *java_properties, "-cp", class_path(jars)]
+        command = [java_command(), *options_of_java, "kafka.Kafka"]
         self.process = ServerProcess(
             [*command, str(self._properties)], log_path=folder / "server.log"
         )

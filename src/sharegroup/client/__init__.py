@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Record,
         Records,
     )
+    from sharegroup.client.security.settings import Security
     from sharegroup.client.share.consumer import ShareConsumer
     from sharegroup.client.worker.retry import Backoff, Reject
 
@@ -64,6 +65,7 @@ __all__ = [
     "Records",
     "Reject",
     "ResourceType",
+    "Security",
     "ShareConsumer",
     "Wakeup",
 ]
@@ -94,6 +96,7 @@ _HOMES = {
     "Records": "records.record",
     "Reject": "worker.retry",
     "ResourceType": "admin.descriptions",
+    "Security": "security.settings",
     "ShareConsumer": "share.consumer",
     "Wakeup": "errors",
 }

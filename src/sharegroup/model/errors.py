@@ -217,11 +217,28 @@ class InvalidTimestamp(KafkaError, code=32):
     """The timestamp of the message is out of acceptable range."""
 
 
-class UnsupportedSaslMechanism(KafkaError, code=33):
+class AuthenticationFailed(KafkaError):
+    """A connection could not be secured, or the broker refused who we are (Kafka class
+    AuthenticationException). To try again with the same settings does not help.
+    """
+
+    name: ClassVar[str] = "AUTHENTICATION_FAILED"
+
+
+class TlsFailed(AuthenticationFailed):
+    """TLS did not come about: a certificate is not accepted, or only one side speaks TLS (Kafka
+    class SslAuthenticationException).
+    """
+
+    name: ClassVar[str] = "TLS_FAILED"
+    source = ErrorSource.CONNECTION
+
+
+class UnsupportedSaslMechanism(AuthenticationFailed, code=33):
     """The broker does not support the requested SASL mechanism."""
 
 
-class IllegalSaslState(KafkaError, code=34):
+class IllegalSaslState(AuthenticationFailed, code=34):
     """Request is not valid given the current SASL state."""
 
 
@@ -317,7 +334,7 @@ class KafkaStorageError(RetriableError, code=56):
     """Disk error when trying to access log file on the disk."""
 
 
-class SaslAuthenticationFailed(KafkaError, code=58):
+class SaslAuthenticationFailed(AuthenticationFailed, code=58):
     """SASL Authentication failed."""
 
 

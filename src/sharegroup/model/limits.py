@@ -190,6 +190,22 @@ HANDSHAKE_BYTES_MAX: Final = 1 << 20
 """For the client. A response of the handshake is a few kilobytes. A server of another protocol
 (HTTP, TLS) is known by its first bytes: as a length they are hundreds of megabytes."""
 
+SCRAM_CLIENT_ITERATIONS_MAX: Final = 100_000
+"""For the client. Iterations that a server may ask of one login: a tenth of a second of processor
+time. Kafka's brokers store 4,096 to 16,384."""
+
+SCRAM_MESSAGE_BYTES_MAX: Final = 1 << 16
+"""For the client. One message of a server in a SASL login; Kafka's have some hundred bytes."""
+
+OAUTH_REFUSAL_CHARACTERS_MAX: Final = 1_000
+"""For the client. What is kept of a server's reason for refusing a token."""
+
+TOKEN_RESPONSE_BYTES_MAX: Final = 1 << 20
+"""For the client. An answer of a token endpoint; a token is some kilobytes."""
+
+SASL_ROUNDS_MAX: Final = 8
+"""For the client. Messages of one login; SCRAM has two."""
+
 DAMAGED_RANGES_MAX: Final = 1_000
 """The most damaged ranges of a partition in one answer of DescribeShareGroupOffsets."""
 

@@ -24,6 +24,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionListing,
 )
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
@@ -38,12 +39,14 @@ class Admin(Front):
         *,
         client_id: str = "sharegroup-admin",
         request_timeout_ms: int = 30_000,
+        security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
         self._inner = admin.Admin(
             bootstrap_servers,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
+            security=security,
             jitter=jitter,
         )
         super().__init__()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 from sharegroup.client.core.acknowledgements import AckType
 from sharegroup.client.errors import IllegalState
 from sharegroup.client.records.record import K, Record, Records, V
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share import consumer
 from sharegroup.client.share.asking import GIVE_UP_S
 from sharegroup.client.share.commit_callback import AckCallback
@@ -56,6 +57,7 @@ class ShareConsumer(Front, Generic[K, V]):
         client_rack: str | None = None,
         request_timeout_ms: int = 30_000,
         acknowledgement_commit_callback: AckCallback | None = None,
+        security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
         self._inner = consumer.ShareConsumer(
@@ -78,6 +80,7 @@ class ShareConsumer(Front, Generic[K, V]):
             client_rack=client_rack,
             request_timeout_ms=request_timeout_ms,
             acknowledgement_commit_callback=acknowledgement_commit_callback,
+            security=security,
             jitter=jitter,
         )
         self._inner._callback.elsewhere = True

@@ -19,6 +19,7 @@ from sharegroup.client.producer.delivery import Delivery as AsyncDelivery
 from sharegroup.client.producer.delivery import RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord
 from sharegroup.client.producer.transactions import Transaction as AsyncTransaction
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import SharegroupError
 from sharegroup.model.ids import TopicPartition
 from sharegroup.sync.front import Front
@@ -120,6 +121,7 @@ class Producer(Front):
         request_timeout_ms: int = 30_000,
         client_id: str = "sharegroup",
         clock_ms: Callable[[], int] = wall_ms,
+        security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
         self._inner = client.Producer(
@@ -138,6 +140,7 @@ class Producer(Front):
             request_timeout_ms=request_timeout_ms,
             client_id=client_id,
             clock_ms=clock_ms,
+            security=security,
             jitter=jitter,
         )
         self._queue: deque[tuple[OutgoingRecord, Delivery]] = deque()

@@ -21,6 +21,7 @@ from sharegroup.client.group.offsets import Committed
 from sharegroup.client.group.rebalancing import RebalanceCallback
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.records.record import ConsumerRecord, ConsumerRecords, K, V
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.worker.retry import Backoff
 from sharegroup.client.worker.slots import PlainHandler
 from sharegroup.model.ids import TopicPartition
@@ -73,6 +74,7 @@ class Consumer(Front, Generic[K, V]):
         key_ranges: bool = False,
         cooperative: bool = False,
         max_num_ranges_to_commit: int = 10_000,
+        security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
         self._inner: consumer.Consumer[K, V] = consumer.Consumer(
@@ -106,6 +108,7 @@ class Consumer(Front, Generic[K, V]):
             key_ranges=key_ranges,
             cooperative=cooperative,
             max_num_ranges_to_commit=max_num_ranges_to_commit,
+            security=security,
             jitter=jitter,
         )
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()

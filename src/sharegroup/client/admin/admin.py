@@ -44,6 +44,7 @@ from sharegroup.client.admin.descriptions import (
 )
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.ack_type import AckType
 from sharegroup.model.errors import GroupIdNotFound, KafkaError
 from sharegroup.model.ids import TopicPartition
@@ -61,6 +62,8 @@ class Admin(ConsumerGroupCalls):
 
     Args:
         bootstrap_servers: ``host:port,…`` or a list.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
+            properties of the same; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
@@ -70,6 +73,7 @@ class Admin(ConsumerGroupCalls):
         *,
         client_id: str = "sharegroup-admin",
         request_timeout_ms: int = 30_000,
+        security: SecuritySettings = None,
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
@@ -78,6 +82,7 @@ class Admin(ConsumerGroupCalls):
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
             allow_auto_create_topics=False,
+            security=security,
             jitter=jitter,
         )
         self._owns_cluster = cluster is None

@@ -1,24 +1,43 @@
 """The exchanges between a client and a broker before the program's first request.
 
 A handshake is a generator: it yields one exchange, is sent the response, and so on; it returns what
-the broker serves. Today it agrees on versions (ApiVersions, KIP-35 and KIP-511). A login by SASL is
-more exchanges of the same kind, after ApiVersions and before :func:`handshake` returns. TLS lies
-below all of it, at the socket.
+the broker serves. It agrees on versions (ApiVersions, KIP-35 and KIP-511), then it logs in by SASL
+(SaslHandshake and SaslAuthenticate, KIP-43 and KIP-152), where there is a login. :func:`log_in` is
+the second part alone: a login anew on the open connection (KIP-368). TLS lies below all of it, at
+the socket.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from sharegroup import __version__
-from sharegroup.model.errors import UnsupportedVersion, error_from_code
-from sharegroup.wire.apis import API_VERSIONS, Api
+from sharegroup.model.errors import (
+    AuthenticationFailed,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    UnsupportedVersion,
+    error_from_code,
+)
+from sharegroup.model.limits import SASL_ROUNDS_MAX
+from sharegroup.model.printable import printable
+from sharegroup.sasl.client import Login
+from sharegroup.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from sharegroup.wire.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from sharegroup.wire.schema import Message
 
 Versions = tuple[int, int]
 """The lowest and the highest version of an API."""
+
+_HANDSHAKE_VERSIONS: Final = (1, 1)  # with 0, what follows is not framed as requests
+_AUTHENTICATE_VERSIONS: Final = (0, 2)
 
 
 class Exchange(NamedTuple):
@@ -36,28 +55,97 @@ class Served(NamedTuple):
         versions: API key → versions.
         features: supported features, name → (lowest, highest level).
         finalized: features in use in the cluster, name → level.
+        session_lifetime_ms: within this time, a login anew must have begun; 0: never.
     """
 
     versions: Mapping[int, Versions]
     features: dict[str, tuple[int, int]]
     finalized: Mapping[str, int]
+    session_lifetime_ms: int = 0
 
 
 Handshake = Generator[Exchange, Message, Served]
 
 
-def handshake(address: str, ours: Versions) -> Handshake:
+def handshake(address: str, ours: Versions, login: Login | None = None) -> Handshake:
     """All exchanges before the first request.
 
     Args:
         address: the broker's ``host:port``, for messages.
         ours: the versions of ApiVersions that we speak.
+        login: None: the broker lets everybody in.
 
     Raises:
-        UnsupportedVersion: broker and client have no version of ApiVersions in common.
-        KafkaError: the broker refuses.
+        UnsupportedVersion: broker and client have no version of ApiVersions in common, or the
+            broker has no login by SASL.
+        KafkaError: the broker refuses; of a login: AuthenticationFailed.
     """
-    return (yield from _agree_on_versions(address, ours))
+    served = yield from _agree_on_versions(address, ours)
+    return served if login is None else (yield from log_in(address, served, login))
+
+
+def log_in(address: str, served: Served, login: Login) -> Handshake:
+    """The exchanges of a login. Returns ``served`` with how long the login holds.
+
+    Raises:
+        AuthenticationFailed: the broker does not offer the mechanism, or refuses; or it is not the
+            server that it says it is.
+    """
+    yield from _choose_mechanism(address, served, login.mechanism)
+    version = common_version(
+        address,
+        SASL_AUTHENTICATE,
+        _AUTHENTICATE_VERSIONS,
+        served.versions.get(SASL_AUTHENTICATE.key),
+    )
+    message = login.first()
+    for _ in range(SASL_ROUNDS_MAX):
+        request = SaslAuthenticateRequest(auth_bytes=message)
+        response = cast(
+            SaslAuthenticateResponse, (yield Exchange(SASL_AUTHENTICATE, version, request))
+        )
+        if response.error_code:
+            raise _refused(address, login, response)
+        try:
+            message = login.next(bytes(response.auth_bytes))
+        except SaslAuthenticationFailed as error:
+            raise SaslAuthenticationFailed(f"{address}: {error}") from None
+        if login.done:
+            return served._replace(session_lifetime_ms=response.session_lifetime_ms)
+    raise SaslAuthenticationFailed(f"{address}: the login by {login.mechanism} does not end")
+
+
+def _choose_mechanism(
+    address: str, served: Served, mechanism: str
+) -> Generator[Exchange, Message, None]:
+    theirs = served.versions.get(SASL_HANDSHAKE.key)
+    version = common_version(address, SASL_HANDSHAKE, _HANDSHAKE_VERSIONS, theirs)
+    exchange = Exchange(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism=mechanism))
+    response = cast(SaslHandshakeResponse, (yield exchange))
+    if response.error_code == UnsupportedSaslMechanism.code:
+        offered = printable(", ".join(sorted(response.mechanisms))) or "none"
+        raise error_from_code(
+            response.error_code,
+            f"{address} does not offer the SASL mechanism {mechanism}: it offers {offered}",
+        )
+    if response.error_code:
+        raise _not_a_sasl_listener(address, response.error_code)
+
+
+def _not_a_sasl_listener(address: str, code: int) -> KafkaError:
+    error = error_from_code(code)
+    if isinstance(error, AuthenticationFailed):
+        why = f"{address} takes no login by SASL: is security.protocol right? ({error.message})"
+        return error_from_code(code, why)
+    return error_from_code(code, f"{address} refused {SASL_HANDSHAKE.name}: {error.message}")
+
+
+def _refused(address: str, login: Login, response: SaslAuthenticateResponse) -> KafkaError:
+    why = login.refusal or response.error_message or error_from_code(response.error_code).message
+    return error_from_code(
+        response.error_code,
+        f"{address} refused the credentials for {login.mechanism}: {printable(why)}",
+    )
 
 
 def common_version(address: str, api: Api, ours: Versions, theirs: Versions | None) -> int:

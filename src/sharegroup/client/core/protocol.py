@@ -7,6 +7,10 @@ asyncio, and ``spark.task.blocking`` on a plain socket. It knows nothing of topi
 A driver sends what :meth:`ClientProtocol.start` returns and passes on each event of
 :meth:`ClientProtocol.receive` until :class:`Ready`. From then on it sends requests. When the
 connection ends for any reason, it calls :meth:`ClientProtocol.end` and fails the waiting callers.
+
+A login may hold for a time only (:attr:`ClientProtocol.session_lifetime_ms`). Before that is over
+the driver calls :meth:`ClientProtocol.log_in_again`. Requests sent meanwhile are kept, and go out
+with the next :class:`Ready`.
 """
 
 from __future__ import annotations
@@ -22,9 +26,16 @@ from sharegroup.client.core.handshake import (
     Versions,
     common_version,
     handshake,
+    log_in,
 )
-from sharegroup.model.errors import MalformedMessage, NetworkException, UnsupportedVersion
+from sharegroup.model.errors import (
+    MalformedMessage,
+    NetworkException,
+    TlsFailed,
+    UnsupportedVersion,
+)
 from sharegroup.model.limits import HANDSHAKE_BYTES_MAX, RESPONSE_BYTES_MAX
+from sharegroup.sasl.client import Login
 from sharegroup.wire.apis import API_VERSIONS, Api
 from sharegroup.wire.codec import decode
 from sharegroup.wire.framing import FrameSplitter, request_frame, response_body
@@ -33,6 +44,7 @@ from sharegroup.wire.schema import Message
 T = TypeVar("T")
 
 _REFUSED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
+_TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is not TLS; RFC 8446, 5.1
 
 
 class Send(NamedTuple):
@@ -42,7 +54,10 @@ class Send(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The handshake is over: requests may be sent."""
+    """The handshake, or a login anew, is over: requests may be sent. ``chunks`` are those that
+    waited for it, to be sent now."""
+
+    chunks: list[bytes]
 
 
 class Answer(NamedTuple, Generic[T]):
@@ -64,6 +79,13 @@ class _Waiting(NamedTuple):
     caller: Any
 
 
+class _Handshake:
+    """Who waits for the responses of a handshake."""
+
+
+_HANDSHAKE: Final = _Handshake()
+
+
 class ClientProtocol(Generic[T]):
     """One connection's state. ``T`` identifies a caller in the driver.
 
@@ -71,13 +93,29 @@ class ClientProtocol(Generic[T]):
         address: the broker's ``host:port``, for messages.
         client_id: the name that the broker sees.
         versions: the versions that we speak of each API, ApiVersions among them.
+        login: by SASL; None: the broker lets everybody in.
+        encrypted: the bytes go through TLS; for messages.
     """
 
-    def __init__(self, address: str, client_id: str, versions: Mapping[Api, Versions]) -> None:
+    def __init__(
+        self,
+        address: str,
+        client_id: str,
+        versions: Mapping[Api, Versions],
+        login: Login | None = None,
+        *,
+        encrypted: bool = False,
+    ) -> None:
         self._address = address
         self._client_id = client_id
         self._ours = versions
-        self._handshake: Handshake | None = handshake(address, versions[API_VERSIONS])
+        self._encrypted = encrypted
+        self._handshake: Handshake | None = handshake(address, versions[API_VERSIONS], login)
+        self._logs_in = login is not None
+        self._at_start = True  # nothing was received
+        self._served_once = False  # a request was answered
+        self._begun = False  # the first handshake is over
+        self._held: list[tuple[_Waiting, list[bytes]]] = []  # until the login anew is over
         self._served = Served({}, {}, {})
         self._agreed: dict[int, int] = {}  # API key → version, of what was asked for already
         self._splitter = FrameSplitter(HANDSHAKE_BYTES_MAX)
@@ -91,9 +129,14 @@ class ClientProtocol(Generic[T]):
         return self._ended
 
     @property
+    def begun(self) -> bool:
+        """The first handshake is over."""
+        return self._begun
+
+    @property
     def idle(self) -> bool:
         """No response is outstanding."""
-        return not self._waiting
+        return not self._waiting and not self._held
 
     @property
     def features(self) -> dict[str, tuple[int, int]]:
@@ -104,6 +147,11 @@ class ClientProtocol(Generic[T]):
     def finalized(self) -> Mapping[str, int]:
         """Features in use in the cluster, name → level."""
         return self._served.finalized
+
+    @property
+    def session_lifetime_ms(self) -> int:
+        """How long the last login holds, from when its response came; 0: for ever."""
+        return self._served.session_lifetime_ms
 
     @property
     def wanted(self) -> int:
@@ -132,10 +180,23 @@ class ClientProtocol(Generic[T]):
         assert self._handshake is not None, "the handshake is over"
         return self._step(next(self._handshake)).chunks
 
+    def log_in_again(self, login: Login) -> list[bytes]:
+        """The first bytes of a login on the open connection (KIP-368); not while one goes on.
+
+        Raises:
+            NetworkException: the connection has ended.
+        """
+        if self._ended:
+            raise NetworkException(f"not connected to {self._address}")
+        assert self._handshake is None, "the login before is not over"
+        self._handshake = log_in(self._address, self._served, login)
+        return self._step(next(self._handshake)).chunks
+
     def send(
         self, api: Api, request: Message, caller: T, version_max: int | None = None
     ) -> list[bytes]:
-        """The bytes of a request; its :class:`Answer` will name ``caller``.
+        """The bytes of a request; its :class:`Answer` will name ``caller``. None while a login anew
+        goes on: :class:`Ready` has them then.
 
         Args:
             version_max: use no later version; None: the newest that both sides have.
@@ -145,12 +206,17 @@ class ClientProtocol(Generic[T]):
             UnsupportedVersion: see :meth:`version_of`.
             MalformedMessage: a value does not fit its field; nothing is changed.
         """
-        if self._ended or self._handshake is not None:
+        if self._ended or not self._begun:
             raise NetworkException(f"not connected to {self._address}")
         version = self.version_of(api)
         if version_max is not None:
             version = min(version, version_max)
-        return self._frame(api, version, request, caller)
+        waiting, chunks = self._frame(api, version, request, caller)
+        if self._handshake is not None:
+            self._held.append((waiting, chunks))
+            return []
+        self._waiting.append(waiting)
+        return chunks
 
     def receive(self, data: bytes) -> Iterator[Event[T]]:
         """The received events, in order. Handle each event before asking for the next one; after an
@@ -158,9 +224,16 @@ class ClientProtocol(Generic[T]):
 
         Raises:
             NetworkException: this is not what a Kafka broker sends.
+            TlsFailed: it is what a TLS server sends to a client that does not speak TLS.
             UnsupportedVersion: the handshake found no version in common.
             KafkaError: the broker refuses in the handshake.
         """
+        if not self._begun and not self._encrypted and self._at_start and data[:2] == _TLS_ALERT:
+            raise TlsFailed(
+                f"{self._address} speaks TLS, and this client does not: set security.protocol to "
+                "SSL or SASL_SSL"
+            )
+        self._at_start = False
         self._splitter.add(data)
         try:
             while not self._ended and (frame := self._splitter.next_frame()) is not None:
@@ -179,26 +252,42 @@ class ClientProtocol(Generic[T]):
             text += " inside a response"
         if self._waiting:
             text += f", waiting for {self._waiting[0].api.name}"
+        if self._at_start and not self._encrypted:
+            text += " (if it is a TLS port, set security.protocol to SSL or SASL_SSL)"
+        elif self._begun and not self._served_once and not self._logs_in:
+            text += " (if the broker wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
         return NetworkException(text if reason is None else f"{text}: {reason}")
 
     def end(self) -> list[T]:
         """End the connection. Returns the callers whose requests are unanswered, in order."""
         self._ended = True
-        callers = [] if self._handshake is not None else [one.caller for one in self._waiting]
+        unanswered = [*self._waiting, *(waiting for waiting, _ in self._held)]
         self._waiting.clear()
-        return callers
+        self._held.clear()
+        return [one.caller for one in unanswered if one.caller is not _HANDSHAKE]
 
     def _event(self, frame: bytes) -> Event[T]:
         response, caller = self._answered(frame)
-        if self._handshake is None:
+        if caller is not _HANDSHAKE:
+            self._served_once = True
             return Answer(caller, response)
+        assert self._handshake is not None
         try:
             return self._step(self._handshake.send(response))
         except StopIteration as finished:
-            self._handshake = None
             self._served = finished.value
-            self._splitter.frame_bytes_max = RESPONSE_BYTES_MAX
-            return Ready()
+        self._handshake, self._begun = None, True
+        self._splitter.frame_bytes_max = RESPONSE_BYTES_MAX
+        return Ready(self._released())
+
+    def _released(self) -> list[bytes]:
+        """The requests that waited for the login, now under way."""
+        released: list[bytes] = []
+        for waiting, chunks in self._held:
+            self._waiting.append(waiting)
+            released += chunks
+        self._held.clear()
+        return released
 
     def _answered(self, frame: bytes) -> tuple[Message, Any]:
         """The response in ``frame``, and who asked for it."""
@@ -215,11 +304,14 @@ class ClientProtocol(Generic[T]):
         return response, caller
 
     def _step(self, exchange: Exchange) -> Send:
-        return Send(self._frame(*exchange, None))
+        waiting, chunks = self._frame(*exchange, _HANDSHAKE)
+        self._waiting.append(waiting)
+        return Send(chunks)
 
-    def _frame(self, api: Api, version: int, request: Message, caller: T | None) -> list[bytes]:
+    def _frame(
+        self, api: Api, version: int, request: Message, caller: T | _Handshake
+    ) -> tuple[_Waiting, list[bytes]]:
         correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         chunks = request_frame(api, version, correlation_id, self._client_id, request)
         self._correlation_id = correlation_id
-        self._waiting.append(_Waiting(correlation_id, api, version, caller))
-        return chunks
+        return _Waiting(correlation_id, api, version, caller), chunks

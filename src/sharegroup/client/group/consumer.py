@@ -48,6 +48,7 @@ from sharegroup.client.group.settings import (
 from sharegroup.client.metrics import Metrics
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.records.record import ConsumerRecords, K, V
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.settings import check_positive, check_topics, decoding_of
 from sharegroup.client.wakeup import WakeupCall
 from sharegroup.model.errors import ConfigError, RebalanceInProgress
@@ -95,6 +96,8 @@ class Consumer(Asking[K, V], Generic[K, V]):
         max_num_ranges_to_commit: with one of these, commit when there are more ranges.
         key_deserializer, value_deserializer: turn bytes into the application's objects; null stays
             None.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
+            properties of the same; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
@@ -130,6 +133,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
         key_ranges: bool = False,
         cooperative: bool = False,
         max_num_ranges_to_commit: int = 10_000,
+        security: SecuritySettings = None,
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
@@ -141,6 +145,7 @@ class Consumer(Asking[K, V], Generic[K, V]):
             request_timeout_ms=request_timeout_ms,
             metadata_max_age_ms=metadata_max_age_ms,
             allow_auto_create_topics=allow_auto_create_topics,
+            security=security,
             jitter=jitter,
         )
         self._max_poll_records = check_positive("max_poll_records", max_poll_records)

@@ -21,7 +21,11 @@ from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.network.metadata import MetadataImage, TopicInfo
 from sharegroup.client.network.node_link import NodeLink
+from sharegroup.client.security.access import Access
+from sharegroup.client.security.properties import SecuritySettings, as_security
+from sharegroup.client.security.settings import PLAINTEXT
 from sharegroup.model.errors import (
+    AuthenticationFailed,
     CoordinatorNotAvailable,
     InvalidTopic,
     KafkaError,
@@ -65,7 +69,11 @@ class Cluster:
         reconnect_backoff_ms, reconnect_backoff_max_ms: the same between attempts to connect.
         metadata_max_age_ms: topic metadata is refreshed after this time, to find new partitions.
         allow_auto_create_topics: asking about a topic may create it, if the broker allows that.
+        security: TLS and SASL, or Java's or librdkafka's properties of the same; None: PLAINTEXT.
         jitter: the source of all randomness here; a simulator gives a seeded one.
+
+    Raises:
+        ConfigError: an argument is wrong.
     """
 
     def __init__(
@@ -81,8 +89,11 @@ class Cluster:
         reconnect_backoff_max_ms: int = 1_000,
         metadata_max_age_ms: int = 300_000,
         allow_auto_create_topics: bool = True,
+        security: SecuritySettings = None,
         jitter: random.Random | None = None,
     ) -> None:
+        self.security = as_security(security)
+        self._access = Access(self.security) if self.security.protocol != PLAINTEXT else None
         self.bootstrap = parse_addresses(bootstrap_servers)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -123,6 +134,7 @@ class Cluster:
 
         Raises:
             BootstrapError: none answered within ``bootstrap_timeout_ms``; the text names them all.
+            AuthenticationFailed: none let us in, and the settings are why.
         """
         if self.metadata.nodes:
             return
@@ -131,14 +143,19 @@ class Cluster:
         total = self._bootstrap_timeout_ms / 1000
         deadline = started + total
         reasons: dict[Address, str] = {}
+        refusal: AuthenticationFailed | None = None
         while True:
             for address in self.bootstrap:
                 try:
                     async with asyncio.timeout(total / len(self.bootstrap)):
                         await self._ask_metadata(self._link(address), [])
                     return
+                except AuthenticationFailed as error:
+                    refusal = error
                 except (KafkaError, TimeoutError) as error:
                     reasons[address] = str(error) or "no answer"
+            if refusal is not None:
+                raise refusal
             if loop.time() >= deadline:
                 break
         names = ", ".join(map(str, self.bootstrap))
@@ -427,6 +444,7 @@ class Cluster:
                 backoff_ms=self._reconnect_ms,
                 jitter=self.random,
                 conditions=self.conditions,
+                access=self._access,
             )
         return link
 

@@ -1,24 +1,35 @@
 """One TCP connection to one broker, on asyncio: many requests in flight, answered in order.
 
-``client.core.protocol`` decides what the bytes mean; this class moves them. However a connection
-ends, every waiting request fails with the same error.
+``client.core.protocol`` decides what the bytes mean; this class moves them, through TLS where the
+broker wants it. However a connection ends, every waiting request fails with the same error.
+
+A login that holds for a time is done anew before that is over (KIP-368).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sharegroup.client.core.handshake import Versions
 from sharegroup.client.core.protocol import Answer, ClientProtocol, Send
 from sharegroup.client.network.versions import CLIENT_VERSIONS
-from sharegroup.model.errors import KafkaError, NetworkException, RequestTimedOut
+from sharegroup.client.security.access import PLAIN_ACCESS, Access, Secured
+from sharegroup.model.errors import KafkaError, NetworkException, RequestTimedOut, SharegroupError
 from sharegroup.wire.apis import Api
 from sharegroup.wire.schema import Message
 
+if TYPE_CHECKING:
+    import ssl
+
+T = TypeVar("T")
+
 log = logging.getLogger("sharegroup.client")
+
+SESSION_PART: Final = 0.85
+"""The part of a login's life after which it is done anew; Kafka's clients take 0.85 to 0.95."""
 
 
 class Connection(asyncio.Protocol):
@@ -26,11 +37,22 @@ class Connection(asyncio.Protocol):
     messages.
     """
 
-    def __init__(self, address: str, client_id: str, versions: Mapping[Api, Versions]) -> None:
+    def __init__(
+        self,
+        address: str,
+        client_id: str,
+        versions: Mapping[Api, Versions],
+        access: Access | None = None,
+        secured: Secured = PLAIN_ACCESS,
+    ) -> None:
         self.address = address
+        self._access = access
+        self._encrypted = secured.context is not None
         self._protocol: ClientProtocol[asyncio.Future[Any]] = ClientProtocol(
-            address, client_id, versions
+            address, client_id, versions, secured.login, encrypted=self._encrypted
         )
+        self._login_due: asyncio.TimerHandle | None = None
+        self._logging_in: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
@@ -44,26 +66,33 @@ class Connection(asyncio.Protocol):
         client_id: str,
         timeout_ms: int,
         versions: Mapping[Api, Versions] = CLIENT_VERSIONS,
+        access: Access | None = None,
     ) -> Connection:
         """Connect, and go through the handshake.
+
+        Args:
+            access: TLS and SASL; None: neither.
 
         Raises:
             NetworkException: the address cannot be reached, is not a Kafka broker, or does not
                 answer within ``timeout_ms``.
+            AuthenticationFailed: TLS or the login failed, and would fail again.
+            ConfigError: a file of certificates cannot be read.
             KafkaError: the broker refuses the handshake.
         """
         address = f"{host}:{port}"
-        connection = cls(address, client_id, versions)
+        secured = PLAIN_ACCESS if access is None else await _prepared(access)
+        connection = cls(address, client_id, versions, access, secured)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await connection._loop.create_connection(lambda: connection, host, port)
+                await connection._connect(host, port, secured.context)
                 await connection._ready
         except BaseException as error:
             connection.close()
             if isinstance(error, TimeoutError):
                 raise NetworkException(f"{address} did not answer in {timeout_ms} ms") from None
             if isinstance(error, OSError):
-                raise NetworkException(f"{address}: {error.strerror or error}") from None
+                raise connection._failure(error) from None
             raise
         return connection
 
@@ -143,10 +172,10 @@ class Connection(asyncio.Protocol):
                 if isinstance(event, Answer):
                     if not event.caller.done():  # otherwise its caller was cancelled
                         event.caller.set_result(event.response)
-                elif isinstance(event, Send):
-                    self._write(event.chunks)
-                elif not self._ready.done():
-                    self._ready.set_result(None)
+                    continue
+                self._write(event.chunks)
+                if not isinstance(event, Send):
+                    self._logged_in()
         except KafkaError as error:
             if self._ready.done():  # before that, open() raises it
                 log.error("%s", error)
@@ -154,21 +183,74 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
-        self._lose(self._protocol.lost(error))
+        if self._encrypted and not self._ready.done() and isinstance(error, OSError):
+            self._lose(self._failure(error))  # of TLS 1.3: the broker refuses our certificate
+        else:
+            self._lose(self._protocol.lost(error))
+
+    async def _connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+        if context is None:
+            await self._loop.create_connection(lambda: self, host, port)
+        else:
+            await self._loop.create_connection(
+                lambda: self, host, port, ssl=context, server_hostname=host
+            )
+
+    def _failure(self, error: OSError) -> KafkaError:
+        from sharegroup.tls.failures import failure
+
+        return failure(self.address, error, encrypted=self._encrypted)
 
     def _write(self, chunks: list[bytes]) -> None:
-        assert self._transport is not None, "nothing is sent before the connection is made"
-        self._transport.writelines(chunks)
+        if chunks:
+            assert self._transport is not None, "nothing is sent before the connection is made"
+            self._transport.writelines(chunks)
+
+    # --- logging in -------------------------------------------------------------------------------
+
+    def _logged_in(self) -> None:
+        """The handshake, or a login anew, is over."""
+        if not self._ready.done():
+            self._ready.set_result(None)
+        if lifetime_ms := self._protocol.session_lifetime_ms:
+            self._login_due = self._loop.call_later(
+                lifetime_ms / 1000 * SESSION_PART, self._begin_login
+            )
+
+    def _begin_login(self) -> None:
+        self._logging_in = self._loop.create_task(self._log_in_again())
+
+    async def _log_in_again(self) -> None:
+        assert self._access is not None
+        try:
+            login = await _off_the_loop(self._access, self._access.login)
+            if not self._protocol.ended:
+                self._write(self._protocol.log_in_again(login))
+        except SharegroupError as error:
+            self._lose(NetworkException(f"the login at {self.address} is over: {error}"))
 
     def _lose(self, error: KafkaError) -> None:
         if self._protocol.ended:
             return
+        if self._login_due is not None:
+            self._login_due.cancel()
         waiting = self._protocol.end()
         if self._transport is not None:
             self._transport.abort()
         _fail(self._ready, error)
         for answer in waiting:
             _fail(answer, NetworkException(error.message))
+
+
+async def _prepared(access: Access) -> Secured:
+    """What a new connection is secured with."""
+    return await _off_the_loop(access, access.prepare)
+
+
+async def _off_the_loop(access: Access, work: Callable[[], T]) -> T:
+    if not access.blocks:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
 def _fail(answer: asyncio.Future[Any], error: KafkaError) -> None:

@@ -10,7 +10,8 @@ from sharegroup.client.conditions import Conditions
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.connection import Connection
-from sharegroup.model.errors import NetworkException
+from sharegroup.client.security.access import Access
+from sharegroup.model.errors import AuthenticationFailed, NetworkException
 
 
 class NodeLink:
@@ -28,6 +29,7 @@ class NodeLink:
         backoff_ms: tuple[int, int],
         jitter: random.Random,
         conditions: Conditions,
+        access: Access | None = None,
     ) -> None:
         self.address = address
         self._client_id = client_id
@@ -37,6 +39,7 @@ class NodeLink:
         self._opening: asyncio.Task[Connection] | None = None
         self._not_before = 0.0
         self._conditions = conditions
+        self._access = access
         self._reached = False
 
     @property
@@ -48,7 +51,8 @@ class NodeLink:
         """The open connection; a new one when there is none.
 
         Raises:
-            NetworkException: it cannot be opened; the next call waits before it tries again.
+            NetworkException, AuthenticationFailed: it cannot be opened; the next call waits before
+                it tries again.
         """
         if self._connection is not None and not self._connection.closed:
             return self._connection
@@ -77,8 +81,9 @@ class NodeLink:
                 self.address.port,
                 client_id=self._client_id,
                 timeout_ms=self._connect_timeout_ms,
+                access=self._access,
             )
-        except NetworkException as error:
+        except (NetworkException, AuthenticationFailed) as error:
             self._not_before = loop.time() + self._backoff.next_ms() / 1000
             if self._reached:
                 self._conditions.begins(

@@ -31,6 +31,7 @@ from sharegroup.client.producer.delivery import Delivery, RecordMetadata
 from sharegroup.client.producer.outgoing import OutgoingRecord, outgoing_record
 from sharegroup.client.producer.sender import ProduceSender
 from sharegroup.client.producer.transactions import Transaction, TransactionCoordinator
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import (
     ConfigError,
     MessageTooLarge,
@@ -66,6 +67,8 @@ class Producer:
         max_request_size: the most bytes of one request, and of one record.
         delivery_timeout_ms: a record that is not confirmed within this time fails.
         clock_ms: the wall clock, for records without a timestamp.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
+            properties of the same; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them.
     """
 
@@ -87,6 +90,7 @@ class Producer:
         request_timeout_ms: int = 30_000,
         client_id: str = "sharegroup",
         clock_ms: Callable[[], int] = wall_ms,
+        security: SecuritySettings = None,
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
@@ -102,6 +106,7 @@ class Producer:
             bootstrap_servers,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
+            security=security,
             jitter=jitter,
         )
         self._owns_cluster = cluster is None

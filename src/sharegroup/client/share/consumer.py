@@ -31,6 +31,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import PartitionNames
 from sharegroup.client.records.decode import decode_all
 from sharegroup.client.records.record import K, Records, V
+from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.client.share.answering import Answering
 from sharegroup.client.share.asking import GIVE_UP_S, Asking
 from sharegroup.client.share.commit_callback import AckCallback, CommitCallback
@@ -84,6 +85,8 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         check_crcs: check the checksum of each batch.
         acknowledgement_commit_callback: called in :meth:`poll`, :meth:`commit` and :meth:`close`
             with ({partition: offset ranges}, error or None) for completed acknowledgements.
+        security: TLS and SASL: a :class:`~sharegroup.client.Security`, or Java's or librdkafka's
+            properties of the same; None: PLAINTEXT.
         cluster: connections to share with other clients; :meth:`close` does not close them. A
             connection answers in order, so waiting fetches of several consumers on one connection
             delay each other.
@@ -110,6 +113,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
         client_rack: str | None = None,
         request_timeout_ms: int = 30_000,
         acknowledgement_commit_callback: AckCallback | None = None,
+        security: SecuritySettings = None,
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
@@ -121,6 +125,7 @@ class ShareConsumer(Answering, Asking, Running[K, V]):
             bootstrap_servers,
             client_id=client_id,
             request_timeout_ms=request_timeout_ms,
+            security=security,
             jitter=jitter,
         )
         self._owns_cluster = cluster is None

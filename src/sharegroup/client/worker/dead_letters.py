@@ -49,6 +49,7 @@ class DeadLetters:
             client_id=cluster.client_id,
             request_timeout_ms=min(_PATIENCE_MS, cluster.request_timeout_ms),
             allow_auto_create_topics=False,
+            security=cluster.security,
             jitter=cluster.random,
         )
         self._producer = Producer(

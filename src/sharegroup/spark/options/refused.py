@@ -14,7 +14,6 @@ _RETRIES = (
     "a task tries again until kafkaConsumer.pollTimeoutMs has passed, the driver until "
     "brokerOutageTimeout has"
 )
-_SECURITY = "only PLAINTEXT connections are there yet; leave it out"
 _SIZES = "requests are sized by the records asked for; bound a batch with maxAcquiredBytes"
 _SESSION = "the broker decides: see the group's configs in the broker's documentation"
 
@@ -33,11 +32,6 @@ REFUSED_KAFKA: Final = {
     "kafka.heartbeat.interval.ms": _SESSION,
     "kafka.group.instance.id": "members of a share group are not static; leave it out",
     "kafka.share.acknowledgement.mode": "use ackMode",
-    "kafka.security.protocol": _SECURITY,
-    "kafka.sasl.mechanism": _SECURITY,
-    "kafka.sasl.jaas.config": _SECURITY,
-    "kafka.ssl.truststore.location": _SECURITY,
-    "kafka.ssl.keystore.location": _SECURITY,
 }
 """Settings of Kafka's clients, refused by streams and batch reads."""
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.spark.locations import folder
 from sharegroup.spark.options import option_table
 from sharegroup.spark.options.option_table import INT_MAX, Option, OptionTable, count, flag, word
+from sharegroup.spark.options.security import split_security
 from sharegroup.spark.options.stream import SERVERS, STREAM
 
 _OF_STREAM: Final = frozenset(("client_id", "request_timeout_ms"))
@@ -41,6 +43,7 @@ class SinkOptions:
     checkpoint: str | None = None
     """The query's checkpoint."""
     query_name: str | None = None
+    security: Security = NO_SECURITY
 
 
 def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
@@ -53,10 +56,12 @@ def parse_sink_options(options: Mapping[str, str]) -> SinkOptions:
     # Spark adds these two to the sink's options by itself.
     query_name = given.pop("queryname", None)
     checkpoint = given.pop("checkpointlocation", None)
-    return SinkOptions(**SINK.values(given), checkpoint=checkpoint, query_name=query_name)
+    rest, security = split_security(given)
+    return SinkOptions(
+        **SINK.values(rest), checkpoint=checkpoint, query_name=query_name, security=security
+    )
 
 
-_SECURITY: Final = "only PLAINTEXT connections are there yet; leave it out"
 _BINARY: Final = "keys and values are binary or text; encode them with DataFrame functions"
 
 SINK: Final = OptionTable(
@@ -174,10 +179,5 @@ SINK: Final = OptionTable(
         "kafka.key.serializer": _BINARY,
         "kafka.value.serializer": _BINARY,
         "kafka.interceptor.classes": "there are no interceptors",
-        "kafka.security.protocol": _SECURITY,
-        "kafka.sasl.mechanism": _SECURITY,
-        "kafka.sasl.jaas.config": _SECURITY,
-        "kafka.ssl.truststore.location": _SECURITY,
-        "kafka.ssl.keystore.location": _SECURITY,
     },
 )

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.model.errors import ConfigError
 from sharegroup.share.record_state import RecordState
 from sharegroup.spark.options.option_table import INT_MAX, Option, OptionTable, Parse, count
 from sharegroup.spark.options.refused import REFUSED_KAFKA
+from sharegroup.spark.options.security import split_security
 from sharegroup.spark.options.stream import STREAM
 
 STATES: Final = "states"
@@ -47,6 +49,7 @@ class PeekOptions:
     executor_poll_timeout_ms: int = 120_000
     client_id: str = "sharegroup-spark"
     request_timeout_ms: int = 30_000
+    security: Security = NO_SECURITY
 
 
 def is_peek(options: Mapping[str, str]) -> bool:
@@ -61,7 +64,8 @@ def parse_peek_options(options: Mapping[str, str]) -> PeekOptions:
         ConfigError: an option is missing, unknown, not available here, has an invalid value, or
             conflicts with another.
     """
-    parsed = PeekOptions(**PEEK.values(options))
+    rest, security = split_security(options)
+    parsed = PeekOptions(**PEEK.values(rest), security=security)
     if bool(parsed.topics) == (parsed.topic_pattern is not None):
         raise ConfigError(
             'write either .option("subscribe", "my-topic") or a pattern in subscribePattern'

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.locations import folder
 from sharegroup.spark.options import option_table
@@ -21,6 +22,7 @@ from sharegroup.spark.options.option_table import (
     word,
 )
 from sharegroup.spark.options.refused import REFUSED_BY_STREAMS
+from sharegroup.spark.options.security import split_security
 
 SERVERS: Final = "kafka.bootstrap.servers"
 GROUP: Final = "kafka.group.id"
@@ -63,6 +65,7 @@ class ShareOptions:
     client_id: str = "sharegroup-spark"
     request_timeout_ms: int = 30_000
     metadata_max_age_ms: int = 10_000
+    security: Security = NO_SECURITY
 
 
 def parse_options(options: Mapping[str, str]) -> ShareOptions:
@@ -72,12 +75,13 @@ def parse_options(options: Mapping[str, str]) -> ShareOptions:
         ConfigError: an option is missing, unknown, not available here, has an invalid value, or
             conflicts with another.
     """
-    values = STREAM.values(options)
+    rest, security = split_security(options)
+    values = STREAM.values(rest)
     if "ack_location" in values:
         values.setdefault("ack_mode", "explicit")
     if "claim_location" in values:
         values.setdefault("ack_mode", CLAIM)
-    parsed = ShareOptions(**values)
+    parsed = ShareOptions(**values, security=security)
     _check_topics(parsed)
     _check_start(parsed)
     _check_acknowledging(parsed, values)

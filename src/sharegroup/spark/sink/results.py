@@ -45,6 +45,7 @@ async def _write(
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,
         allow_auto_create_topics=options.create_topics,
+        security=options.security,
     )
     known: set[str] = set()
     try:

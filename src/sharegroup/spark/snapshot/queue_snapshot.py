@@ -69,6 +69,7 @@ async def look(options: PeekOptions) -> Look:
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,
         allow_auto_create_topics=False,
+        security=options.security,
     )
     async with cluster:
         admin = Admin(cluster=cluster, request_timeout_ms=options.request_timeout_ms)

@@ -168,4 +168,5 @@ def _fetch_settings(options: PeekOptions) -> Any:
         request_timeout_ms=options.request_timeout_ms,
         poll_timeout_ms=options.executor_poll_timeout_ms,
         fail_on_data_loss=options.fail_on_data_loss,
+        security=options.security,
     )

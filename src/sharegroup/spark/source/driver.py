@@ -39,6 +39,7 @@ class ShareDriver:
             client_id=options.client_id,
             request_timeout_ms=options.request_timeout_ms,
             allow_auto_create_topics=False,
+            security=options.security,
         )
         self._group = GroupView(self._cluster, options)
         self._subscription = Subscription(self._cluster, options)

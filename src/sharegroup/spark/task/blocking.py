@@ -1,25 +1,32 @@
-"""A blocking TCP connection to one broker, which a Spark task on an executor reads through.
+"""A blocking connection to one broker, which a Spark task on an executor reads through.
 
 The driver's side uses the asyncio client. A task is one generator that must not start threads or
-loops, so it gets a plain socket with a time limit, under the same protocol
-(``client.core.protocol``).
+loops, so it gets a socket with a time limit, with TLS where the broker wants it, under the same
+protocol (``client.core.protocol``).
 """
 
 from __future__ import annotations
 
 import socket
-from typing import Final, TypeVar, cast
+import time
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from sharegroup.client.core.handshake import Versions
 from sharegroup.client.core.protocol import Answer, ClientProtocol, Event, Ready, Send
 from sharegroup.client.network.addresses import Address
-from sharegroup.model.errors import KafkaError, NetworkException
+from sharegroup.client.security.access import PLAIN_ACCESS, Access
+from sharegroup.model.errors import KafkaError
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.schema import Message
 
+if TYPE_CHECKING:
+    import ssl
+
 M = TypeVar("M", bound=Message)
 
+SESSION_PART: Final = 0.85
+"""The part of a login's life after which it is done anew."""
 CONNECT_SECONDS: Final = 10.0
 VERSIONS: Final[dict[Api, Versions]] = {
     apis.FETCH: (
@@ -37,34 +44,79 @@ VIEWED_BYTES_MIN: Final = 1 << 16
 class BlockingConnection:
     """Requests in order, responses in order; one of each may be under way.
 
+    Args:
+        access: TLS and SASL; None: neither.
+
     Raises:
         NetworkException: from every method, when the broker cannot be reached, does not answer in
             time or does not speak Kafka. The connection cannot be used after it.
+        AuthenticationFailed: on opening, and from :meth:`send`: TLS or the login failed, and would
+            fail again.
         UnsupportedVersion: from :meth:`send`, when broker and client have no version in common; on
             opening, for ApiVersions.
         KafkaError: on opening, when the broker refuses.
     """
 
-    def __init__(self, address: Address, *, client_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        timeout_ms: int,
+        access: Access | None = None,
+    ) -> None:
         self.address = address
-        self._protocol: ClientProtocol[None] = ClientProtocol(str(address), client_id, VERSIONS)
-        timeout_s = timeout_ms / 1000
+        self.access = access
+        self._login_at_s: float | None = None
+        secured = PLAIN_ACCESS if access is None else access.prepare()
+        self._encrypted = secured.context is not None
+        self._protocol: ClientProtocol[None] = ClientProtocol(
+            str(address), client_id, VERSIONS, secured.login, encrypted=self._encrypted
+        )
+        self._timeout_s = timeout_ms / 1000
+        self._socket = self._connected(secured.context)
         try:
-            self._socket = socket.create_connection(
-                address, timeout=min(CONNECT_SECONDS, timeout_s)
-            )
-        except OSError as error:
-            raise NetworkException(f"{address} cannot be reached: {error}") from error
-        try:
-            self._socket.settimeout(timeout_s)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._write(self._protocol.start())
-            while not isinstance(event := self._event(), Ready):
-                assert isinstance(event, Send)
-                self._write(event.chunks)
+            self._shake_hands()
         except BaseException:
             self.close()
             raise
+
+    def _connected(self, context: ssl.SSLContext | None) -> socket.socket:
+        connect_s = min(CONNECT_SECONDS, self._timeout_s)
+        try:
+            plain = socket.create_connection(self.address, timeout=connect_s)
+        except OSError as error:
+            raise self._failure(error) from None
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            secured = (
+                plain
+                if context is None
+                else context.wrap_socket(plain, server_hostname=self.address.host)
+            )
+            secured.settimeout(self._timeout_s)
+        except BaseException as error:
+            plain.close()
+            if isinstance(error, OSError):
+                raise self._failure(error) from None
+            raise
+        return secured
+
+    def _shake_hands(self) -> None:
+        """Until requests may be sent."""
+        while not isinstance(event := self._event(), Ready):
+            assert isinstance(event, Send)
+            self._write(event.chunks)
+        if lifetime_ms := self._protocol.session_lifetime_ms:
+            self._login_at_s = time.monotonic() + lifetime_ms / 1000 * SESSION_PART
+
+    def _log_in_when_due(self) -> None:
+        """A login that holds for a time is done anew before that is over (KIP-368)."""
+        if self._login_at_s is not None and time.monotonic() >= self._login_at_s:
+            assert self.access is not None
+            self._write(self._protocol.log_in_again(self.access.login()))
+            self._shake_hands()
 
     @property
     def idle(self) -> bool:
@@ -79,6 +131,7 @@ class BlockingConnection:
     def send(self, api: Api, request: Message) -> None:
         """Send a request; :meth:`receive` must follow before the next one."""
         assert self._protocol.idle, "one request at a time"
+        self._log_in_when_due()
         self._write(self._protocol.send(api, request, None))
 
     def receive(self, kind: type[M]) -> M:
@@ -126,7 +179,14 @@ class BlockingConnection:
         # The codec slices what it reads, and slices of a view are not copies.
         return cast(bytes, whole) if size >= VIEWED_BYTES_MIN else bytes(whole)
 
-    def _lost(self, error: OSError) -> NetworkException:
-        lost = self._protocol.lost(error)
+    def _lost(self, error: OSError) -> KafkaError:
+        begun, lost = self._protocol.begun, self._protocol.lost(error)
         self._protocol.end()
+        if self._encrypted and not begun:  # of TLS 1.3: the broker refuses our certificate
+            return self._failure(error)
         return lost
+
+    def _failure(self, error: OSError) -> KafkaError:
+        from sharegroup.tls.failures import failure
+
+        return failure(str(self.address), error, encrypted=self._encrypted)

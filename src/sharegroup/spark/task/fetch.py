@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.client.network.addresses import Address, parse_addresses
+from sharegroup.client.security.access import Access, shared_access
+from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.model.errors import (
     FencedLeaderEpoch,
     InconsistentTopicId,
@@ -75,7 +77,8 @@ EARLIEST: Final = -2
 _WRONG_LEADER = (NotLeaderOrFollower, FencedLeaderEpoch, UnknownLeaderEpoch, NetworkException)
 _GONE = (UnknownTopicId, UnknownTopicOrPartition, InconsistentTopicId)
 
-_idle_connections: dict[Address, BlockingConnection] = {}
+_idle_connections: dict[tuple[Address, Access | None], BlockingConnection] = {}
+"""A connection is kept for tasks with the same login only."""
 _sizes: dict[UUID, _Sizes] = {}
 
 
@@ -108,6 +111,7 @@ class FetchSettings:
     poll_timeout_ms: int
     """How long the broker may send no records before the task fails."""
     fail_on_data_loss: bool
+    security: Security = NO_SECURITY
 
 
 def fetch_settings(options: ShareOptions) -> FetchSettings:
@@ -118,6 +122,7 @@ def fetch_settings(options: ShareOptions) -> FetchSettings:
         request_timeout_ms=options.request_timeout_ms,
         poll_timeout_ms=options.executor_poll_timeout_ms or options.broker_outage_timeout_ms,
         fail_on_data_loss=options.fail_on_data_loss,
+        security=options.security,
     )
 
 
@@ -333,13 +338,15 @@ class SliceReader:
         return self._connection
 
     def _open(self, address: Address) -> BlockingConnection:
-        known = _idle_connections.pop(address, None)
+        access = shared_access(self._settings.security)
+        known = _idle_connections.pop((address, access), None)
         if known is not None:
             return known
         return BlockingConnection(
             address,
             client_id=self._settings.client_id,
             timeout_ms=max(self._settings.request_timeout_ms, 2 * WAIT_MS),
+            access=access,
         )
 
     def _drop(self) -> None:
@@ -405,7 +412,8 @@ def close_idle_connections() -> None:
 
 def _keep(connection: BlockingConnection) -> None:
     """Keep a connection for the next task if no response is outstanding; one for each broker."""
-    if connection.idle and connection.address not in _idle_connections:
-        _idle_connections[connection.address] = connection
+    key = (connection.address, connection.access)
+    if connection.idle and key not in _idle_connections:
+        _idle_connections[key] = connection
     else:
         connection.close()

@@ -1,0 +1,1 @@
+"""How a client reaches a secured cluster: TLS and SASL, as settings and at each connection."""

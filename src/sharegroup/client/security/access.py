@@ -1,0 +1,122 @@
+"""What a connection is secured with, made anew for each: a TLS context and a login.
+
+Files, tokens and functions of users are read and called here, so :meth:`Access.prepare` may block:
+the asyncio driver calls it off the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import ssl
+from typing import NamedTuple
+
+from sharegroup.client.security.settings import PLAINTEXT, Security
+from sharegroup.client.security.tokens import TokenSource
+from sharegroup.model.errors import ConfigError
+from sharegroup.sasl.client import Login, OAuthBearerLogin, PlainLogin, ScramLogin
+from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
+from sharegroup.sasl.scram_keys import ScramMechanism
+from sharegroup.tls.contexts import client_context
+from sharegroup.tls.stamps import files_stamp
+
+log = logging.getLogger("sharegroup.client")
+
+_NONCE_BYTES = 24  # 192 bits; RFC 5802 leaves the length open, Kafka's clients have 130
+
+
+class Secured(NamedTuple):
+    """For one connection. None: it goes without."""
+
+    context: ssl.SSLContext | None
+    login: Login | None
+
+
+PLAIN_ACCESS = Secured(None, None)
+
+
+class Access:
+    """Makes what the connections of one client are secured with.
+
+    Args:
+        security: the settings.
+
+    Raises:
+        ConfigError: the function that gives tokens does not exist.
+    """
+
+    def __init__(self, security: Security) -> None:
+        self.security = security
+        self.blocks = security.encrypted or security.mechanism == OAUTHBEARER
+        """Whether :meth:`prepare` may take a while."""
+        self._tokens = TokenSource(security)
+        self._context: ssl.SSLContext | None = None
+        self._stamp: object = None
+
+    def prepare(self) -> Secured:
+        """For a new connection.
+
+        Raises:
+            ConfigError: a file cannot be read, or is not what it should be. If it could be read
+                before, it is logged and what was read then goes on.
+            SaslAuthenticationFailed: there is no token.
+            NetworkException: the token endpoint cannot be reached.
+        """
+        context = self._tls() if self.security.encrypted else None
+        return Secured(context, self.login() if self.security.authenticated else None)
+
+    def login(self) -> Login:
+        """For a login, also one anew on an open connection.
+
+        Raises:
+            SaslAuthenticationFailed, NetworkException: as :meth:`prepare`.
+        """
+        security = self.security
+        if security.mechanism == OAUTHBEARER:
+            return OAuthBearerLogin(self._tokens.token(), security.extensions)
+        username, password = security.username or "", security.password or ""
+        if security.mechanism == PLAIN:
+            return PlainLogin(username, password)
+        mechanism = next(one for one in ScramMechanism if one.sasl_name == security.mechanism)
+        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        return ScramLogin(mechanism, username, password, nonce)
+
+    def _tls(self) -> ssl.SSLContext:
+        """The context; the last one while the files that it was made from are the same."""
+        security = self.security
+        stamp = files_stamp(security.trust_store, security.key_store)
+        if self._context is not None and stamp == self._stamp:
+            return self._context
+        try:
+            self._context = self._new_context()
+        except ConfigError as error:
+            if self._context is None:
+                raise
+            log.error("%s; connections go on with the certificates read before", error)
+        self._stamp = stamp
+        return self._context
+
+    def _new_context(self) -> ssl.SSLContext:
+        security = self.security
+        context = client_context(
+            security.trust_store,
+            security.key_store,
+            check_host=security.check_host and security.verify,
+            protocols=security.tls_protocols,
+            ciphers=security.ciphers,
+        )
+        if not security.verify:
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+_accesses: dict[Security, Access] = {}
+
+
+def shared_access(security: Security) -> Access | None:
+    """The same for each caller in this process, so that tokens and contexts are made once; None:
+    connections go without.
+    """
+    if security.protocol == PLAINTEXT:
+        return None
+    return _accesses.setdefault(security, Access(security))

@@ -1,0 +1,104 @@
+"""Asks a token endpoint for a token with client credentials; RFC 6749, 4.4."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from sharegroup.client.security.settings import Security
+from sharegroup.model.errors import ConfigError, NetworkException, SaslAuthenticationFailed
+from sharegroup.model.limits import TOKEN_RESPONSE_BYTES_MAX
+from sharegroup.model.printable import printable
+
+TIMEOUT_S: Final = 8.0
+"""How long to wait for the endpoint."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect would send the client's secret to somewhere else."""
+
+    def redirect_request(self, *arguments: object) -> None:
+        """None: the redirect is an error."""
+
+
+def ask_for_token(security: Security) -> tuple[str, float | None]:
+    """A token, and for how many seconds it is good, if the endpoint says so. Blocks.
+
+    Raises:
+        SaslAuthenticationFailed: the endpoint refuses, or answers with something else.
+        NetworkException: it cannot be reached.
+    """
+    url = security.token_endpoint_url or ""
+    shown = url.partition("?")[0].rpartition("@")[2]  # neither a query nor a password in it
+    try:
+        with _opener(security).open(_request(url, security), timeout=TIMEOUT_S) as response:
+            body = response.read(TOKEN_RESPONSE_BYTES_MAX)
+    except HTTPError as error:
+        with error:
+            why = _why(error.read(TOKEN_RESPONSE_BYTES_MAX))
+        raise SaslAuthenticationFailed(
+            f"the token endpoint {shown} refused the client credentials: HTTP status "
+            f"{error.code}{why}"
+        ) from None
+    except (URLError, OSError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise NetworkException(
+            f"the token endpoint {shown} cannot be reached: {printable(str(reason))}"
+        ) from None
+    found = _json(body)
+    token = found.get("access_token")
+    if not isinstance(token, str) or not token:
+        raise SaslAuthenticationFailed(f"the token endpoint {shown} answered without a token")
+    seconds = found.get("expires_in")
+    return token, float(seconds) if isinstance(seconds, int | float) else None
+
+
+def _request(url: str, security: Security) -> Request:
+    """Client id and secret go into the header, as Kafka's clients send them."""
+    pair = f"{quote(security.client_id or '')}:{quote(security.client_secret or '')}"
+    form = {"grant_type": "client_credentials"}
+    if security.scope:
+        form["scope"] = security.scope
+    return Request(
+        url,
+        data=urlencode(form).encode(),
+        headers={
+            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Accept": "application/json",
+        },
+        method="POST",
+    )
+
+
+def _opener(security: Security) -> Any:
+    try:
+        context = ssl.create_default_context(cafile=security.token_endpoint_ca_location)
+    except OSError as error:
+        raise ConfigError(
+            f"certificates cannot be read from {security.token_endpoint_ca_location}: "
+            f"{error.strerror or 'they are not PEM'}"
+        ) from None
+    return build_opener(_NoRedirects, HTTPSHandler(context=context))
+
+
+def _why(body: bytes) -> str:
+    """The error in an endpoint's answer (RFC 6749, 5.2), as ``: error, description``."""
+    found = _json(body)
+    words = [found.get("error"), found.get("error_description")]
+    text = ", ".join(word for word in words if isinstance(word, str))
+    return f": {printable(text[:300])}" if text else ""
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
