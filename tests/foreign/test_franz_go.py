@@ -5,8 +5,6 @@ group by KIP-848, and its transactions. The classic group is in test_consumer_gr
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,50 +12,19 @@ from typing import Any
 import pytest
 from confluent_kafka import ConsumerGroupType
 
+from tests.foreign.go_program import BUILD_SECONDS, build_go
 from tests.foreign.test_transactions import committed
 from tests.servers.admin import ADMIN_SECONDS, Admin, produce
 from tests.servers.running import RunningServer
 
 pytestmark = pytest.mark.process
 
-SOURCE = Path(__file__).parent / "go"
-BUILD_SECONDS = 300
 VALUES = ["accept", "release", "reject", "renew", "unmarked", "accept", "last"]
-
-
-def go_command() -> str | None:
-    """The `go` of PATH (`make setup` puts one there when the machine has none), or Go's own place
-    of installation."""
-    return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The compiled program; its modules come through Go's own proxy, checked against go.sum."""
-    go = go_command()
-    if go is None:
-        pytest.skip("no go here: run `make setup`")
-    built = tmp_path_factory.mktemp("go") / "share-program"
-    done = subprocess.run(
-        [
-            go,
-            "build",
-            "-buildvcs=false",
-            "-mod=readonly",
-            "-gcflags=all=-N -l",
-            "-ldflags=-s -w",
-            "-o",
-            str(built),
-            ".",
-        ],
-        cwd=SOURCE,
-        env={**os.environ, "CGO_ENABLED": "0"},
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return built
+    return build_go(tmp_path_factory.mktemp("go"))
 
 
 def run(program: Path, broker: RunningServer, *arguments: str) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def java_properties(cell: Cell, credentials: Credentials) -> dict[str, str]:
 
 def librdkafka_properties(cell: Cell, credentials: Credentials) -> dict[str, Any]:
     """As librdkafka takes them."""
-    found: dict[str, Any] = {"security.protocol": cell.protocol, **SILENT}
+    found: dict[str, Any] = {"security.protocol": cell.protocol}
     if cell.tls:
         found["ssl.ca.location"] = str(credentials.authority_file)
     if cell.listener == "MTLS":
@@ -64,7 +64,7 @@ def by_librdkafka(
 ) -> None:
     """Producer and ShareConsumer of confluent-kafka."""
     settings = librdkafka_properties(cell, credentials)
-    producer = Producer({"bootstrap.servers": bootstrap, **settings})
+    producer = Producer({"bootstrap.servers": bootstrap, **settings, **SILENT})
     producer.produce(topic, b"librdkafka")
     assert producer.flush(SECONDS) == 0
     with share_consumer(bootstrap, group, topic, explicit=False, **settings) as consumer:

@@ -1,0 +1,164 @@
+"""Each client by each listener and mechanism: a record is written, taken by a share group, and
+answered. aiokafka and kafka-python have no share consumer; aiokafka reads what it wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from sharegroup import sync
+from tests.apache_kafka.java import java_command
+from tests.apache_kafka.program import compile_java
+from tests.apache_kafka.tools import QUIET, SHORT_RUN
+from tests.foreign.go_program import build_go
+from tests.secured.cells import CELLS, PASSWORD, USER, Cell, Credentials
+from tests.secured.clients import by_aiokafka, by_librdkafka, go_cell, java_properties
+from tests.secured.server import SecuredServer
+from tests.servers.admin import ADMIN_SECONDS, Admin
+
+pytestmark = pytest.mark.kafka
+
+cells = pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+
+
+@pytest.fixture(scope="module")
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+    return Credentials(tmp_path_factory.mktemp("credentials"))
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, credentials: Credentials
+) -> Iterator[SecuredServer]:
+    with SecuredServer(tmp_path_factory.mktemp("server"), credentials) as server:
+        admin = Admin(server.at("PLAINTEXT")).client
+        changes = [
+            UserScramCredentialUpsertion(
+                USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode()
+            )
+            for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+        ]
+        for change in changes:  # one change of a user in a request
+            for done in admin.alter_user_scram_credentials([change]).values():
+                done.result(ADMIN_SECONDS)
+        yield server
+
+
+def prepared(server: SecuredServer, client: str, cell: Cell) -> tuple[str, str]:
+    """A topic of the cell, and a group that begins at its start."""
+    name = f"{client}-{cell.name}"
+    admin = Admin(server.at("PLAINTEXT"))
+    admin.create_topic(name)
+    admin.start_group_at_earliest(name)
+    return name, name
+
+
+@cells
+def test_ours(server: SecuredServer, credentials: Credentials, cell: Cell) -> None:
+    topic, group = prepared(server, "ours", cell)
+    settings = java_properties(cell, credentials)
+    if cell.mechanism == "OAUTHBEARER":
+        token = credentials.folder / "token"
+        token.write_text(credentials.token())
+        settings["sasl.oauthbearer.token.endpoint.url"] = token.as_uri()
+    with sync.Producer(server.at(cell.listener), security=settings) as producer:
+        producer.send(topic, b"ours")
+    with sync.ShareConsumer(
+        topic, group_id=group, bootstrap_servers=server.at(cell.listener), security=settings
+    ) as consumer:
+        assert [record.value for record in consumer.poll(timeout_ms=30_000)] == [b"ours"]
+        assert set(consumer.commit().values()) == {None}
+
+
+@cells
+def test_librdkafka(server: SecuredServer, credentials: Credentials, cell: Cell) -> None:
+    topic, group = prepared(server, "librdkafka", cell)
+    by_librdkafka(cell, server.at(cell.listener), topic, group, credentials)
+
+
+@cells
+def test_aiokafka(server: SecuredServer, credentials: Credentials, cell: Cell) -> None:
+    topic, _ = prepared(server, "aiokafka", cell)
+    by_aiokafka(cell, server.at(cell.listener), topic, credentials)
+
+
+@pytest.fixture(scope="module")
+def said_by_java(
+    server: SecuredServer, credentials: Credentials, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """Cell → what came of it; one run for all."""
+    folder = tmp_path_factory.mktemp("java")
+    classes = compile_java(
+        Path(__file__).parents[1] / "foreign" / "java" / "SecuredWork.java", folder
+    )
+    token = folder / "token"
+    token.write_text(credentials.token())
+    for cell in CELLS:
+        topic, group = prepared(server, "java", cell)
+        settings = java_properties(cell, credentials)
+        settings |= {"work.topic": topic, "work.group": group}
+        settings["bootstrap.servers"] = server.at(cell.listener)
+        if cell.mechanism == "OAUTHBEARER":
+            settings["sasl.oauthbearer.token.endpoint.url"] = token.as_uri()
+            settings["sasl.login.callback.handler.class"] = (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+            )
+        lines = (f"{name}={value}" for name, value in settings.items())
+        (folder / cell.name).write_text("\n".join(lines))
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token.as_uri()}"
+    done = subprocess.run(
+        [
+            *(java_command(), *SHORT_RUN, QUIET, allowed, "-cp", classes, "SecuredWork"),
+            *(str(folder / cell.name) for cell in CELLS),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = (line.split("\t") for line in done.stdout.splitlines())
+    return {Path(file).name: outcome for file, outcome in rows}
+
+
+@cells
+def test_java(said_by_java: dict[str, str], cell: Cell) -> None:
+    assert said_by_java[cell.name] == "ok"
+
+
+@pytest.fixture(scope="module")
+def said_by_go(
+    server: SecuredServer, credentials: Credentials, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """Cell → what came of it; one run for all."""
+    folder = tmp_path_factory.mktemp("go")
+    program = build_go(folder)
+    told = [
+        go_cell(cell, server.at(cell.listener), *prepared(server, "go", cell), credentials)
+        for cell in CELLS
+    ]
+    (folder / "cells.json").write_text(json.dumps(told))
+    done = subprocess.run(
+        [str(program), "secured", str(folder / "cells.json")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = map(json.loads, done.stdout.splitlines())
+    return {event["name"]: event["outcome"] for event in events}
+
+
+@cells
+@pytest.mark.timeout(500)
+def test_franz_go(said_by_go: dict[str, str], cell: Cell) -> None:
+    assert said_by_go[cell.name] == "ok"
