@@ -99,7 +99,9 @@ class BearerExchange:
         try:
             claims = await self._tokens.check(bearer.token)
             if bearer.authorization_id not in ("", claims.user):
-                raise Refused(f"{shown(claims.user)} asks to act as {shown(bearer.authorization_id)}")
+                raise Refused(
+                    f"{shown(claims.user)} asks to act as {shown(bearer.authorization_id)}"
+                )
         except Refused as error:
             answer = token_refusal(self._tokens.scope_for(error))
             self._refused = Refused(str(error), answer.decode())
@@ -114,6 +116,4 @@ def begin(mechanism: str, credentials: Credentials, tokens: Tokens) -> Exchange:
     if mechanism == OAUTHBEARER:
         return BearerExchange(tokens)
     is_256 = mechanism == SCRAM_SHA_256
-    return ScramExchange(
-        credentials, ScramMechanism.SHA_256 if is_256 else ScramMechanism.SHA_512
-    )
+    return ScramExchange(credentials, ScramMechanism.SHA_256 if is_256 else ScramMechanism.SHA_512)

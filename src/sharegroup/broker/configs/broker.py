@@ -25,9 +25,9 @@ from sharegroup.broker.configs.listener_settings import (
     suffix_of,
 )
 from sharegroup.broker.configs.listeners import (
-    Listener,
     PLAINTEXT,
     SASL_PROTOCOLS,
+    Listener,
     check_advertised,
     check_protocols,
     parse_counts,
@@ -47,6 +47,7 @@ from sharegroup.model.config import (
     ConfigSource,
     ConfigSynonym,
     ConfigTable,
+    ConfigType,
     ConfigValue,
     format_value,
     nearest_name,
@@ -242,7 +243,9 @@ class BrokerConfig:
     def describe_altered(self) -> list[ConfigEntry]:
         """The entries of DescribeConfigs for the cluster's default: what was altered while the
         broker ran. There is one broker, so that they are its own as well."""
-        entries = [self._entry(definition_of(name) or BROKER_CONFIGS[name]) for name in self.dynamic]
+        entries = [
+            self._entry(definition_of(name) or BROKER_CONFIGS[name]) for name in self.dynamic
+        ]
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         return [
             replace(

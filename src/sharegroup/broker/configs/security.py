@@ -160,9 +160,7 @@ SASL_CONFIGS: Final = (
         (),
         "A token must be for one of these audiences; any when not set.",
     ),
-    text(
-        "sasl.oauthbearer.expected.issuer", None, "A token must be from it; any when not set."
-    ),
+    text("sasl.oauthbearer.expected.issuer", None, "A token must be from it; any when not set."),
     names(
         "sasl.oauthbearer.expected.scope",
         (),

@@ -48,7 +48,7 @@ async def alter_user_scram_credentials(
     ) -> tuple[dict[str, KafkaError | None], list[ScramChange]]:
         errors: dict[str, KafkaError | None] = {}
         changes: dict[tuple[str, int], ScramChange] = {}
-        for change in (*request.deletions, *request.upsertions):
+        for change in _changes(request):
             errors.setdefault(change.name, None)
             try:
                 if (change.name, change.mechanism) in changes:
@@ -65,8 +65,11 @@ def failure(
     request: AlterUserScramCredentialsRequest, error: KafkaError
 ) -> AlterUserScramCredentialsResponse:
     """Every user says ``error``."""
-    changes = (*request.deletions, *request.upsertions)
-    return _response(dict.fromkeys((change.name for change in changes), error))
+    return _response(dict.fromkeys((change.name for change in _changes(request)), error))
+
+
+def _changes(request: AlterUserScramCredentialsRequest) -> list[Change]:
+    return [*request.deletions, *request.upsertions]
 
 
 def _response(errors: dict[str, KafkaError | None]) -> AlterUserScramCredentialsResponse:

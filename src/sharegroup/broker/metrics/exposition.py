@@ -16,7 +16,7 @@ from prometheus_client.core import (
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 
-from sharegroup.broker.metrics import coordination, delivery, lag, node, traffic
+from sharegroup.broker.metrics import authentication, coordination, delivery, lag, node, traffic
 from sharegroup.broker.metrics.metric import Kind, Metric, Sample, Summed
 from sharegroup.model.histogram import Histogram
 
@@ -24,6 +24,7 @@ METRICS: Final = (
     *lag.METRICS,
     *delivery.METRICS,
     *traffic.METRICS,
+    *authentication.METRICS,
     *coordination.METRICS,
     *node.METRICS,
 )

@@ -9,7 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sharegroup.broker.metrics import coordination, delivery, node, traffic, transactions
+from sharegroup.broker.metrics import (
+    authentication,
+    coordination,
+    delivery,
+    node,
+    traffic,
+    transactions,
+)
 from sharegroup.broker.metrics.exposition import Exposition
 from sharegroup.broker.metrics.lag import LagReader
 from sharegroup.broker.metrics.metric import Sample
@@ -42,6 +49,7 @@ class MetricsReader:
             *delivery.read(parts),
             *coordination.read(parts),
             *transactions.read(parts),
+            *authentication.read(parts),
             *node.read(parts, self._loop_lag),
         ]
         for number, led in enumerate(parts.views.led()):

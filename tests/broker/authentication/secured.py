@@ -52,7 +52,8 @@ def certificates(folder: Path) -> Certificates:
 def plain_users(listener: str, users: Mapping[str, str]) -> str:
     """The option with PLAIN's users of a listener, as people have it for Kafka."""
     options = " ".join(f'user_{name}="{password}"' for name, password in users.items())
-    return f"listener.name.{listener.lower()}.plain.sasl.jaas.config={PLAIN_MODULE} required {options};"
+    name = f"listener.name.{listener.lower()}.plain.sasl.jaas.config"
+    return f"{name}={PLAIN_MODULE} required {options};"
 
 
 @asynccontextmanager
