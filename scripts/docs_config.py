@@ -18,6 +18,7 @@ from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES, why_me
 from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
+from sharegroup.broker.configs.security import SECURITY_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
 from sharegroup.broker.configs.transactions import TRANSACTION_CONFIGS
@@ -66,12 +67,23 @@ answer to odd values with Apache Kafka 4.4. These differences are meant (from
 | --- | --- | --- | --- | --- | --- |
 """
 
+SECURITY = (
+    "How clients prove who they are. For one listener write `listener.name.<lower-case name>."
+    "<setting>`, which wins over the setting alone; `listener.name.<name>.<lower-case mechanism>."
+    "connections.max.reauth.ms` for one mechanism of it. Passwords and keys are never shown."
+)
+
 SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
     ("Broker: the node", "Who it is, where it listens, what it accepts.", NODE_CONFIGS),
     (
         "Broker: authorisation",
         "Who a client is taken for, and what it may do.",
         ACCESS_CONFIGS,
+    ),
+    (
+        "Broker: TLS and SASL",
+        SECURITY,
+        SECURITY_CONFIGS,
     ),
     ("Broker: logs", "Defaults of topics that set none of their own.", LOG_CONFIGS),
     (

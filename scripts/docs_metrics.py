@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sharegroup.broker.metrics import (
+    authentication,
     coordination,
     delivery,
     lag,
@@ -58,7 +59,7 @@ This page is written by `scripts/docs_metrics.py` from the tables that the broke
 
 `sharegroup serve --metrics 127.0.0.1:9404` (or the setting `metrics.address`) serves metrics at
 `http://127.0.0.1:9404/metrics`, in the text format of Prometheus or as OpenMetrics, whichever the
-scraper prefers. The port answers everybody who reaches it, as the broker itself does. Beside it are
+scraper prefers. The port answers everybody who reaches it. Beside it are
 `/health/live` and `/health/ready` for probes; [deploy](deploy.md#health) says what they mean.
 
 <!-- not run: a part of Prometheus's configuration -->
@@ -95,6 +96,7 @@ SECTIONS: tuple[tuple[str, Iterable[Metric]], ...] = (
     ("Delivery", delivery.METRICS),
     ("Traffic", traffic.METRICS),
     ("Quotas", quotas.METRICS),
+    ("Authentication", authentication.METRICS),
     ("Coordinators", coordination.METRICS),
     ("Transactions", transactions.METRICS),
     ("Process and disk", node.METRICS),

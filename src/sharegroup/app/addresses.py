@@ -15,14 +15,17 @@ logger = logging.getLogger("sharegroup.broker")
 
 
 def listeners(listen: str | None, config: BrokerConfig) -> list[Listener]:
-    """The configured listeners; ``listen`` (HOST:PORT) replaces the address of the first one.
+    """The configured listeners; ``listen`` ([NAME://]HOST:PORT) replaces the address of the first
+    one, and its name if there is one.
 
     Raises:
         ConfigError: ``listen`` cannot be parsed.
     """
     first, *others = config.listeners
     if listen is not None:
-        first = Listener(first.name, *address("--listen", listen))
+        name, scheme, place = listen.rpartition("://")
+        name = name.strip().upper() if scheme else first.name
+        first = Listener(name, *address("--listen", place))
     return [first, *others]
 
 

@@ -17,11 +17,13 @@ from sharegroup.app import addresses, log_lines, signals
 from sharegroup.app.allocator import keep_freed_memory
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
+from sharegroup.app.exposure import check_exposure
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
+from sharegroup.broker.configs.security import USERS_FILE
 from sharegroup.broker.network.api_table import load_all
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import ConfigError, KafkaStorageError
+from sharegroup.model.errors import ConfigError, InvalidConfig, KafkaStorageError
 
 if TYPE_CHECKING:
     from sharegroup.broker.metrics.endpoint import MetricsEndpoint
@@ -39,13 +41,17 @@ tens of milliseconds.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """The options of the command line. ``listen``, ``metrics`` (HOST:PORT) and ``data`` override
-    the configuration, which overrides the defaults.
+    """The options of the command line. ``listen``, ``metrics`` (HOST:PORT), ``data`` and ``users``
+    override the configuration, which overrides the defaults. ``tls_self_signed`` is a folder.
+    ``insecure`` says that what is open to everybody is meant to be.
     """
 
     listen: str | None = None
     metrics: str | None = None
     data: str | None = None
+    users: str | None = None
+    tls_self_signed: str | None = None
+    insecure: bool = False
     config_path: str | None = None
     overrides: Sequence[str] = ()
     log_level: str = "info"
@@ -59,24 +65,55 @@ def run(options: ServeOptions) -> int:
         ConfigError: one sentence that says what is wrong.
     """
     log_lines.set_up(options.log_level, options.log_format)
-    config = load(_read(options.config_path), options.overrides)
-    for warning in config.warnings:
-        logger.warning("%s", warning)
-    opened = addresses.listeners(options.listen, config)
-    metrics_at = options.metrics or config.text("metrics.address")
-    plan = Plan(
-        config=config,
-        listeners=opened,
-        told_host=addresses.name_for_clients(config, opened),
-        folder=options.data or _folder(config),
-        metrics=addresses.address("--metrics", metrics_at) if metrics_at else None,
-        say_ready=logger.info if options.log_format == "json" else _print_line,
-    )
+    plan = _planned(options)
     raise_descriptor_limit()
     keep_freed_memory()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(plan))
     return 0
+
+
+def _planned(options: ServeOptions) -> Plan:
+    """What the options ask for.
+
+    Raises:
+        ConfigError: a setting is wrong, or something would be open to everybody.
+    """
+    overrides = list(options.overrides)
+    if options.users is not None:
+        overrides.append(f"{USERS_FILE}={options.users}")
+    config = load(_read(options.config_path), overrides)
+    for warning in config.warnings:
+        logger.warning("%s", warning)
+    opened = addresses.listeners(options.listen, config)
+    lines: list[str] = []
+    try:
+        if options.tls_self_signed is not None:
+            from sharegroup.app.try_out_tls import with_try_out_tls  # loads cryptography
+
+            folder = options.tls_self_signed
+            config, opened, lines = with_try_out_tls(config, opened, folder)
+        else:
+            config = config.listening(opened)
+    except InvalidConfig as error:
+        raise ConfigError(error.message) from None
+    metrics_at = options.metrics or config.text("metrics.address")
+    metrics = addresses.address("--metrics", metrics_at) if metrics_at else None
+    check_exposure(config, opened, metrics, insecure=options.insecure)
+    told_host = addresses.name_for_clients(config, opened)
+    say = logger.info if options.log_format == "json" else _print_line
+    if lines:
+        say("clients connect with these properties:")
+        for line in lines:
+            say(f"  {line}")
+    return Plan(
+        config=config,
+        listeners=opened,
+        told_host=told_host,
+        folder=options.data or _folder(config),
+        metrics=metrics,
+        say_ready=say,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""Signals of a broker: SIGTERM and SIGINT stop it, SIGHUP makes it read its ACLs again."""
+"""Signals of a broker: SIGTERM and SIGINT stop it, SIGHUP makes it read its ACLs, certificates and
+users again."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import signal
 from functools import partial
 
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import ConfigError
+from sharegroup.model.errors import ConfigError, InvalidConfig
 
 logger = logging.getLogger("sharegroup.broker")
 
@@ -34,18 +35,26 @@ def stop_event(broker: Broker) -> asyncio.Event:
 
 
 def _hang_up(broker: Broker, stop: asyncio.Event, on_terminal: bool) -> None:
-    """SIGHUP: read the ACLs again. If the terminal that started the broker is gone, stop instead,
+    """SIGHUP: read files again. If the terminal that started the broker is gone, stop instead,
     because Ctrl-C can no longer stop it."""
     if on_terminal and not os.isatty(STDIN):
         logger.info("the terminal is gone")
         stop.set()
         return
+    count = 0
+    try:
+        count = broker.security.read_again()
+        if count:
+            logger.info("SIGHUP: certificates, keys and users of %d listeners are in force", count)
+    except InvalidConfig as error:
+        logger.error("SIGHUP: certificates, keys and users were not reloaded: %s", error.message)
     try:
         acls = broker.read_acls()
     except ConfigError as error:
         logger.error("SIGHUP: the ACLs were not reloaded: %s", error)
         return
     if acls is None:
-        logger.info("SIGHUP: nothing to reload, authorizer.acl.file is not set")
+        if not count:
+            logger.info("SIGHUP: nothing to reload, authorizer.acl.file is not set")
     else:
         logger.info("SIGHUP: %d ACLs are in force", acls)

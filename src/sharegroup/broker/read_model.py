@@ -175,6 +175,9 @@ class OpenConnections(Protocol):
     @property
     def unread_bytes(self) -> int: ...
 
+    @property
+    def unauthenticated(self) -> int: ...
+
     def views(self) -> list[ConnectionView]:
         """One view for each."""
         ...

@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "consume",
     "groups",
     "transactions",
+    "users",
     "fsck",
     "spark-report",
 )

@@ -31,6 +31,9 @@ def serve(arguments: Sequence[str]) -> int:
                 listen=options.listen,
                 metrics=options.metrics,
                 data=options.data,
+                users=options.users,
+                tls_self_signed=options.tls_self_signed,
+                insecure=options.insecure,
                 config_path=options.config,
                 overrides=options.options,
                 log_level=options.log_level,
@@ -46,15 +49,33 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sharegroup serve",
         description=SUMMARY,
-        epilog="SIGHUP reads authorizer.acl.file again. "
+        epilog="SIGHUP reads authorizer.acl.file, certificates, keys and users again. "
         "Exit status: 0 after a clean stop, 2 for an invalid setting.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--listen",
-        metavar="HOST:PORT",
-        help="where to accept connections (default: 127.0.0.1:9092). 0.0.0.0, or no host, is every "
-        "interface; clients are then told the name of this machine, or advertised.listeners",
+        metavar="[PROTOCOL://]HOST:PORT",
+        help="where to accept connections (default: PLAINTEXT://127.0.0.1:9092). 0.0.0.0, or no "
+        "host, is every interface; clients are then told the name of this machine, or "
+        "advertised.listeners. The protocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
+    )
+    parser.add_argument(
+        "--users",
+        metavar="FILE",
+        help="users of a SASL listener, from `sharegroup users create NAME --file FILE`",
+    )
+    parser.add_argument(
+        "--tls-self-signed",
+        metavar="DIR",
+        help="TLS for a try: makes an authority and a certificate in DIR, and prints what clients "
+        "need",
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="start although other machines reach a listener that does not authenticate, or the "
+        "metrics: the network decides who reaches them",
     )
     parser.add_argument(
         "--metrics",

@@ -317,3 +317,9 @@ FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
 
 FAILING_HOSTS_MAX: Final = 10_000
 """Addresses whose failed authentications are remembered; the oldest is forgotten."""
+
+USER_NAME_LENGTH_MAX: Final = 1000
+"""Characters of a user's name that is stored; the log and the answers repeat it."""
+
+SCRAM_SALT_BYTES_MAX: Final = 1024
+"""Bytes of a salt, or of a salted password, that are stored. librdkafka makes salts of 64."""

@@ -140,7 +140,8 @@ class ScramServer:
             Refused: the client has not proved that it knows the password.
         """
         client, credential = self._client, self._credential
-        assert client is not None and credential is not None, "first() comes first"
+        assert client is not None, "first() comes first"
+        assert credential is not None
         try:
             final = parse_client_final(message)
         except MalformedMessage as error:

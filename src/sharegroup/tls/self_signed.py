@@ -23,6 +23,18 @@ class Identity:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)
 
+    @classmethod
+    def load(cls, certificate_pem: str, key_pem: str) -> Identity:
+        """What :attr:`certificate_pem` and :attr:`key_pem` were.
+
+        Raises:
+            ValueError: they are not.
+        """
+        key = serialization.load_pem_private_key(key_pem.encode(), None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError("its key is none of an elliptic curve")
+        return cls(x509.load_pem_x509_certificate(certificate_pem.encode()), key)
+
     @property
     def certificate_pem(self) -> str:
         """The certificate."""

@@ -22,6 +22,8 @@ _REQUEST_FIXED = struct.Struct(">hhi")
 _KIND = struct.Struct(">hh")
 _NULL_STRING = struct.pack(">h", -1)
 _CHUNK_BYTES = 65_536
+_TLS_HANDSHAKE = 0x1603
+"""How TLS begins, taken for the beginning of a length."""
 
 
 class FrameSplitter:
@@ -100,6 +102,8 @@ class FrameSplitter:
             return None
         (length,) = _LENGTH.unpack_from(data, at)
         if not 0 <= length <= self.frame_bytes_max:
+            if length >> 16 == _TLS_HANDSHAKE:
+                raise MalformedMessage("it speaks TLS to a plaintext listener")
             raise MalformedMessage(
                 f"a frame of {length} bytes; the limit is {self.frame_bytes_max}"
             )

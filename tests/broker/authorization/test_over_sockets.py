@@ -47,6 +47,10 @@ from sharegroup.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
 )
 from sharegroup.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from sharegroup.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sharegroup.wire.messages.create_partitions import (
@@ -64,6 +68,9 @@ from sharegroup.wire.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from sharegroup.wire.messages.describe_transactions import DescribeTransactionsRequest
+from sharegroup.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
 from sharegroup.wire.messages.elect_leaders import ElectLeadersRequest
 from sharegroup.wire.messages.end_txn import EndTxnRequest
 from sharegroup.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -156,6 +163,10 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(), [CLUSTER]),
     (apis.DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(None), [CLUSTER]),
     (apis.ELECT_LEADERS, ElectLeadersRequest(0, None), [CLUSTER]),
+    (apis.DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest(None), [CLUSTER]),
+    (apis.ALTER_USER_SCRAM_CREDENTIALS, AlterUserScramCredentialsRequest(
+        [ScramCredentialDeletion("alice", 1)], []
+    ), [CLUSTER]),
     (apis.ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(), [CLUSTER]),
     (apis.LIST_PARTITION_REASSIGNMENTS, ListPartitionReassignmentsRequest(), [CLUSTER]),
     (apis.DELETE_GROUPS, delete_groups.DeleteGroupsRequest(["workers"]), [GROUP]),
@@ -209,6 +220,8 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
 
 ELSEWHERE = {
     apis.API_VERSIONS: "open to all, as in Kafka",
+    apis.SASL_HANDSHAKE: "it comes before anybody is known",
+    apis.SASL_AUTHENTICATE: "it comes before anybody is known",
     apis.DESCRIBE_CLUSTER: "open to all but for its operations: see what is shown",
     apis.LIST_GROUPS: "leaves out: see what is shown",
     apis.LIST_TRANSACTIONS: "leaves out: see what is shown",

@@ -150,14 +150,15 @@ def test_unsupported_replication_factors_give_a_warning() -> None:
             ),
         ),
         (
-            "listeners=SSL://:9093",
-            "listeners: SSL://:9093 would speak SSL, which is not there yet; write PLAINTEXT://:9093",
+            "listener.security.protocol.map=PLAINTEXT:TLS",
+            "listener.security.protocol.map: TLS is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
         ),
         (
             "listeners=OUTER://:9093",
             (
                 "listeners: OUTER has no protocol; "
-                "add OUTER:PLAINTEXT to listener.security.protocol.map"
+                "add OUTER:SASL_SSL to listener.security.protocol.map "
+                "(PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)"
             ),
         ),
         ("log.dirs=a,b", "log.dirs: write one folder, there is one per broker"),

@@ -15,5 +15,5 @@ def test_every_name_has_its_reason() -> None:
         why_meaningless("controller.quorum.voters") == "there is no controller: one embedded node"
     )
     assert why_meaningless("zookeeper.connect") == "Kafka has removed it"
-    assert "nobody is authenticated" in (why_meaningless("listener.name.x.ssl.key.password") or "")
+    assert why_meaningless("ssl.provider") == "TLS is OpenSSL's, SASL is built in"
     assert why_meaningless("colour") is None

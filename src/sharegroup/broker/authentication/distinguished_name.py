@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cryptography.x509 import Name, NameAttribute
@@ -39,7 +39,7 @@ def _formatted(name: Name) -> str:
     return ",".join(parts)
 
 
-def _attribute(attribute: NameAttribute) -> str:
+def _attribute(attribute: NameAttribute[Any]) -> str:
     number = attribute.oid.dotted_string
     keyword = _KEYWORDS.get(number)
     if keyword is None:
@@ -57,7 +57,7 @@ def _escaped(value: str) -> str:
     return text
 
 
-def _der(attribute: NameAttribute) -> bytes:
+def _der(attribute: NameAttribute[Any]) -> bytes:
     encodings = {"BMPString": "utf-16-be", "UniversalString": "utf-32-be", "T61String": "latin-1"}
     kind = attribute._type
     value = attribute.value

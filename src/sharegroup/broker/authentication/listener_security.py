@@ -131,9 +131,7 @@ class ListenerSecurity:
         settings = config.listener(self.name)
         mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules"))
         context = tls_context(settings) if self.uses_tls else None
-        users, passwords = FileUsers(), {}
-        if self.uses_sasl:
-            users, passwords = self._users(settings)
+        users, passwords = self._users(settings) if self.uses_sasl else (FileUsers(), {})
         return Material(context, mapping, users, passwords)
 
     def install(self, material: Material) -> None:
@@ -145,7 +143,8 @@ class ListenerSecurity:
         offered = settings.names("sasl.enabled.mechanisms")
         if not offered:
             raise ConfigError(f"listener {self.name}: sasl.enabled.mechanisms is empty")
-        users, passwords = FileUsers(), {}
+        users = FileUsers()
+        passwords: dict[str, str] = {}
         path = settings.text(USERS_FILE)
         if path:
             users = parse_users(_text(self._disk, USERS_FILE, path), path)

@@ -16,6 +16,7 @@ from sharegroup.sasl.server import Refused, shown
 
 if TYPE_CHECKING:
     from jwt import PyJWK
+    from jwt.types import Options
 
 _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -120,7 +121,7 @@ class Tokens:
         return Claims(user, int(expires * 1000))
 
 
-_SIGNATURE_ONLY: Final = {
+_SIGNATURE_ONLY: Final[Options] = {
     "verify_signature": True,
     "verify_exp": False,
     "verify_nbf": False,

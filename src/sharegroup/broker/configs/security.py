@@ -91,7 +91,7 @@ TLS_CONFIGS: Final = (
 SASL_CONFIGS: Final = (
     names(
         "sasl.enabled.mechanisms",
-        (SCRAM_SHA_256, SCRAM_SHA_512),
+        (SCRAM_SHA_512, SCRAM_SHA_256),
         "The mechanisms that a SASL listener offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, "
         "OAUTHBEARER.",
         choices=MECHANISMS,

@@ -30,7 +30,7 @@ async def describe_log_dirs(
         wanted = {TopicPartition(*pair) for pair in pairs}
     found: dict[str, list[DescribeLogDirsPartition]] = {}
     async for key, size in sliced(sorted(folder.sizes.items())):
-        if wanted is None or key in wanted:
+        if (wanted is None or key in wanted) and not parts.topics.is_hidden(key.topic):
             found.setdefault(key.topic, []).append(DescribeLogDirsPartition(key.partition, size))
     return DescribeLogDirsResponse(
         results=[

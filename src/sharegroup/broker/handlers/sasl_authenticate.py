@@ -1,4 +1,4 @@
-"""SaslAuthenticate where it is out of place. Where it is not, ``network.sasl_session`` answers it."""
+"""SaslAuthenticate where it is out of place. Elsewhere ``network.sasl_session`` answers it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,15 @@ from prometheus_client.core import (
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 
-from sharegroup.broker.metrics import coordination, delivery, lag, node, quotas, traffic
+from sharegroup.broker.metrics import (
+    authentication,
+    coordination,
+    delivery,
+    lag,
+    node,
+    quotas,
+    traffic,
+)
 from sharegroup.broker.metrics.metric import Kind, Metric, Sample, Summed
 from sharegroup.model.histogram import Histogram
 
@@ -25,6 +33,7 @@ METRICS: Final = (
     *delivery.METRICS,
     *traffic.METRICS,
     *quotas.METRICS,
+    *authentication.METRICS,
     *coordination.METRICS,
     *node.METRICS,
 )

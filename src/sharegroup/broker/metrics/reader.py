@@ -10,6 +10,7 @@ import asyncio
 from typing import Final
 
 from sharegroup.broker.metrics import (
+    authentication,
     coordination,
     delivery,
     node,
@@ -50,6 +51,7 @@ class MetricsReader:
             *delivery.read(parts),
             *coordination.read(parts),
             *transactions.read(parts),
+            *authentication.read(parts),
             *node.read(parts, self._loop_lag),
         ]
         for number, led in enumerate(parts.views.led()):

@@ -106,7 +106,6 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.LIST_GROUPS, 0, 5, "list_groups", "groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
         _row(apis.SASL_HANDSHAKE, 1, 1, "sasl_handshake", "choose a SASL mechanism"),
-        _row(apis.SASL_AUTHENTICATE, 0, 2, "sasl_authenticate", "prove who the client is"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
         _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),
@@ -143,6 +142,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(
             apis.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs", "the data folder, partitions' sizes"
         ),
+        _row(apis.SASL_AUTHENTICATE, 0, 2, "sasl_authenticate", "prove who the client is"),
         _row(apis.CREATE_PARTITIONS, 0, 3, "create_partitions", "add partitions to a topic"),
         _row(apis.DELETE_GROUPS, 0, 3, "delete_groups", "delete empty groups"),
         _row(apis.ELECT_LEADERS, 0, 2, "elect_leaders", "this node leads everything already"),
@@ -176,6 +176,20 @@ API_TABLE: dict[int, ServedApi] = {
             "quotas of users, client ids and addresses",
         ),
         _row(apis.ALTER_CLIENT_QUOTAS, 0, 1, "alter_client_quotas", "set and remove quotas"),
+        _row(
+            apis.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            0,
+            0,
+            "describe_user_scram_credentials",
+            "users of SCRAM: mechanisms and iterations",
+        ),
+        _row(
+            apis.ALTER_USER_SCRAM_CREDENTIALS,
+            0,
+            0,
+            "alter_user_scram_credentials",
+            "create, change, delete users of SCRAM",
+        ),
         _row(apis.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", "cluster id, controller, brokers"),
         _row(
             apis.DESCRIBE_PRODUCERS,

@@ -128,6 +128,11 @@ class Connections(Generic[C]):
         """Bytes of answers that clients have not read."""
         return self.answers.used
 
+    @property
+    def unauthenticated(self) -> int:
+        """Connections whose client is not known yet, and TLS handshakes in progress."""
+        return len(self.waiting_room)
+
     def views(self) -> list[ConnectionView]:
         """What the connections look like now."""
         return [connection.view() for connection in self._open]

@@ -171,6 +171,17 @@ class SaslSession:
                 SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
             )
             return await self._failed(answer(response), str(error))
+        except Exception as error:  # noqa: BLE001  its text could have a secret
+            self._counters.say(
+                logging.ERROR,
+                "handler_failures",
+                f"SASL: {type(error).__name__}",
+                "SaslAuthenticate",
+            )
+            response = SaslAuthenticateResponse(
+                SaslAuthenticationFailed.code, self._wrong_credentials()
+            )
+            return await self._failed(answer(response), "an error of the broker")
         response = SaslAuthenticateResponse(auth_bytes=step.answer)
         if header.version >= 1:
             response.session_lifetime_ms = lifetime_ms
@@ -189,7 +200,7 @@ class SaslSession:
         if session_ms := self._security.session_ms(self._mechanism):
             lifetimes.append(session_ms)
         if step.expires_ms is not None:
-            lifetimes.append(max(0, step.expires_ms - self._clock.wall_ms()))
+            lifetimes.append(max(1, step.expires_ms - self._clock.wall_ms()))
         now_ms = self._clock.monotonic_ms()
         self._expires_ms = now_ms + min(lifetimes) if lifetimes else None
         self.principal = principal

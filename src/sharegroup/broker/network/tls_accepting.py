@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, cast
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, Final, TypeVar, cast
 
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.counters import Counters
 
 SHUTDOWN_S: Final = 2.0
 """How long a closing connection waits for the peer's end of TLS."""
+
+
+_T = TypeVar("_T")
 
 
 class _Early(asyncio.Protocol):
@@ -31,6 +35,23 @@ class _Early(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
+
+
+def _begun(start: Coroutine[Any, Any, _T]) -> Awaitable[_T]:
+    """A coroutine after its first step, which is taken now: a task would take it later, and the
+    first bytes that come would not reach TLS. (uvloop reads from then on, whatever one says.)"""
+    waits_for = start.send(None)
+
+    @types.coroutine
+    def rest() -> Generator[Any, Any, _T]:
+        try:
+            yield waits_for
+        except BaseException as error:
+            start.throw(error)
+            raise
+        return (yield from start.__await__())
+
+    return rest()
 
 
 class TlsAccepting(asyncio.Protocol):
@@ -70,22 +91,28 @@ class TlsAccepting(asyncio.Protocol):
         if not self._begins(host):
             raw.abort()
             return
-        raw.pause_reading()  # what comes next is TLS's
-        self._spawn(self._shake_hands(raw, host))
-
-    async def _shake_hands(self, raw: asyncio.Transport, host: str) -> None:
         early = _Early()
         context = self._security.material.context
         assert context is not None
+        start = asyncio.get_running_loop().start_tls(
+            raw,
+            early,
+            context,
+            server_side=True,
+            ssl_handshake_timeout=self._timeout_s(),
+            ssl_shutdown_timeout=SHUTDOWN_S,
+        )
+        self._spawn(self._shake_hands(raw, host, early, _begun(start)))
+
+    async def _shake_hands(
+        self,
+        raw: asyncio.Transport,
+        host: str,
+        early: _Early,
+        start: Awaitable[asyncio.Transport | None],
+    ) -> None:
         try:
-            transport = await asyncio.get_running_loop().start_tls(
-                raw,
-                early,
-                context,
-                server_side=True,
-                ssl_handshake_timeout=self._timeout_s(),
-                ssl_shutdown_timeout=SHUTDOWN_S,
-            )
+            transport = await start
         except OSError as error:
             self._failed(host, error)
             raw.abort()

@@ -42,6 +42,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
+from sharegroup.client.admin.scram_users import ScramUserCalls
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.client.security.properties import SecuritySettings
@@ -57,7 +58,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin(ConsumerGroupCalls):
+class Admin(ConsumerGroupCalls, ScramUserCalls):
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:

@@ -43,6 +43,8 @@ CLIENT_VERSIONS: Final[dict[Api, tuple[int, int]]] = {
     apis.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     apis.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     apis.ALTER_CLIENT_QUOTAS: (0, 1),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
+    apis.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
     apis.DESCRIBE_CLUSTER: (0, 1),
     apis.DESCRIBE_TRANSACTIONS: (0, 0),
     apis.LIST_TRANSACTIONS: (0, 2),

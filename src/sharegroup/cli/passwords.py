@@ -1,0 +1,46 @@
+"""A new password: from a file, from standard input, or asked for without showing it. Never from the
+command line, which other users of the machine can see."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sharegroup.cli.outcome import UsageError
+
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        metavar="FILE",
+        help="A file whose first line is the password. By default it is asked for, or read from "
+        "standard input if that is no terminal.",
+    ),
+]
+
+
+def new_password(path: Path | None) -> str:
+    """The password.
+
+    Raises:
+        UsageError: there is none, the file cannot be read, or it was typed in two ways.
+    """
+    if path is not None:
+        try:
+            password = path.read_text().partition("\n")[0]
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--password-file {path} cannot be read: {error}") from None
+    elif sys.stdin.isatty():
+        password = getpass("Password: ")
+        if getpass("Once more: ") != password:
+            raise UsageError("these are two passwords")
+    else:
+        password = sys.stdin.readline().partition("\n")[0]
+    password = password.removesuffix("\r")
+    if not password:
+        raise UsageError("the password is empty")
+    return password

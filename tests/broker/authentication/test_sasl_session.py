@@ -1,0 +1,284 @@
+"""The order of requests on a SASL listener, by a client that does not keep to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharegroup.broker.authentication.failing_hosts import FailingHosts
+from sharegroup.broker.server import Broker
+from sharegroup.model.limits import (
+    FAILING_HOSTS_MAX,
+    FAILURE_DELAY_DOUBLINGS_MAX,
+    UNAUTHENTICATED_MIN,
+)
+from sharegroup.wire import apis
+from sharegroup.wire.messages.api_versions import ApiVersionsRequest
+from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from sharegroup.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tests.broker.authentication.raw_client import RawClient, raw_client
+from tests.broker.authentication.secured import plain_users, secured
+
+Work = Callable[[Broker, int], Coroutine[Any, Any, None]]
+
+USERS = plain_users("SASL_PLAINTEXT", {"alice": "secret", "bob": "secret"})
+OFFERED = "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256"
+AT_ONCE = "connection.failed.authentication.delay.ms=0"
+
+
+def with_broker(folder: Path, work: Work, *options: str) -> None:
+    async def main() -> None:
+        options_ = (OFFERED, USERS, AT_ONCE, *options)
+        async with (
+            asyncio.timeout(30),
+            secured(folder, "SASL_PLAINTEXT", *options_) as (broker, _, port),
+        ):
+            await work(broker, port)
+
+    asyncio.run(main())
+
+
+async def is_alice(client: RawClient, broker: Broker) -> bool:
+    await client.metadata()
+    (view,) = broker.connections.views()
+    return view.principal == "User:alice"
+
+
+def test_the_usual_order(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            versions = await client.ask(apis.API_VERSIONS, 3, ApiVersionsRequest("raw", "1"))
+            told = {api.api_key: (api.min_version, api.max_version) for api in versions.api_keys}
+            assert told[17] == (1, 1)
+            assert told[36] == (0, 2)
+            handshake = await client.handshake("PLAIN")
+            assert (handshake.error_code, handshake.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256"])
+            answer = await client.authenticate(b"\0alice\0secret")
+            assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
+            assert await is_alice(client, broker)
+            assert broker.connections.unauthenticated == 0
+
+    with_broker(tmp_path, work)
+
+
+def test_requests_sent_ahead_are_served_in_order(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            client.send(apis.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN"))
+            client.send(apis.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"\0alice\0secret"))
+            for _ in range(50):
+                client.send(apis.METADATA, 12, MetadataRequest(None))
+            assert not (await client.receive(apis.SASL_HANDSHAKE, 1)).error_code
+            assert not (await client.receive(apis.SASL_AUTHENTICATE, 2)).error_code
+            for _ in range(50):
+                assert (await client.receive(apis.METADATA, 12)).cluster_id
+
+    with_broker(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "request_"),
+    [
+        (apis.METADATA, 12, MetadataRequest(None)),
+        (apis.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"\0alice\0secret")),
+    ],
+)
+def test_nothing_is_served_before(
+    tmp_path: Path, api: apis.Api, version: int, request_: Any
+) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            client.send(api, version, request_)
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work)
+
+
+def test_a_request_in_the_middle_of_an_exchange(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.handshake("PLAIN")
+            client.send(apis.LIST_GROUPS, 4, apis.LIST_GROUPS.request())
+            assert (await client.receive(apis.LIST_GROUPS, 4)).error_code == 34
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work)
+
+
+def test_a_mechanism_that_is_not_offered(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            answer = await client.handshake("SCRAM-SHA-512")
+            assert (answer.error_code, answer.mechanisms) == (33, ["PLAIN", "SCRAM-SHA-256"])
+            assert await client.is_closed()
+        async with raw_client(port) as client:
+            assert (await client.handshake("PLAIN", version=0)).error_code == 35
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("user", "password"), [("alice", "Secret"), ("nobody", "secret"), ("al\u00efce", "x" * 10_000)]
+)
+def test_wrong_passwords_and_unknown_users_hear_the_same(
+    tmp_path: Path, user: str, password: str
+) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            answer = await client.plain(user, password)
+            assert answer.error_code == 58
+            assert answer.error_message == "Authentication failed: Invalid username or password"
+            assert await client.is_closed()
+        counts = broker.parts.counters.statistics()
+        assert counts["authentication_failures", "PLAIN"] == 1
+
+    with_broker(tmp_path, work)
+
+
+def test_scram_with_a_wrong_proof(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.handshake("SCRAM-SHA-256")
+            first = await client.authenticate(b"n,,n=alice,r=client")
+            nonce = first.auth_bytes.split(b",")[0]
+            answer = await client.authenticate(b"c=biws," + nonce + b",p=" + b"A" * 43 + b"=")
+            assert answer.error_code == 58
+            assert answer.error_message == (
+                "Authentication failed during authentication due to invalid credentials with SASL "
+                "mechanism SCRAM-SHA-256"
+            )
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work)
+
+
+def test_the_sasl_requests_after_it(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            assert (await client.handshake("PLAIN")).error_code == 34
+            assert (await client.authenticate(b"\0bob\0secret")).error_code == 34
+            assert await is_alice(client, broker)
+
+    with_broker(tmp_path, work)
+
+
+def test_the_longest_request_of_a_stranger(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            client.writer.write((1001).to_bytes(4, "big") + b"\0\x24\0\x02")
+            assert await client.is_closed()
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            request = MetadataRequest([MetadataRequestTopic(name="x" * 2000)])
+            assert await client.ask(apis.METADATA, 12, request)
+
+    with_broker(tmp_path, work, "sasl.server.max.receive.size=1000")
+
+
+def test_a_client_that_does_not_authenticate_in_time(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.handshake("PLAIN")
+            assert await client.is_closed()
+        assert broker.parts.counters.statistics()["authentications_late", ""] == 1
+        assert broker.connections.unauthenticated == 0
+
+    with_broker(tmp_path, work, "connections.authentication.timeout.ms=100")
+
+
+def test_strangers_may_have_a_share_of_the_connections(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        strangers = [
+            await asyncio.open_connection("127.0.0.1", port) for _ in range(UNAUTHENTICATED_MIN)
+        ]
+        async with raw_client(port) as client:
+            assert await client.is_closed()
+        strangers[0][1].close()
+        await strangers[0][1].wait_closed()
+        async with raw_client(port) as client:
+            assert not (await client.plain("alice", "secret")).error_code
+        for _, writer in strangers[1:]:
+            writer.close()
+
+    with_broker(tmp_path, work, f"max.connections={4 * UNAUTHENTICATED_MIN}")
+
+
+def test_authenticating_again(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            assert (await client.plain("alice", "secret")).session_lifetime_ms == 3_600_000
+            client.send(apis.METADATA, 12, MetadataRequest(None))  # it is still on its way
+            client.send(apis.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN"))
+            assert (await client.receive(apis.METADATA, 12)).cluster_id
+            assert not (await client.receive(apis.SASL_HANDSHAKE, 1)).error_code
+            assert not (await client.authenticate(b"\0alice\0secret")).error_code
+            assert await is_alice(client, broker)
+            assert (await client.handshake("PLAIN")).error_code == 34  # within the same second
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            answer = await client.plain("bob", "secret")
+            assert answer.error_code == 58
+            assert "Cannot change principals during re-authentication" in (
+                answer.error_message or ""
+            )
+            assert await client.is_closed()
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            assert (await client.handshake("SCRAM-SHA-256")).error_code == 33
+            assert await client.is_closed()
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            await client.handshake("PLAIN")
+            client.send(apis.METADATA, 12, MetadataRequest(None))
+            await client.receive(apis.METADATA, 12)
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work, "connections.max.reauth.ms=3600000")
+
+
+def test_a_client_that_does_not_authenticate_again_is_closed(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            answer = await client.authenticate_plain_v1()
+            assert answer.session_lifetime_ms == 1
+            while True:  # its time ends soon, and then the next request closes the connection
+                client.send(apis.METADATA, 12, MetadataRequest(None))
+                try:
+                    await client.receive(apis.METADATA, 12)
+                except asyncio.IncompleteReadError:
+                    break
+        assert broker.parts.counters.statistics()["authentications_expired", ""] == 1
+
+    option = "listener.name.sasl_plaintext.plain.connections.max.reauth.ms=1"
+    with_broker(tmp_path, work, option)
+
+
+def test_tls_to_a_plaintext_listener(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            client.writer.write(bytes.fromhex("16030102000100"))
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work)
+    assert "it speaks TLS to a plaintext listener" in caplog.text
+
+
+def test_failures_from_one_address_are_answered_later_and_later() -> None:
+    failing = FailingHosts()
+    delays = [failing.delay_ms("a", 100, 0) for _ in range(8)]
+    assert delays == [100, 200, 400, 800, 1600, 3200, 3200, 3200]
+    assert max(delays) == 100 << FAILURE_DELAY_DOUBLINGS_MAX
+    assert failing.delay_ms("b", 100, 0) == 100
+    failing.succeeded("a")
+    assert failing.delay_ms("a", 100, 0) == 100
+    assert failing.delay_ms("a", 100, 60_001) == 100
+    for number in range(FAILING_HOSTS_MAX):
+        failing.delay_ms(f"host {number}", 100, 60_001)
+    assert failing.delay_ms("a", 100, 60_001) == 100  # forgotten, for the others
