@@ -9,9 +9,9 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.helpers import create_ssl_context
-from confluent_kafka import Producer
+from confluent_kafka import Producer, ShareConsumer
 
-from tests.foreign.share_reader import receive_accepting, share_consumer
+from tests.foreign.share_reader import receive_accepting
 from tests.secured.cells import PASSWORD, USER, Cell, Credentials
 from tests.servers.admin import SILENT
 
@@ -67,7 +67,9 @@ def by_librdkafka(
     producer = Producer({"bootstrap.servers": bootstrap, **settings, **SILENT})
     producer.produce(topic, b"librdkafka")
     assert producer.flush(SECONDS) == 0
-    with share_consumer(bootstrap, group, topic, explicit=False, **settings) as consumer:
+    member = {"bootstrap.servers": bootstrap, "group.id": group, **settings, **SILENT}
+    with ShareConsumer(member) as consumer:
+        consumer.subscribe([topic])
         assert b"librdkafka" in receive_accepting(consumer, 1)
 
 
