@@ -32,12 +32,13 @@ async def describe_client_quotas(
     )
     found = selection.select(parts.security.state.quotas)
     return DescribeClientQuotasResponse(
+        error_message="",  # as Kafka says it
         entries=[
             EntryData(
                 [EntityData(*part) for part in entity], [ValueData(*value) for value in values]
             )
             for entity, values in found.items()
-        ]
+        ],
     )
 
 
