@@ -47,6 +47,15 @@ def records_of(answer: fetch.FetchResponse) -> int:
     return len(answer.responses[0].partitions[0].records or b"")
 
 
+def counts(broker: Broker) -> dict[tuple[str, ...], float]:
+    """The metrics of quotas, by name and label."""
+    found = {}
+    for sample in read(broker.parts):
+        assert isinstance(sample.value, int | float)
+        found[sample.metric.name, *sample.labels] = sample.value
+    return found
+
+
 async def ask(connection: Connection, api: apis.Api, request: Any) -> tuple[Any, float]:
     """The answer, and the seconds that it took."""
     loop = asyncio.get_running_loop()
@@ -97,7 +106,7 @@ def test_a_steady_producer_gets_its_rate() -> None:
         for _ in range(100):
             await ask(connection, apis.PRODUCE, produced(10 * KIB))
         assert 85 < loop.time() - before_s < 105
-        counted = {(s.metric.name, *s.labels): s.value for s in read(broker.parts)}
+        counted = counts(broker)
         quota = "producer_byte_rate"
         assert counted["sharegroup_throttled_total", quota] > 50
         assert counted["sharegroup_throttle_seconds_total", quota] == pytest.approx(90, rel=0.15)
@@ -296,7 +305,7 @@ def test_an_address_that_connects_too_often_is_held_and_then_closed() -> None:
         assert loop.time() - before_s == pytest.approx(1, abs=0.1)
         _, took_s = await ask(admin, apis.METADATA, MetadataRequest([]))
         assert took_s < 0.1, "connections that are there are not disturbed"
-        counted = {(s.metric.name, *s.labels): s.value for s in read(broker.parts)}
+        counted = counts(broker)
         assert counted["sharegroup_throttled_total", "connection_creation_rate"] == 1
         await asyncio.sleep(12)
         assert await connected_s(port) < 0.1

@@ -166,7 +166,7 @@ async def everything(admin: Connection) -> list[Any]:
     found.append(await altered(admin, ALTERATIONS[:1], trial=True))
     found += [await altered(admin, [each]) for each in ALTERATIONS]
     found += await settled(admin)
-    twice = ([("user", "w")], [(PRODUCED, 5.0)])
+    twice: tuple[Parts, Changes] = ([("user", "w")], [(PRODUCED, 5.0)])
     found.append([each[:2] for each in await altered(admin, [twice, twice])])
     return found
 

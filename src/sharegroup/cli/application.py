@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "consume",
     "groups",
     "transactions",
+    "quotas",
     "fsck",
     "spark-report",
 )

@@ -42,6 +42,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
+from sharegroup.client.admin.quotas import QuotaCalls
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
 from sharegroup.model.ack_type import AckType
@@ -56,7 +57,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin(ConsumerGroupCalls):
+class Admin(ConsumerGroupCalls, QuotaCalls):
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:
