@@ -18,6 +18,7 @@ from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages import alter_client_quotas as alter
 from sharegroup.wire.messages import describe_client_quotas as describe
 from sharegroup.wire.messages import produce
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.admin import Admin
 from tests.servers.running import RunningServer
@@ -179,17 +180,36 @@ async def throttles(admin: Connection, connection: Connection) -> list[int]:
     return [await produced(connection, 90_000), await produced(connection, 90_000)]
 
 
+async def mutations(admin: Connection, connection: Connection) -> list[tuple[int, int]]:
+    """(error code, throttle time) of a client with one partition per second that creates 16 and
+    then one more."""
+    whose: Parts = [("user", "ANONYMOUS"), ("client-id", "m")]
+    await altered(admin, [(whose, [(MUTATIONS, 1.0)])])
+    await settled(admin)
+    found = []
+    for name, count in (("t-16", 16), ("t-1", 1)):
+        request = CreateTopicsRequest([CreatableTopic(name, count, 1)])
+        answer = await connection.send(apis.CREATE_TOPICS, request, timeout_ms=TIMEOUT_MS)
+        found.append((answer.topics[0].error_code, answer.throttle_time_ms))
+    return found
+
+
 def test_quotas_are_answered_and_kept_as_by_kafka(tmp_path: Path) -> None:
-    async def both(server: RunningServer) -> tuple[list[Any], list[int]]:
-        async with connected(server, "admin") as admin, connected(server, "p") as producer:
-            return await everything(admin), await throttles(admin, producer)
+    async def all_of_it(server: RunningServer) -> tuple[list[Any], list[int], list[Any]]:
+        async with (
+            connected(server, "admin") as admin,
+            connected(server, "p") as producer,
+            connected(server, "m") as creator,
+        ):
+            answers, times = await everything(admin), await throttles(admin, producer)
+            return answers, times, await mutations(admin, creator)
 
     told = []
     for server in (SharegroupServer(tmp_path / "ours"), KafkaBroker(tmp_path / "kafka")):
         with server:
             Admin(server.bootstrap).create_topic("t")
-            told.append(asyncio.run(both(server)))
-    (mine, my_times), (theirs, their_times) = told
+            told.append(asyncio.run(all_of_it(server)))
+    (mine, my_times, my_refusals), (theirs, their_times, their_refusals) = told
     assert len(mine) == len(theirs)
     different = [
         (ours, kafkas) for ours, kafkas in zip(mine, theirs, strict=True) if ours != kafkas
@@ -197,3 +217,6 @@ def test_quotas_are_answered_and_kept_as_by_kafka(tmp_path: Path) -> None:
     assert not different, "\n".join(f"ours {ours}\nKafka {kafkas}" for ours, kafkas in different)
     assert my_times[0] == their_times[0] == 0
     assert my_times[1] == pytest.approx(their_times[1], rel=0.15)
+    assert [code for code, _ in my_refusals] == [code for code, _ in their_refusals] == [0, 89]
+    assert my_refusals[0][1] == their_refusals[0][1] == 0
+    assert my_refusals[1][1] == pytest.approx(their_refusals[1][1], rel=0.15)
