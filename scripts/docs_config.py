@@ -18,6 +18,7 @@ from sharegroup.broker.configs.foreign import KAFKA_NAMES, REMOVED_NAMES, why_me
 from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.log import LOG_CONFIGS
 from sharegroup.broker.configs.node import NODE_CONFIGS
+from sharegroup.broker.configs.quotas import QUOTA_CONFIGS
 from sharegroup.broker.configs.security import SECURITY_CONFIGS
 from sharegroup.broker.configs.share import SHARE_CONFIGS
 from sharegroup.broker.configs.topic import TOPIC_CONFIGS
@@ -84,6 +85,11 @@ SECTIONS: tuple[tuple[str, str, Iterable[ConfigDef]], ...] = (
         "Broker: TLS and SASL",
         SECURITY,
         SECURITY_CONFIGS,
+    ),
+    (
+        "Broker: quotas",
+        "How rates are taken; AlterClientQuotas sets the quotas themselves.",
+        QUOTA_CONFIGS,
     ),
     ("Broker: logs", "Defaults of topics that set none of their own.", LOG_CONFIGS),
     (

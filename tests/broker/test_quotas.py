@@ -12,12 +12,19 @@ from sharegroup.broker.metrics.quotas import read
 from sharegroup.broker.quotas import Timed
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.model.errors import ThrottlingQuotaExceeded
 from sharegroup.sim import MemoryDisk
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.framing import request_frame
 from sharegroup.wire.messages import fetch, produce
-from sharegroup.wire.messages.metadata import MetadataRequest
+from sharegroup.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.by_hand import GROUP, TIMEOUT_MS, Member, connect, topic_with_records
 from tests.broker.quota_wire import Parts, set_quota
 from tests.broker.running import run
@@ -45,6 +52,15 @@ def fetched(offset: int, most: int = 1 << 30, wait_ms: int = 0) -> fetch.FetchRe
 
 def records_of(answer: fetch.FetchResponse) -> int:
     return len(answer.responses[0].partitions[0].records or b"")
+
+
+def counts(broker: Broker) -> dict[tuple[str, ...], float]:
+    """The metrics of quotas, by name and label."""
+    found = {}
+    for sample in read(broker.parts):
+        assert isinstance(sample.value, int | float)
+        found[sample.metric.name, *sample.labels] = sample.value
+    return found
 
 
 async def ask(connection: Connection, api: apis.Api, request: Any) -> tuple[Any, float]:
@@ -97,7 +113,7 @@ def test_a_steady_producer_gets_its_rate() -> None:
         for _ in range(100):
             await ask(connection, apis.PRODUCE, produced(10 * KIB))
         assert 85 < loop.time() - before_s < 105
-        counted = {(s.metric.name, *s.labels): s.value for s in read(broker.parts)}
+        counted = counts(broker)
         quota = "producer_byte_rate"
         assert counted["sharegroup_throttled_total", quota] > 50
         assert counted["sharegroup_throttle_seconds_total", quota] == pytest.approx(90, rel=0.15)
@@ -269,6 +285,52 @@ def test_requests_that_a_muted_client_has_sent_wait_their_turn() -> None:
     simulate(scenario)
 
 
+async def created(connection: Connection, name: str, partitions: int) -> tuple[int, int]:
+    """(error code, throttle time in ms)"""
+    request = CreateTopicsRequest([CreatableTopic(name, partitions, 1)])
+    answer, _ = await ask(connection, apis.CREATE_TOPICS, request)
+    return answer.topics[0].error_code, answer.throttle_time_ms
+
+
+def test_a_client_that_creates_too_many_partitions_is_refused_until_it_has_waited() -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk)
+        connection, admin = await connect(port), await connect(port)
+        await set_quota(admin, MINE, controller_mutation_rate=1)
+        assert await created(connection, "t1", 5) == (0, 0)
+        grow = CreatePartitionsRequest([CreatePartitionsTopic("t1", 8, None)])
+        answer, _ = await ask(connection, apis.CREATE_PARTITIONS, grow)
+        assert (answer.results[0].error_code, answer.throttle_time_ms) == (0, 0)
+        deletion = DeleteTopicsRequest(topics=[DeleteTopicState("t1")])
+        answer, _ = await ask(connection, apis.DELETE_TOPICS, deletion)
+        assert answer.responses[0].error_code == 0
+        assert answer.throttle_time_ms == 0, "16 of 11: the last one may be of more"
+        code, throttle_ms = await created(connection, "t2", 1)
+        assert code == ThrottlingQuotaExceeded.code
+        assert throttle_ms == pytest.approx(5_000, abs=20)
+        assert broker.parts.topics.find("t2") is None
+        assert await created(connection, "t2", 1) == (0, 0), "sent at once, and read after the wait"
+        assert asyncio.get_running_loop().time() >= 5
+        assert counts(broker)["sharegroup_throttled_total", "controller_mutation_rate"] == 1
+        await broker.close()
+
+    simulate(scenario)
+
+
+def test_topics_that_are_made_because_somebody_asks_for_them_count_too() -> None:
+    async def scenario(disk: MemoryDisk) -> None:
+        broker, port = await start(disk)
+        connection, admin = await connect(port), await connect(port)
+        await set_quota(admin, MINE, controller_mutation_rate=1)
+        wanted = [MetadataRequestTopic(name=f"t{number}") for number in range(12)]
+        answer, _ = await ask(connection, apis.METADATA, MetadataRequest(wanted))
+        assert [topic.error_code for topic in answer.topics] == [0] * 12
+        assert answer.throttle_time_ms == pytest.approx(1_000, abs=20)
+        await broker.close()
+
+    simulate(scenario)
+
+
 async def connected_s(port: int) -> float:
     """Seconds until a new connection is served; raises what ends it."""
     loop = asyncio.get_running_loop()
@@ -296,7 +358,7 @@ def test_an_address_that_connects_too_often_is_held_and_then_closed() -> None:
         assert loop.time() - before_s == pytest.approx(1, abs=0.1)
         _, took_s = await ask(admin, apis.METADATA, MetadataRequest([]))
         assert took_s < 0.1, "connections that are there are not disturbed"
-        counted = {(s.metric.name, *s.labels): s.value for s in read(broker.parts)}
+        counted = counts(broker)
         assert counted["sharegroup_throttled_total", "connection_creation_rate"] == 1
         await asyncio.sleep(12)
         assert await connected_s(port) < 0.1

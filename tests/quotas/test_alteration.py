@@ -56,7 +56,7 @@ def test_what_is_taken(parts: Parts, key: str, value: float) -> None:
 
 def test_a_quota_named_twice_is_refused() -> None:
     twice = [Change("producer_byte_rate", 1), Change("producer_byte_rate", None)]
-    with pytest.raises(InvalidRequest, match="Duplicate quota key producer_byte_rate"):
+    with pytest.raises(InvalidRequest, match="it names producer_byte_rate twice"):
         changes_of(Alteration([("user", "u")], twice), {})
 
 

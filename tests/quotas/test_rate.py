@@ -76,7 +76,7 @@ def test_after_the_window_nothing_is_left() -> None:
     rate.record(5_000, TEN_SECONDS, 0)
     assert rate.throttle_ms(100, TEN_SECONDS, 10_999) > 0
     assert rate.throttle_ms(100, TEN_SECONDS, 11_000) == 0
-    assert rate.last_ms is None
+    assert rate.is_idle(TEN_SECONDS, 11_000)
 
 
 def test_the_longest_throttle_fits_into_the_answer() -> None:

@@ -1,10 +1,10 @@
 """Quotas at work: what a request and a connection cost, and how long their client waits.
 
-Kafka's semantics (KIP-13, KIP-124, KIP-219, KIP-612), with two differences. An answer to Fetch or
-ShareFetch gets no more records than the quota leaves, though one batch at least, and is sent; Kafka
-reads all of it, and sends an empty answer instead when that was too much. And where there is one
-thread, ``request_percentage`` is of that: the time in which a request's own task decodes, handles
-and encodes on the event loop, not the time in which it waits.
+Kafka's semantics (KIP-13, KIP-124, KIP-219, KIP-599, KIP-612), with two differences. An answer to
+Fetch or ShareFetch gets no more records than the quota leaves, though one batch at least, and is
+sent; Kafka reads all of it, and sends an empty answer instead when that was too much. And where
+there is one thread, ``request_percentage`` is of that: the time in which a request's own task
+decodes, handles and encodes on the event loop, not the time in which it waits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from typing import Any, Final, Generic, TypeVar
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.model.config import INT_MAX
 from sharegroup.model.environment import Clock
+from sharegroup.model.errors import ThrottlingQuotaExceeded
 from sharegroup.quotas.client_rates import ClientRates
 from sharegroup.quotas.connection_rates import AT_ONCE, Admission, ConnectionRates
 from sharegroup.quotas.entity import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     Entity,
 )
+from sharegroup.quotas.mutation_rates import MutationRates
 from sharegroup.quotas.rate import Window
 from sharegroup.wire import apis
 
@@ -32,6 +35,14 @@ T = TypeVar("T")
 BROKER_CONNECTION_RATE: Final = "max.connection.creation.rate"
 
 _READS: Final = frozenset((apis.FETCH.key, apis.SHARE_FETCH.key))
+_MUTATES: Final = {
+    apis.CREATE_TOPICS.key: 6,
+    apis.CREATE_PARTITIONS.key: 3,
+    apis.DELETE_TOPICS.key: 5,
+    apis.METADATA.key: 1 << 15,
+}
+"""APIs that create or delete partitions, and the version from which on a client knows the error
+THROTTLING_QUOTA_EXCEEDED."""
 _EXEMPT: Final = frozenset((apis.WRITE_TXN_MARKERS.key,))
 """Keys of requests between brokers, which request_percentage does not count."""
 
@@ -77,6 +88,31 @@ class Timed(Generic[T]):
                 step, given = self._work.throw, error
 
 
+class Mutations:
+    """Partitions that one request creates and deletes (Kafka class ControllerMutationQuota).
+
+    Args:
+        take: how long the client has to wait, by the number of partitions.
+        strict: a client that has to wait is refused.
+    """
+
+    def __init__(self, take: Callable[[int], int], *, strict: bool) -> None:
+        self._take = take
+        self._strict = strict
+        self.throttle_ms = 0
+
+    def charge(self, partitions: int) -> None:
+        """Before partitions are created or deleted.
+
+        Raises:
+            ThrottlingQuotaExceeded: the client has to wait.
+        """
+        wait_ms = self._take(partitions)
+        self.throttle_ms = max(self.throttle_ms, wait_ms)
+        if wait_ms and self._strict:
+            raise ThrottlingQuotaExceeded
+
+
 class Quotas:
     """All quotas of one broker.
 
@@ -92,6 +128,9 @@ class Quotas:
         self._consumed = ClientRates(window)
         self._requests = ClientRates(window, throttle_ms_max=window.sample_ms)
         self._connections = ConnectionRates(window)
+        seconds = config().integer("controller.quota.window.size.seconds")
+        controller = Window(config().integer("controller.quota.window.num"), seconds * 1000)
+        self._mutations = MutationRates(controller)
         self.active = False
         self.meters = {
             name: ThrottleMeter()
@@ -99,16 +138,21 @@ class Quotas:
                 PRODUCER_BYTE_RATE,
                 CONSUMER_BYTE_RATE,
                 REQUEST_PERCENTAGE,
+                CONTROLLER_MUTATION_RATE,
                 CONNECTION_CREATION_RATE,
                 BROKER_CONNECTION_RATE,
             )
         }
 
     @property
+    def _all(self) -> tuple[ClientRates | MutationRates | ConnectionRates, ...]:
+        clients = (self._produced, self._consumed, self._requests)
+        return (*clients, self._mutations, self._connections)
+
+    @property
     def followed(self) -> int:
         """Clients and addresses whose rates are kept."""
-        clients = (self._produced, self._consumed, self._requests)
-        return sum(map(len, clients)) + len(self._connections)
+        return sum(map(len, self._all))
 
     def set_quotas(self, quotas: Mapping[tuple[Entity, str], float]) -> None:
         """The quotas from now on, by entity and name."""
@@ -118,14 +162,15 @@ class Quotas:
         self._produced.set_quotas(of.get(PRODUCER_BYTE_RATE, {}))
         self._consumed.set_quotas(of.get(CONSUMER_BYTE_RATE, {}))
         self._requests.set_quotas(of.get(REQUEST_PERCENTAGE, {}))
+        self._mutations.set_quotas(of.get(CONTROLLER_MUTATION_RATE, {}))
         self._connections.set_quotas(of.get(CONNECTION_CREATION_RATE, {}))
-        clients = (self._produced, self._consumed, self._requests)
+        clients = (self._produced, self._consumed, self._requests, self._mutations)
         self.active = any(rates.active for rates in clients)
 
     def forget_idle(self) -> None:
         """Drop the rates of clients that did nothing of late."""
         now_ms = self._now_ms()
-        for rates in (self._produced, self._consumed, self._requests, self._connections):
+        for rates in self._all:
             rates.forget_idle(now_ms)
 
     def admit(self, host: str) -> Admission:
@@ -170,6 +215,20 @@ class Quotas:
         now_ms = self._now_ms()
         throttle_ms = self._requests.record(_name(principal), client_id, seconds * 100, now_ms)
         return self._count(REQUEST_PERCENTAGE, throttle_ms if answered else 0)
+
+    def mutations(self, key: int, version: int, principal: str, client_id: str) -> Mutations | None:
+        """The partitions that a request of the API ``key`` may create or delete; None: any."""
+        strict_from = _MUTATES.get(key)
+        if strict_from is None or not self._mutations.active:
+            return None
+        user = _name(principal)
+
+        def take(count: int) -> int:
+            strict = version >= strict_from
+            wait_ms = self._mutations.take(user, client_id, count, self._now_ms(), strict=strict)
+            return self._count(CONTROLLER_MUTATION_RATE, wait_ms)
+
+        return Mutations(take, strict=version >= strict_from)
 
     def _count(self, name: str, throttle_ms: int) -> int:
         if throttle_ms:

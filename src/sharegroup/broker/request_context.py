@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sharegroup.broker.authorization.access import Access
+from sharegroup.broker.quotas import Mutations
 from sharegroup.model.config import INT_MAX
 
 
@@ -24,3 +25,5 @@ class RequestContext(NamedTuple):
     access: Access
     advertised: tuple[str, int]
     answer_bytes_max: Callable[[], int] = lambda: INT_MAX
+    mutations: Mutations | None = None
+    """What the request may create and delete; None: any number of partitions."""

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "groups",
     "transactions",
     "users",
+    "quotas",
     "fsck",
     "spark-report",
 )

@@ -416,6 +416,10 @@ class UnstableOffsetCommit(RetriableError, code=88):
     """There are unstable offsets that need to be cleared."""
 
 
+class ThrottlingQuotaExceeded(RetriableError, code=89):
+    """The throttling quota has been exceeded."""
+
+
 class ProducerFenced(KafkaError, code=90):
     """There is a newer producer with the same transactionalId which fences the current one."""
 

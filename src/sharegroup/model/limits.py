@@ -290,6 +290,13 @@ a kilobyte with its lane."""
 QUOTAS_MAX: Final = 10_000
 """Quotas that a broker keeps. Who may set them is trusted; a loop that goes wrong is not."""
 
+QUOTA_ALTERATIONS_MAX: Final = 2_000
+"""Entities in one AlterClientQuotas, some 30 ms of work (Kafka: 10,000 changes)."""
+
+QUOTA_PARTS_MAX: Final = 16
+"""Types of one entity, and quotas of it in one AlterClientQuotas, and components of a filter. There
+are two types at most, and four quotas."""
+
 QUOTA_CLIENTS_MAX: Final = 10_000
 """Clients whose rate is followed against one kind of quota, a kilobyte each, and addresses whose
 connections are counted. Further ones share one rate for each quota until others are idle."""

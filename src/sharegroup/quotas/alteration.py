@@ -73,9 +73,7 @@ def changes_of(
     asked: dict[str, float | None] = {}
     for key, value in alteration.changes:
         if key in asked:
-            raise InvalidRequest(
-                f"Duplicate quota key {key} not updating quota for this entity {dict(entity)}"
-            )
+            raise InvalidRequest(f"Ignoring duplicate entity {dict(entity)}: it names {key} twice")
         asked[key] = value
     keys = _keys_for(entity)
     changes = []

@@ -92,8 +92,7 @@ class ConnectionRates:
         """Drop the rates of addresses that made no connection in the window."""
         while self._rates:
             host, rate = next(iter(self._rates.items()))
-            last_ms = rate.last_ms
-            if last_ms is not None and now_ms - last_ms < self._window.whole_ms:
+            if not rate.is_idle(self._window, now_ms):
                 return
             del self._rates[host]
 

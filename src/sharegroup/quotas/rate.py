@@ -39,11 +39,6 @@ class Rate:
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
 
-    @property
-    def last_ms(self) -> int | None:
-        """When something was recorded last; None: never, or too long ago to count."""
-        return self._samples[-1].last_ms if self._samples else None
-
     def record(self, amount: float, window: Window, now_ms: int) -> None:
         """Something happened."""
         samples = self._samples
@@ -83,6 +78,10 @@ class Rate:
         """The amount that may be recorded now without a throttle; negative if there is one."""
         fits = quota * self.window_ms(window, now_ms) / 1000
         return fits - self.amount(window, now_ms)
+
+    def is_idle(self, window: Window, now_ms: int) -> bool:
+        """Whether nothing is left of what was recorded."""
+        return not self._samples or now_ms - self._samples[-1].last_ms >= window.whole_ms
 
     def check_invariants(self, window: Window) -> None:
         """Raise AssertionError if samples overlap or are too many."""

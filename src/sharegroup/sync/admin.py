@@ -9,6 +9,7 @@ from typing import Self
 
 from sharegroup.client.admin import admin
 from sharegroup.client.admin.descriptions import (
+    ClientQuota,
     ClusterDescription,
     ConfigSetting,
     ConsumerGroupDescription,
@@ -247,3 +248,15 @@ class Admin(Front):
     def fence_producers(self, *transactional_ids: str) -> None:
         """Shut out the producers of these ids, and abort their open transactions."""
         self._run(self._inner.fence_producers(*transactional_ids))
+
+    def describe_client_quotas(
+        self, entity: Mapping[str, str | None] | None = None
+    ) -> list[ClientQuota]:
+        """The quotas of just this entity, or all quotas."""
+        return self._run(self._inner.describe_client_quotas(entity))
+
+    def alter_client_quotas(
+        self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]
+    ) -> None:
+        """Set quotas of an entity by name; None removes one."""
+        self._run(self._inner.alter_client_quotas(entity, quotas))

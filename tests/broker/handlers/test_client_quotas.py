@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from sharegroup.broker.server import Broker
-from sharegroup.model.limits import QUOTAS_MAX
+from sharegroup.model.errors import KafkaError
+from sharegroup.model.limits import QUOTA_ALTERATIONS_MAX, QUOTA_PARTS_MAX, QUOTAS_MAX
 from sharegroup.quotas.selection import ANY, DEFAULT, EXACT
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
@@ -113,7 +116,7 @@ def test_both_versions_are_served(tmp_path: Path) -> None:
             request = AlterClientQuotasRequest([entry])
             writer.writelines(request_frame(api, version, 1, "by-hand", request))
             frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-            _, body = response_body(api, version, frame)
+            body = response_body(api, version, frame)[1]
             answer = decode(AlterClientQuotasResponse, version, frame, body)
             assert [each.error_code for each in answer.entries] == [0]
         writer.close()
@@ -126,10 +129,10 @@ def test_both_versions_are_served(tmp_path: Path) -> None:
 def test_there_is_a_most_of_quotas(tmp_path: Path) -> None:
     async def scenario(broker: Broker, port: int) -> None:
         connection = await connect(port)
-        for first in range(0, QUOTAS_MAX, 2_000):
+        for first in range(0, QUOTAS_MAX, QUOTA_ALTERATIONS_MAX):
             entries = [
                 altered([("user", f"u{first + number}")], producer_byte_rate=1)
-                for number in range(2_000)
+                for number in range(QUOTA_ALTERATIONS_MAX)
             ]
             assert set(await set_quotas(connection, *entries)) == {(0, None)}
         ((code, sentence),) = await set_quotas(
@@ -141,5 +144,25 @@ def test_there_is_a_most_of_quotas(tmp_path: Path) -> None:
         )
         assert len(broker.parts.security.state.quotas) == QUOTAS_MAX
         await set_quota(connection, [("user", "u1")], producer_byte_rate=5)
+
+    run(tmp_path, scenario)
+
+
+def test_a_request_with_too_many_parts_closes_its_connection(tmp_path: Path) -> None:
+    one: list[tuple[str, str | None]] = [("user", "u")]
+    rates: dict[str, float | None] = {f"rate-{n}": 1.0 for n in range(QUOTA_PARTS_MAX + 1)}
+    fitting = dict(list(rates.items())[1:])
+
+    async def scenario(_: Broker, port: int) -> None:
+        connection = await connect(port)
+        entries = [altered(one * QUOTA_PARTS_MAX, **fitting)] * QUOTA_ALTERATIONS_MAX
+        assert (await set_quotas(connection, *entries))[0][0] == INVALID_REQUEST
+        for too_many in (
+            [altered(one * (QUOTA_PARTS_MAX + 1))],
+            [altered(one, **rates)],
+            [altered([])] * (QUOTA_ALTERATIONS_MAX + 1),
+        ):
+            with pytest.raises(KafkaError, match="was lost"):
+                await set_quotas(await connect(port), *too_many)
 
     run(tmp_path, scenario)

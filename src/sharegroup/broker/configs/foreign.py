@@ -20,8 +20,8 @@ _KAFKA: Final = """
     controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
     controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
     controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-    controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.window.num
-    controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
+    controller.quorum.retry.backoff.ms controller.quorum.voters
+    controller.socket.timeout.ms cordoned.log.dirs
     create.topic.policy.class.name delegation.token.expiry.check.interval.ms
     delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
     delete.records.purgatory.purge.interval.requests early.start.listeners
@@ -158,11 +158,10 @@ _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadl
 _NO_TWO_PHASES: Final = "there is no two-phase commit"
 _OWN_COORDINATOR: Final = "the broker asks its own coordinator, at once"
 _NO_DEAD_LETTERS: Final = "there are no dead letter queues yet"
-_OTHER_QUOTAS: Final = "there are quotas for clients only, of bytes, time and connections"
+_OTHER_QUOTAS: Final = "there are quotas for clients only"
 _NO_TIERS: Final = "there is no tiered storage"
 
 _REASONS: Final = (
-    ("controller.quota.", _OTHER_QUOTAS),
     ("controller.", _NO_CONTROLLER),
     ("metadata.", _NO_CONTROLLER),
     ("internal.metadata.", _NO_CONTROLLER),

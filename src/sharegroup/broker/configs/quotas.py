@@ -17,6 +17,13 @@ QUOTA_CONFIGS: Final = (
     ),
     integer("quota.window.size.seconds", 1, 1, "Seconds of one sample of a client's rate."),
     integer(
+        "controller.quota.window.num",
+        11,
+        1,
+        "Samples in which the bucket of the quota controller_mutation_rate is filled.",
+    ),
+    integer("controller.quota.window.size.seconds", 1, 1, "Seconds of one of these samples."),
+    integer(
         "max.connection.creation.rate",
         INT_MAX,
         0,

@@ -42,6 +42,10 @@ async def _grow(
         if parts.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; its partitions are fixed")
         _check_assignments(parts, topic)
+        if context.mutations is not None:
+            await parts.topics.grow(topic.name, topic.count, validate_only=True)
+            found = parts.topics.find(topic.name)
+            context.mutations.charge(topic.count - (found.partition_count if found else 0))
         await parts.topics.grow(topic.name, topic.count, validate_only=validate_only)
     except KafkaError as error:
         return _refused(topic.name, error)

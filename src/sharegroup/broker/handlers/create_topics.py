@@ -35,7 +35,7 @@ async def create_topics(
                 raise InvalidRequest(f"Duplicate topic name {topic.name} in the request.")
             if not context.access.allows(Operation.CREATE, CLUSTER):
                 context.access.require_topic(Operation.CREATE, topic.name)
-            made = await _create(parts, topic, request.validate_only)
+            made = await _create(parts, topic, context, request.validate_only)
             if not context.access.allows_topic(Operation.DESCRIBE_CONFIGS, topic.name):
                 _hide_configs(made)
             results.append(made)
@@ -56,13 +56,15 @@ def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
 
 
 async def _create(
-    parts: BrokerParts, topic: CreatableTopic, validate_only: bool
+    parts: BrokerParts, topic: CreatableTopic, context: RequestContext, validate_only: bool
 ) -> CreatableTopicResult:
     configs = {c.name: c.value for c in topic.configs if c.value is not None}
     check_topic_configs(configs)
-    made = await parts.topics.create(
-        topic.name, _partitions(parts, topic), configs, validate_only=validate_only
-    )
+    count = _partitions(parts, topic)
+    if context.mutations is not None:
+        asked = await parts.topics.create(topic.name, count, configs, validate_only=True)
+        context.mutations.charge(asked.partition_count)
+    made = await parts.topics.create(topic.name, count, configs, validate_only=validate_only)
     return CreatableTopicResult(
         name=topic.name,
         topic_id=made.topic_id,

@@ -65,6 +65,8 @@ async def _delete(
             raise TopicDeletionDisabled
         if parts.topics.is_internal(topic.name):
             raise InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
+        if context.mutations is not None:
+            context.mutations.charge(topic.partition_count)
         await parts.topics.delete(topic)
     except KafkaError as error:
         return _refused(wanted, error)

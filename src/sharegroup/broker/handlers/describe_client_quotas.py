@@ -6,6 +6,7 @@ from __future__ import annotations
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.broker.slices import sliced
 from sharegroup.model.errors import KafkaError
 from sharegroup.quotas.selection import Component, Selection
 from sharegroup.wire.messages.describe_client_quotas import (
@@ -31,14 +32,11 @@ async def describe_client_quotas(
         strict=request.strict,
     )
     found = selection.select(parts.security.state.quotas)
-    return DescribeClientQuotasResponse(
-        entries=[
-            EntryData(
-                [EntityData(*part) for part in entity], [ValueData(*value) for value in values]
-            )
-            for entity, values in found.items()
-        ]
-    )
+    entries = [
+        EntryData([EntityData(*part) for part in entity], [ValueData(*value) for value in values])
+        async for entity, values in sliced(found.items())
+    ]
+    return DescribeClientQuotasResponse(error_message="", entries=entries)  # "" as Kafka says it
 
 
 def failure(

@@ -88,6 +88,8 @@ async def _wanted(
                 if not context.access.allows(Operation.CREATE, CLUSTER):
                     context.access.require_topic(Operation.CREATE, wanted.name)
                 topic = await parts.topics.auto_create(wanted.name)
+                if context.mutations is not None:
+                    context.mutations.charge(topic.partition_count)
             if topic is None:
                 parts.topics.check_name(wanted.name)
                 raise UnknownTopicOrPartition

@@ -286,6 +286,7 @@ class BrokerConnection(asyncio.Protocol):
             return
         self.mute(admission.wait_ms / 1000)
         if admission.refused:
+            self._closing = True  # what it sends is never looked at
             self._loop.call_later(admission.wait_ms / 1000, self.abort)
 
     def _unmute(self) -> None:

@@ -44,7 +44,10 @@ class WithinQuotas:
         self._unlimited = context.answer_bytes_max
         self._now_s = now_s
         self._started_s = started_s
-        self.context = context._replace(answer_bytes_max=self._answer_bytes_max)
+        self._mutations = quotas.mutations(key, context.version, self._principal, self._client_id)
+        self.context = context._replace(
+            answer_bytes_max=self._answer_bytes_max, mutations=self._mutations
+        )
         """For the handler."""
 
     async def answer(
@@ -69,11 +72,11 @@ class WithinQuotas:
         return frames
 
     def _throttle_ms(self, seconds: float, answer_bytes: int, answered: bool) -> int:
-        """The longer one counts, as in Kafka."""
+        """The longest one counts, as in Kafka."""
         who = (self._principal, self._client_id)
         by_bytes = self._quotas.request(self._key, *who, self._request_bytes, answer_bytes)
         by_time = self._quotas.time(self._key, *who, seconds, answered=answered)
-        return max(by_bytes, by_time)
+        return max(by_bytes, by_time, self._mutations.throttle_ms if self._mutations else 0)
 
     def _answer_bytes_max(self) -> int:
         left = self._quotas.answer_bytes_max(self._principal, self._client_id)

@@ -42,6 +42,7 @@ from sharegroup.client.admin.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
+from sharegroup.client.admin.quotas import QuotaCalls
 from sharegroup.client.admin.scram_users import ScramUserCalls
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.retrying import retrying
@@ -58,7 +59,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin(ConsumerGroupCalls, ScramUserCalls):
+class Admin(ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:

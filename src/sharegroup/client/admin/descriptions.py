@@ -271,3 +271,12 @@ class TransactionDescription:
     started_ms: int | None
     coordinator: int
     partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuota:
+    """Quotas by name, of an entity: names by type (``user``, ``client-id``, ``ip``); the name None
+    stands for all that have no quota of their own."""
+
+    entity: Mapping[str, str | None]
+    quotas: Mapping[str, float]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sharegroup.model.limits import QUOTA_ALTERATIONS_MAX, QUOTA_PARTS_MAX
 from sharegroup.wire.messages.describe_client_quotas import EntityData
 from sharegroup.wire.schema import Message, array, boolean, f64, i16, i32, message, string
 
@@ -24,8 +25,8 @@ class AlteredQuota(Message):
 class AlteredEntry(Message):
     """In AlterClientQuotasRequest; Kafka calls it EntryData."""
 
-    entity: Sequence[EntityData] = array(EntityData)
-    ops: Sequence[AlteredQuota] = array(AlteredQuota)
+    entity: Sequence[EntityData] = array(EntityData, most=QUOTA_PARTS_MAX)
+    ops: Sequence[AlteredQuota] = array(AlteredQuota, most=QUOTA_PARTS_MAX)
 
 
 @message
@@ -34,7 +35,7 @@ class AlterClientQuotasRequest(Message):
 
     FLEXIBLE = 1
 
-    entries: Sequence[AlteredEntry] = array(AlteredEntry)
+    entries: Sequence[AlteredEntry] = array(AlteredEntry, most=QUOTA_ALTERATIONS_MAX)
     validate_only: bool = boolean()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sharegroup.model.limits import QUOTA_PARTS_MAX
 from sharegroup.wire.schema import Message, array, boolean, f64, i8, i16, i32, message, string
 
 
@@ -26,7 +27,7 @@ class DescribeClientQuotasRequest(Message):
 
     FLEXIBLE = 1
 
-    components: Sequence[ComponentData] = array(ComponentData)
+    components: Sequence[ComponentData] = array(ComponentData, most=QUOTA_PARTS_MAX)
     strict: bool = boolean()
 
 
