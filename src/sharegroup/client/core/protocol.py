@@ -255,7 +255,7 @@ class ClientProtocol(Generic[T]):
         if self._at_start and not self._encrypted:
             text += " (if it is a TLS port, set security.protocol to SSL or SASL_SSL)"
         elif self._begun and not self._served_once and not self._logs_in:
-            text += " (if the broker wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
+            text += " (if it wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
         return NetworkException(text if reason is None else f"{text}: {reason}")
 
     def end(self) -> list[T]:
