@@ -25,20 +25,25 @@ from pyspark.sql.streaming.listener import (
 PAGES = ("jobs", "stages?details=true", "environment", "sql?details=true&planDescription=true")
 
 
+def tell(*words: object) -> None:
+    """Print a line."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+
+
 class Telling(StreamingQueryListener):
     """Prints what a listener of a user's gets."""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        print("started", event.name)
+        tell("started", event.name)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        print("progress", event.progress.json)
+        tell("progress", event.progress.json)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        print("idle", event.id)
+        tell("idle", event.id)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        print("terminated", event.exception)
+        tell("terminated", event.exception)
 
 
 def main(servers: str, topic: str, folder: Path) -> None:
@@ -76,15 +81,15 @@ def main(servers: str, topic: str, folder: Path) -> None:
     )
     query.awaitTermination()
     query.explain(True)
-    print("last", json.dumps(query.lastProgress, default=str))
+    tell("last", json.dumps(query.lastProgress, default=str))
     look = spark.read.format("kafka-share").options(**common, **group, states="all").load()
     look.explain(True)
-    print("states", [row.state for row in look.select("state", "value").collect()])
+    tell("states", [row.state for row in look.select("state", "value").collect()])
     wrong = {**common, "kafka.sasl.mechanism": "DIGEST-MD5"}
     try:
         spark.readStream.format("kafka-share").options(**wrong, **group).load()
     except Exception as error:  # noqa: BLE001  Spark's own
-        print("refused", error)
+        tell("refused", error)
     web = spark.sparkContext.uiWebUrl
     assert web is not None
     application = f"{web}/api/v1/applications/{spark.sparkContext.applicationId}"

@@ -67,6 +67,7 @@ def test_a_secured_query_runs_and_its_password_is_found_nowhere(
         text=True,
         timeout=200,
     )
+    assert leaks(tmp_path) == ["properties.json"]  # so the search finds it where it is
     (tmp_path / "properties.json").unlink()
     assert done.returncode == 0, done.stderr[-4000:]
     assert "states ['acknowledged', 'acknowledged', 'acknowledged']" in done.stdout
@@ -75,4 +76,5 @@ def test_a_secured_query_runs_and_its_password_is_found_nowhere(
     assert CANARY not in done.stdout
     assert CANARY not in done.stderr
     assert (tmp_path / "checkpoint" / "offsets" / "0").exists()
+    assert (tmp_path / "StreamingQuery.html").exists()
     assert leaks(tmp_path) == []

@@ -128,8 +128,8 @@ def consume(
     form = _form(template, as_json)
 
     async def command() -> int:
-        broker = broker_of(bootstrap_server, command_config)
         ranges = parse_key_ranges(key_part, key_ranges)
+        broker = broker_of(bootstrap_server, command_config)
         if peek_only or (ranges and group is None):
             _refuse({"--group": group, "--ack": ack, "--from-beginning": from_beginning}, "--peek")
             look = Look(
@@ -144,13 +144,11 @@ def consume(
                 broker=broker,
             )
             return await peek(look)
-        if group is None:
-            raise UsageError("name a share group with --group, or read without one with --peek")
         of_peek = {"--from": start, "--until": until, "--partition": partitions}
-        _refuse(of_peek | {"key ranges": ranges}, "--group")
+        named = _named(group, {**of_peek, "key ranges": ranges})
         wanted = Wanted(
             topics=topics,
-            group=group,
+            group=named,
             records_max=records_max,
             ack=ack or Ack.ACCEPT,
             template=form,
@@ -161,6 +159,13 @@ def consume(
         return await consume_group(wanted)
 
     run(command())
+
+
+def _named(group: str | None, of_peek: dict[str, object]) -> str:
+    if group is None:
+        raise UsageError("name a share group with --group, or read without one with --peek")
+    _refuse(of_peek, "--group")
+    return group
 
 
 def _form(template: str | None, as_json: bool) -> str | None:

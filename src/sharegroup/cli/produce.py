@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from sharegroup.cli.completion import Topic
-from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.connecting import Broker, broker_of
 from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
 from sharegroup.cli.lines import LineSplitter, Parse, parse_headers, parser
@@ -126,17 +126,20 @@ def produce(
     async def command() -> int:
         parse = _parse(form, key, key_separator, value, header_columns or [])
         sending = Sending(topic, parse, parse_headers(header or []), partition)
-        broker = broker_of(bootstrap_server, command_config)
-        await reach(broker)
-        producer = Producer(
-            broker.servers, compression=compression, max_block_ms=BLOCK_MS, **broker.arguments
-        )
+        producer = await _producer(broker_of(bootstrap_server, command_config), compression)
         with open_input(path) as file:
             status = await _produce(producer, sending, file)
         _report(sending, as_json=as_json)
         return status
 
     run(command())
+
+
+async def _producer(broker: Broker, compression: str) -> Producer:
+    await reach(broker)
+    return Producer(
+        broker.servers, compression=compression, max_block_ms=BLOCK_MS, **broker.arguments
+    )
 
 
 def _parse(

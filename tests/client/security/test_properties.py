@@ -343,9 +343,9 @@ def test_wrong_properties_are_a_sentence(properties: Mapping[str, str], sentence
 def test_clients_refuse_at_construction() -> None:
     with pytest.raises(ConfigError, match="needs a SASL mechanism"):
         Producer(security=IN_CLEAR)
-    with pytest.raises(ConfigError, match="give a sharegroup.Security"):
+    with pytest.raises(ConfigError, match=r"give a sharegroup\.Security"):
         Producer(security=3)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="no function 'nowhere.at:all'"):
+    with pytest.raises(ConfigError, match=r"no function 'nowhere\.at:all'"):
         Producer(
             security=Security(
                 protocol="SASL_SSL", mechanism="OAUTHBEARER", token_provider="nowhere.at:all"
