@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Adding a name is a decision; taking one away breaks somebody.
 PUBLIC = {
     "Admin",
+    "AuthenticationFailed",
     "ConfigError",
     "Consumer",
     "ConsumerRecord",
@@ -26,6 +27,7 @@ PUBLIC = {
     "Producer",
     "Record",
     "RetriableError",
+    "Security",
     "ShareConsumer",
     "SharegroupError",
     "TopicPartition",

@@ -27,7 +27,9 @@ from tests.apache_kafka.broker import KafkaBroker
 from tests.servers.process import HOST, free_port
 
 USER: Final = "alice"
-PASSWORD: Final = "pa,ss=wo\"rd's"
+CANARY: Final = "c4n4ry"
+"""Nothing else has this text: where it is found, the password has leaked."""
+PASSWORD: Final = f"{CANARY},pa=ss\"wo'rd"
 AUDIENCE: Final = "kafka-tests"
 ISSUER: Final = "https://issuer.example"
 SESSION_MS: Final = 2_000

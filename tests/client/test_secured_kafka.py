@@ -106,8 +106,7 @@ async def refusal(address: str, security: Mapping[str, str]) -> str:
             "SCRAM_ONLY",
             "SCRAM-SHA-512",
             {"sasl.mechanism": "PLAIN"},
-            "UnsupportedSaslMechanism: .* does not offer the SASL mechanism PLAIN: it offers "
-            "SCRAM-SHA-256, SCRAM-SHA-512",
+            "UnsupportedSaslMechanism: .* mechanism PLAIN: it offers SCRAM-SHA-256, SCRAM-SHA-512",
         ),
         ("EXPIRED", None, {}, "TlsFailed: TLS with .* has expired"),
         ("ELSEWHERE", None, {}, "TlsFailed: .* for another host .*127.0.0.1"),
@@ -164,7 +163,6 @@ def test_what_fails_says_which_step_and_why(
         else:
             security[name] = str(kafka.files / value) if value.endswith(".pem") else value
     said = asyncio.run(refusal(address, security))
-    print(said)
     assert re.match(expected, said), said
 
 
@@ -250,9 +248,10 @@ def test_running_clients_say_when_they_are_not_let_in_any_more(kafka: SecuredKaf
                 await consumer.poll(0.2)
 
     async def read(tokens: Tokens) -> None:
+        topic = f"{name}-in-order"
         async with Consumer(
-            name,
-            group_id=f"{name}-in-order",
+            topic,
+            group_id=topic,
             bootstrap_servers=address,
             security=with_tokens(kafka, tokens),
         ) as consumer:

@@ -10,7 +10,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 import sharegroup
-from sharegroup.cli.options import BootstrapServerBefore
+from sharegroup.cli.options import BootstrapServerBefore, CommandConfigBefore
 from sharegroup.cli.serve import SUMMARY, serve
 
 EPILOG: Final = """\
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> NoReturn:
 
 
 def _verb(words: Sequence[str]) -> str:
-    """The command: the first word that is neither --bootstrap-server nor its value. If the shell
+    """The command: the first word that is no option with its value. If the shell
     asks for completions, the words are those of the line to complete.
     """
     if COMPLETING in os.environ:
@@ -58,9 +58,9 @@ def _verb(words: Sequence[str]) -> str:
         words = line.split()[1:]
     rest = iter(words)
     for word in rest:
-        if word in ("-b", "--bootstrap-server"):
+        if word in ("-b", "--bootstrap-server", "--command-config"):
             next(rest, None)
-        elif not word.startswith(("-b", "--bootstrap-server=")):
+        elif not word.startswith(("-b", "--bootstrap-server=", "--command-config=")):
             return word
     return "--help"
 
@@ -115,5 +115,6 @@ def _global_options(
         ),
     ] = False,
     bootstrap_server: BootstrapServerBefore = None,
+    command_config: CommandConfigBefore = None,
 ) -> None:
     pass

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from sharegroup.cli.options import bootstrap_server_of
+from sharegroup.cli.options import broker_before
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import SharegroupError
@@ -45,7 +45,8 @@ def _completed(
     context: typer.Context, incomplete: str, names: Callable[[Admin], Awaitable[list[str]]]
 ) -> list[str]:
     async def asked() -> list[str]:
-        cluster = Cluster(bootstrap_server_of(context), allow_auto_create_topics=False)
+        broker = broker_before(context)
+        cluster = Cluster(broker.servers, allow_auto_create_topics=False, **broker.arguments)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await names(Admin(cluster=cluster))

@@ -7,9 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from sharegroup.cli.completion import complete_groups, complete_topics
+from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.consuming import Ack, Wanted, consume_group
 from sharegroup.cli.key_ranges import parse_key_ranges
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.peeking import Look, peek
 from sharegroup.cli.record_format import JSON
@@ -104,6 +105,7 @@ def consume(
     template: Template = None,
     as_json: Json = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Print records: as a member of a share group, which acknowledges them, or with --peek.
 
@@ -127,6 +129,7 @@ def consume(
 
     async def command() -> int:
         ranges = parse_key_ranges(key_part, key_ranges)
+        broker = broker_of(bootstrap_server, command_config)
         if peek_only or (ranges and group is None):
             _refuse({"--group": group, "--ack": ack, "--from-beginning": from_beginning}, "--peek")
             look = Look(
@@ -138,26 +141,31 @@ def consume(
                 idle_s=idle_s,
                 template=form,
                 key_ranges=ranges,
-                bootstrap_server=bootstrap_server,
+                broker=broker,
             )
             return await peek(look)
-        if group is None:
-            raise UsageError("name a share group with --group, or read without one with --peek")
         of_peek = {"--from": start, "--until": until, "--partition": partitions}
-        _refuse(of_peek | {"key ranges": ranges}, "--group")
+        named = _named(group, {**of_peek, "key ranges": ranges})
         wanted = Wanted(
             topics=topics,
-            group=group,
+            group=named,
             records_max=records_max,
             ack=ack or Ack.ACCEPT,
             template=form,
             idle_s=idle_s,
             from_beginning=from_beginning,
-            bootstrap_server=bootstrap_server,
+            broker=broker,
         )
         return await consume_group(wanted)
 
     run(command())
+
+
+def _named(group: str | None, of_peek: dict[str, object]) -> str:
+    if group is None:
+        raise UsageError("name a share group with --group, or read without one with --peek")
+    _refuse(of_peek, "--group")
+    return group
 
 
 def _form(template: str | None, as_json: bool) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from sharegroup.cli.connecting import Broker
 from sharegroup.cli.outcome import ExitCode, complain, exit_code
 from sharegroup.cli.output import Output
 from sharegroup.cli.reaching import admin_of
@@ -45,7 +46,7 @@ class Wanted:
     template: str | None
     idle_s: float | None
     from_beginning: bool
-    bootstrap_server: str
+    broker: Broker
 
 
 async def consume_group(wanted: Wanted) -> int:
@@ -60,7 +61,8 @@ async def consume_group(wanted: Wanted) -> int:
     with Stopping() as stopping, Output(until_read=True) as output:
         consumer = ShareConsumer(
             *wanted.topics,
-            bootstrap_servers=wanted.bootstrap_server,
+            bootstrap_servers=wanted.broker.servers,
+            **wanted.broker.arguments,
             group_id=wanted.group,
             acknowledgement_mode="explicit",
             acquire_mode="record_limit" if wanted.records_max else "batch_optimized",
@@ -81,7 +83,7 @@ async def _prepare(wanted: Wanted) -> None:
     """Set where a new group begins. A missing topic is reported by the consumer."""
     if not wanted.from_beginning:
         return
-    async with admin_of(wanted.bootstrap_server) as admin:
+    async with admin_of(wanted.broker) as admin:
         if not await admin.begin_group_at(wanted.group, "earliest"):
             complain(f"group {wanted.group} is not new: --from-beginning has no effect")
 

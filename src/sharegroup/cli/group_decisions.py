@@ -8,7 +8,8 @@ import typer
 
 from sharegroup.cli.completion import Group, Topic
 from sharegroup.cli.confirmation import Yes, confirm
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_line
@@ -24,6 +25,7 @@ def release(
     partition: Partition,
     offset: Offset,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Deliver a blocked record once more; its key goes on when it is accepted.
 
@@ -33,7 +35,7 @@ def release(
     """
 
     async def command() -> None:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             await admin.release_blocked_record(group, TopicPartition(topic, partition), offset)
         print_line(f"{topic}:{partition} offset {offset} is delivered again")
 
@@ -47,6 +49,7 @@ def archive(
     offset: Offset,
     yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Give up a blocked record: it is never delivered again, and its key goes on. Asks first,
     unless --yes is given.
@@ -55,7 +58,7 @@ def archive(
     """
 
     async def command() -> None:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             await admin.archive_blocked_record(group, TopicPartition(topic, partition), offset)
         print_line(f"{topic}:{partition} offset {offset} is archived")
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.consumer_group_views import (
     key_space_text,
     member_row,
@@ -20,7 +21,7 @@ from sharegroup.cli.consumer_group_views import (
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, chosen_groups
 from sharegroup.cli.group_kinds import Kind, KindOption, Kinds, kinds_of
 from sharegroup.cli.offset_plan import partitions_text
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import settings_if_shown
@@ -110,6 +111,7 @@ def describe(
     ] = 2.0,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Show groups: members, settings, and the progress in each partition.
 
@@ -134,7 +136,7 @@ def describe(
             verbose=verbose,
             as_json=as_json,
         )
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             if watching:
                 return await watch(lambda: _asked(admin, look), look.show, interval_s)
             return look.show(await _asked(admin, look))

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from sharegroup.cli.completion import Group, complete_topics
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_rows
@@ -58,6 +59,7 @@ def records(
     ] = 1_000,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Show the records of a share group from its start offset on, with their states.
 
@@ -81,7 +83,7 @@ def records(
 
     async def command() -> ExitCode:
         wanted = parse_states(states or [])
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             await admin.describe_share_groups([group])  # one that does not exist is an error
             known = await admin.describe_record_states(group)
             found = {at: one for at, one in known.items() if not topics or at.topic in topics}

@@ -10,6 +10,7 @@ import typer
 
 from sharegroup.cli.completion import Group, complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
+from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.group_choice import (
     AllGroups,
     Groups,
@@ -22,7 +23,13 @@ from sharegroup.cli.group_descriptions import describe
 from sharegroup.cli.group_kinds import TYPES, Kind, KindOption, kinds_of
 from sharegroup.cli.group_records import records
 from sharegroup.cli.offset_reset import reset_offsets
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    verbs,
+)
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import own_settings, parse_settings
@@ -87,12 +94,13 @@ def list_groups(
     kind: KindOption = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """List groups: share groups, and consumer groups of both protocols (consumer, classic)."""
 
     async def command() -> None:
         wanted = parse_states(states or [])
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             types = () if kind is None else TYPES[kind]
             rows = [
                 {"group": group.group_id, "type": group.type.lower(), "state": group.state}
@@ -121,6 +129,7 @@ def delete_offsets(
     ],
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete the offsets of topics in a group. It then begins in these topics as a new group does.
 
@@ -128,7 +137,7 @@ def delete_offsets(
     """
 
     async def command() -> ExitCode:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             try:
                 outcome = await _deleted_offsets(admin, group, list(dict.fromkeys(topics)))
             except KafkaError as error:
@@ -148,6 +157,7 @@ def set_settings(
     ],
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Change settings of a group. The group need not exist yet.
 
@@ -156,7 +166,7 @@ def set_settings(
 
     async def command() -> None:
         wanted = {key: value or None for key, value in parse_settings(pairs).items()}
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             await admin.alter_configs("group", group, wanted)
             own = own_settings(await admin.describe_configs("group", group))
         if as_json:
@@ -175,6 +185,7 @@ def delete(
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete groups without members, and what they remember: their delivery state or their
     committed offsets. Asks first, unless --yes is given.
@@ -182,7 +193,7 @@ def delete(
 
     async def command() -> ExitCode:
         check_choice(names, every=every)
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             wanted = await chosen_groups(admin, names, every=every, kind=kind)
             if kind is not None:
                 kinds = await kinds_of(admin, kind)

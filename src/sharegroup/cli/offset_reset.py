@@ -9,12 +9,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from sharegroup.cli.completion import complete_topics
+from sharegroup.cli.connecting import broker_of
 from sharegroup.cli.group_choice import AllGroups, Groups, check_choice, described, members_to_stop
 from sharegroup.cli.group_kinds import KindOption, Kinds, kinds_of
 from sharegroup.cli.input import open_input
 from sharegroup.cli.offset_plan import Plan, parse_datetime_ms, parse_plan, parse_topics, plan_csv
 from sharegroup.cli.offset_planning import Scope, Target, make_plan, start_offsets
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_rows
@@ -104,6 +105,7 @@ def reset_offsets(
     ] = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Reset the offsets of groups.
 
@@ -133,7 +135,7 @@ def reset_offsets(
         if dry_run == execute:
             raise UsageError("give either --dry-run, to see what would be done, or --execute")
         _check(scope, target)
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             kinds = await kinds_of(admin, kind)
             plan = await make_plan(admin, kinds, scope, target)
             if export is not None:

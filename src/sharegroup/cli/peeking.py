@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from sharegroup.cli.connecting import Broker
 from sharegroup.cli.outcome import ExitCode, UsageError, complain
 from sharegroup.cli.output import Output
 from sharegroup.cli.places import Place, parse_place, resolved
@@ -33,7 +34,7 @@ class Look:
     idle_s: float | None
     template: str | None
     key_ranges: KeyRanges
-    bootstrap_server: str
+    broker: Broker
 
 
 async def peek(look: Look) -> int:
@@ -46,8 +47,8 @@ async def peek(look: Look) -> int:
     start = parse_place("--from", look.start)
     until = None if look.until is None else parse_place("--until", look.until)
     render = renderer(look.template, terminal=sys.stdout.isatty())
-    await reach(look.bootstrap_server)
-    cluster = Cluster(look.bootstrap_server, allow_auto_create_topics=False)
+    await reach(look.broker)
+    cluster = Cluster(look.broker.servers, allow_auto_create_topics=False, **look.broker.arguments)
     with Stopping() as stopping, Output() as output:
         try:
             work = _print(cluster, look, start, until, render, output)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from sharegroup.cli.completion import Topic
+from sharegroup.cli.connecting import Broker, broker_of
 from sharegroup.cli.csv_rows import CsvRows
 from sharegroup.cli.input import chunks, open_input, size_of
 from sharegroup.cli.lines import LineSplitter, Parse, parse_headers, parser
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer
+from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, CommandConfig
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, run
 from sharegroup.cli.reaching import reach
 from sharegroup.cli.record_json import parse_record_json
@@ -106,6 +107,7 @@ def produce(
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Send each line of a file or of stdin as a record, or each row of CSV, or records as JSON.
 
@@ -124,14 +126,20 @@ def produce(
     async def command() -> int:
         parse = _parse(form, key, key_separator, value, header_columns or [])
         sending = Sending(topic, parse, parse_headers(header or []), partition)
-        await reach(bootstrap_server)
-        producer = Producer(bootstrap_server, compression=compression, max_block_ms=BLOCK_MS)
+        producer = await _producer(broker_of(bootstrap_server, command_config), compression)
         with open_input(path) as file:
             status = await _produce(producer, sending, file)
         _report(sending, as_json=as_json)
         return status
 
     run(command())
+
+
+async def _producer(broker: Broker, compression: str) -> Producer:
+    await reach(broker)
+    return Producer(
+        broker.servers, compression=compression, max_block_ms=BLOCK_MS, **broker.arguments
+    )
 
 
 def _parse(

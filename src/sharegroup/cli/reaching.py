@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from sharegroup.cli.connecting import Broker
 from sharegroup.cli.outcome import complain
 from sharegroup.client.admin.admin import Admin
 from sharegroup.client.errors import BootstrapError
@@ -25,27 +26,30 @@ API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 
 
 @asynccontextmanager
-async def admin_of(bootstrap_server: str) -> AsyncIterator[Admin]:
+async def admin_of(broker: Broker) -> AsyncIterator[Admin]:
     """An admin client of a broker that was reached.
 
     Raises:
         BootstrapError, ConfigError: as :func:`reach`.
+        AuthenticationFailed: the broker does not let us in.
     """
-    await reach(bootstrap_server)
-    async with Admin(bootstrap_server) as admin:
+    await reach(broker)
+    async with Admin(broker.servers, **broker.arguments) as admin:
         yield admin
 
 
-async def reach(bootstrap_server: str) -> None:
-    """Return when one of the addresses answers, or after REACH_S if one accepts a connection.
+async def reach(broker: Broker) -> None:
+    """Return when one of the addresses answers, or after REACH_S if one accepts a connection. With
+    TLS, to accept one is to answer: the client says what is wrong after that.
 
     Raises:
         BootstrapError: no address accepted a connection within REACH_S; the message says why.
         ConfigError: the text is not ``host:port,…``.
     """
-    addresses = parse_addresses(bootstrap_server)
+    addresses = parse_addresses(broker.servers)
+    encrypted = broker.security.encrypted
     reasons: dict[Address, str | None] = dict.fromkeys(addresses, f"no answer in {REACH_S:.0f} s")
-    tries = [asyncio.ensure_future(_answered(address, reasons)) for address in addresses]
+    tries = [asyncio.ensure_future(_answered(address, reasons, encrypted)) for address in addresses]
     try:
         done, _ = await asyncio.wait(tries, timeout=REACH_S, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -62,7 +66,7 @@ async def reach(bootstrap_server: str) -> None:
     complain(f"{names}: connected, but no answer in {REACH_S:.0f} s; waiting")
 
 
-async def _answered(address: Address, reasons: dict[Address, str | None]) -> None:
+async def _answered(address: Address, reasons: dict[Address, str | None], encrypted: bool) -> None:
     """Return when the address answers. Until then ``reasons`` has why it did not, or None while the
     broker may be busy. A port forwarder without a broker accepts connections and closes them.
     """
@@ -74,6 +78,8 @@ async def _answered(address: Address, reasons: dict[Address, str | None]) -> Non
         else:
             reasons[address] = None
             try:
+                if encrypted:
+                    return
                 writer.write(API_VERSIONS)
                 if await reader.read(1):
                     return

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sharegroup.cli.options import AsJson, as_given
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import AsJson, CommandConfig, as_given
 from sharegroup.cli.outcome import run
 from sharegroup.cli.reaching import reach
 from sharegroup.cli.tables import print_json, print_table
+from sharegroup.client.admin.admin import Admin
 from sharegroup.spark.report.checkpoint import Batch, Checkpoint, read_checkpoint
 from sharegroup.spark.report.findings import count, findings, since
 from sharegroup.spark.report.picture import check_can_draw, draw
@@ -52,6 +54,7 @@ def spark_report(
             callback=as_given,
         ),
     ] = None,
+    command_config: CommandConfig = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a Spark query over a share group: its batches, and what slows it down.
@@ -66,8 +69,10 @@ def spark_report(
         found = read_checkpoint(checkpoint)
         queues: list[Queue] = []
         if bootstrap_server is not None:
-            await reach(bootstrap_server)
-            queues = [await ask(bootstrap_server, group, found.topics) for group in found.groups]
+            broker = broker_of(bootstrap_server, command_config)
+            await reach(broker)
+            async with Admin(broker.servers, **broker.arguments) as admin:
+                queues = [await ask(admin, group, found.topics) for group in found.groups]
         now_s = time.time()
         sentences = findings(found, now_s, queues)
         if as_json:

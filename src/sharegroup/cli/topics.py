@@ -8,7 +8,14 @@ import typer
 
 from sharegroup.cli.completion import complete_topics
 from sharegroup.cli.confirmation import Yes, confirm
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    verbs,
+)
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.settings import parse_settings, settings_if_shown
@@ -56,12 +63,13 @@ def create(
     ] = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Create a topic."""
 
     async def command() -> None:
         settings = parse_settings(config or [])
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             counted = {} if partitions is None else {"partitions": partitions}
             created = True
             try:
@@ -88,11 +96,12 @@ def list_topics(
     ] = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """List topics."""
 
     async def command() -> None:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             rows = [
                 {
                     "topic": topic.name,
@@ -112,11 +121,12 @@ def describe(
     name: Name,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Show a topic's partitions, their offsets, and its settings that are not defaults."""
 
     async def command() -> None:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             topic = await _described(admin, name)
         _show(topic, as_json=as_json)
 
@@ -141,6 +151,7 @@ def alter(
     ] = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Change a topic's settings, or add partitions to it.
 
@@ -151,7 +162,7 @@ def alter(
         wanted = {key: value or None for key, value in parse_settings(config or []).items()}
         if not wanted and partitions is None:
             raise UsageError("choose what to change, with --partitions or --config")
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             if wanted:
                 await admin.alter_configs("topic", name, wanted)
             if partitions is not None:
@@ -171,6 +182,7 @@ def delete(
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete topics and all their records. Asks first, unless --yes is given."""
     wanted = list(dict.fromkeys(names))
@@ -178,7 +190,7 @@ def delete(
     async def command() -> ExitCode:
         deleted: list[str] = []
         refused: dict[str, KafkaError] = {}
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             for name in wanted:
                 try:
                     await admin.delete_topics(name)

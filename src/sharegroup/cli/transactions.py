@@ -8,7 +8,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from sharegroup.cli.confirmation import Yes, confirm
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    verbs,
+)
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_json, print_line, print_rows
@@ -61,13 +68,14 @@ def list_transactions(
     ] = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """List transactional ids, with the state of the last transaction of each."""
 
     async def command() -> None:
         wanted = parse_states(states or [])
         longer_ms = -1 if longer_than is None else int(longer_than * 1000)
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             rows = [
                 {
                     "transactional_id": one.transactional_id,
@@ -86,13 +94,14 @@ def describe(
     ids: Ids,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Show transactional ids: the producer, how long the transaction has been open, and its
     partitions.
     """
 
     async def command() -> None:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             found = await admin.describe_transactions(ids)
         rows = [_row(one) for one in found.values()]
         if as_json:
@@ -113,6 +122,7 @@ def abort(
     yes: Yes = False,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Abort the open transactions of transactional ids, and shut out their producers: what these
     send from now on is refused. Asks first, unless --yes is given.
@@ -122,7 +132,7 @@ def abort(
     async def command() -> ExitCode:
         aborted: list[str] = []
         refused: dict[str, KafkaError] = {}
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             for transactional_id in wanted:
                 try:
                     await _abort(admin, transactional_id)

@@ -300,7 +300,8 @@ def test_an_unexpected_response_breaks_the_connection() -> None:
 def test_a_connection_that_ends_inside_a_response_is_reported() -> None:
     protocol = ready()
     protocol.send(FETCH, FetchRequest(), "me")
-    assert str(protocol.lost()) == "the connection to b:1 was lost, waiting for Fetch"
+    hint = " (if it wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
+    assert str(protocol.lost()) == f"the connection to b:1 was lost, waiting for Fetch{hint}"
     for byte in TRUNCATED:
         assert list(protocol.receive(bytes([byte]))) == []
         lost = protocol.lost("reset by peer")

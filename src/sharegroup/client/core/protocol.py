@@ -57,7 +57,7 @@ class Ready(NamedTuple):
     """The handshake, or a login anew, is over: requests may be sent. ``chunks`` are those that
     waited for it, to be sent now."""
 
-    chunks: list[bytes]
+    chunks: tuple[bytes, ...] = ()
 
 
 class Answer(NamedTuple, Generic[T]):
@@ -252,10 +252,11 @@ class ClientProtocol(Generic[T]):
             text += " inside a response"
         if self._waiting:
             text += f", waiting for {self._waiting[0].api.name}"
-        if self._at_start and not self._encrypted:
+        closed = reason is None or isinstance(reason, ConnectionError)
+        if closed and self._at_start and not self._encrypted:
             text += " (if it is a TLS port, set security.protocol to SSL or SASL_SSL)"
-        elif self._begun and not self._served_once and not self._logs_in:
-            text += " (if the broker wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
+        elif closed and self._begun and not self._served_once and not self._logs_in:
+            text += " (if it wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
         return NetworkException(text if reason is None else f"{text}: {reason}")
 
     def end(self) -> list[T]:
@@ -280,14 +281,14 @@ class ClientProtocol(Generic[T]):
         self._splitter.frame_bytes_max = RESPONSE_BYTES_MAX
         return Ready(self._released())
 
-    def _released(self) -> list[bytes]:
+    def _released(self) -> tuple[bytes, ...]:
         """The requests that waited for the login, now under way."""
         released: list[bytes] = []
         for waiting, chunks in self._held:
             self._waiting.append(waiting)
             released += chunks
         self._held.clear()
-        return released
+        return tuple(released)
 
     def _answered(self, frame: bytes) -> tuple[Message, Any]:
         """The response in ``frame``, and who asked for it."""

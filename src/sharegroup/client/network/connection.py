@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sharegroup.client.core.handshake import Versions
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
 
         return failure(self.address, error, encrypted=self._encrypted)
 
-    def _write(self, chunks: list[bytes]) -> None:
+    def _write(self, chunks: Sequence[bytes]) -> None:
         if chunks:
             assert self._transport is not None, "nothing is sent before the connection is made"
             self._transport.writelines(chunks)

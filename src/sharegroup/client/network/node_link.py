@@ -85,7 +85,7 @@ class NodeLink:
             )
         except (NetworkException, AuthenticationFailed) as error:
             self._not_before = loop.time() + self._backoff.next_ms() / 1000
-            if self._reached:
+            if self._reached and isinstance(error, NetworkException):
                 self._conditions.begins(
                     self.address,
                     "the broker at %s is gone (%s): retrying until it is back; check that it runs "

@@ -94,14 +94,7 @@ class Producer:
         cluster: Cluster | None = None,
         jitter: random.Random | None = None,
     ) -> None:
-        if compression not in CODECS:
-            raise ConfigError(f"compression is {compression!r}: write one of {', '.join(CODECS)}")
-        if acks not in ("all", 1):
-            raise ConfigError(f"acks is {acks!r}: write 'all' or 1")
-        if transactional_id is not None and not (enable_idempotence and acks == "all"):
-            raise ConfigError("transactions need enable_idempotence=True and acks='all'")
-        if transactional_id == "":
-            raise ConfigError("transactional_id is empty: name the producer")
+        _check(compression, acks, enable_idempotence, transactional_id)
         self._cluster = cluster or Cluster(
             bootstrap_servers,
             client_id=client_id,
@@ -472,3 +465,17 @@ def _seen(task: asyncio.Task[None]) -> None:
     """Mark the task's error as seen: a waiting caller has it, or the next call tries again."""
     if not task.cancelled():
         task.exception()
+
+
+def _check(
+    compression: str, acks: object, enable_idempotence: bool, transactional_id: str | None
+) -> None:
+    """Raises ConfigError: an argument is wrong, or they contradict each other."""
+    if compression not in CODECS:
+        raise ConfigError(f"compression is {compression!r}: write one of {', '.join(CODECS)}")
+    if acks not in ("all", 1):
+        raise ConfigError(f"acks is {acks!r}: write 'all' or 1")
+    if transactional_id is not None and not (enable_idempotence and acks == "all"):
+        raise ConfigError("transactions need enable_idempotence=True and acks='all'")
+    if transactional_id == "":
+        raise ConfigError("transactional_id is empty: name the producer")

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.security.settings import Security
-from sharegroup.client.security.token_endpoint import ask_for_token
 from sharegroup.model.errors import ConfigError, SaslAuthenticationFailed, SharegroupError
 from sharegroup.tls.secret_file import read_secret
 
@@ -63,6 +62,8 @@ class TokenSource:
         """The token, and when it expires, if that was said."""
         security = self._security
         if security.token_endpoint_url is not None:
+            from sharegroup.client.security.token_endpoint import ask_for_token
+
             token, seconds = ask_for_token(security)
             return token, None if seconds is None else self._now_ms() + seconds * 1000
         assert self._provider is not None

@@ -30,29 +30,26 @@ class Queue:
     """The lock limit of one partition."""
 
 
-async def ask(bootstrap_server: str, group_id: str, topics: tuple[str, ...]) -> Queue:
+async def ask(admin: Admin, group_id: str, topics: tuple[str, ...]) -> Queue:
     """Ask the broker.
 
     Raises:
         KafkaError: the broker refuses; BootstrapError: it cannot be reached.
     """
-    async with Admin(bootstrap_server) as admin:
-        try:
-            group = (await admin.describe_share_groups([group_id]))[group_id]
-        except GroupIdNotFound:
-            return Queue(
-                group_id=group_id, exists=False, lag={}, held={}, members=(), locks_max=None
-            )
-        known = await admin.list_share_group_offsets(group_id)
-        places = [at for at in known if at.topic in topics]
-        return Queue(
-            group_id=group_id,
-            exists=True,
-            lag={str(at): lag for at in places if (lag := known[at].lag) is not None},
-            held=await _held(admin, group_id, places),
-            members=tuple(member.member_id for member in group.members),
-            locks_max=await _locks_max(admin, group_id),
-        )
+    try:
+        group = (await admin.describe_share_groups([group_id]))[group_id]
+    except GroupIdNotFound:
+        return Queue(group_id=group_id, exists=False, lag={}, held={}, members=(), locks_max=None)
+    known = await admin.list_share_group_offsets(group_id)
+    places = [at for at in known if at.topic in topics]
+    return Queue(
+        group_id=group_id,
+        exists=True,
+        lag={str(at): lag for at in places if (lag := known[at].lag) is not None},
+        held=await _held(admin, group_id, places),
+        members=tuple(member.member_id for member in group.members),
+        locks_max=await _locks_max(admin, group_id),
+    )
 
 
 async def _held(

@@ -1,0 +1,103 @@
+"""Which broker a command speaks to, and how: --command-config, and the environment.
+
+``--command-config FILE`` has the properties of Java's clients or of librdkafka. A security
+property can also be set as a variable: ``sasl.mechanism`` as ``SHAREGROUP_SASL_MECHANISM``. A
+property in the file wins over its variable. No password is an option of a command: it would be
+seen in ``ps``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from sharegroup.client.security.properties import is_security_property, parse_security
+from sharegroup.client.security.settings import NO_SECURITY, Security
+from sharegroup.model.errors import ConfigError
+
+PREFIX: Final = "SHAREGROUP_"
+SERVERS: Final = "bootstrap.servers"
+_HARMLESS: Final = {"client.dns.lookup": ("use_all_dns_ips",), "acks": ("all", "-1")}
+"""Property → values that say what a command does anyway; they are in many files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Where a command's broker is, and how it is reached."""
+
+    servers: str
+    security: Security = NO_SECURITY
+    client_id: str | None = None
+    request_timeout_ms: int | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments for a client, besides its servers."""
+        found: dict[str, Any] = {"security": self.security}
+        if self.client_id is not None:
+            found["client_id"] = self.client_id
+        if self.request_timeout_ms is not None:
+            found["request_timeout_ms"] = self.request_timeout_ms
+        return found
+
+
+def broker_of(bootstrap_server: str, command_config: str | None = None) -> Broker:
+    """The broker of a command's options.
+
+    Raises:
+        ConfigError: the file cannot be read, or a property is wrong.
+    """
+    given = {} if command_config is None else read_config(command_config)
+    security = {name: text for name, text in given.items() if is_security_property(name)}
+    rest = {name: text for name, text in given.items() if name not in security}
+    rest.pop(SERVERS, None)  # the option --bootstrap-server has it already
+    client_id = rest.pop("client.id", None)
+    timeout = rest.pop("request.timeout.ms", None)
+    for name, text in rest.items():
+        if text not in _HARMLESS.get(name, ()):
+            raise ConfigError(
+                f"{name} in {command_config} means nothing to this command: take it out"
+            )
+    return Broker(
+        servers=bootstrap_server,
+        security=parse_security({**properties_of(os.environ), **security}),
+        client_id=client_id or None,
+        request_timeout_ms=None if timeout is None else _milliseconds(timeout),
+    )
+
+
+@cache
+def read_config(location: str) -> Mapping[str, str]:
+    """The properties in a file, in Java's syntax.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    from sharegroup.broker.configs.properties import parse_properties
+
+    try:
+        return parse_properties(Path(location).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{location} cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise ConfigError(f"{location} is not text") from None
+
+
+def properties_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """The security properties among the variables."""
+    found = {
+        name.removeprefix(PREFIX).lower().replace("_", "."): text
+        for name, text in environment.items()
+        if name.startswith(PREFIX)
+    }
+    return {name: text for name, text in found.items() if is_security_property(name)}
+
+
+def _milliseconds(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise ConfigError(f"request.timeout.ms is {text!r}: write a number of milliseconds")
+    return int(text)
