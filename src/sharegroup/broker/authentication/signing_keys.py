@@ -10,7 +10,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from sharegroup.broker.counters import Counters
@@ -18,13 +19,19 @@ from sharegroup.model.environment import Clock, Disk
 from sharegroup.model.limits import JWKS_BYTES_MAX
 from sharegroup.sasl.server import Refused
 
-if TYPE_CHECKING:
-    from jwt import PyJWK
-
 FETCH_S: Final = 10.0
 """The longest that a fetch may take."""
 AGAIN_MS: Final = 10_000
 """At least this long between fetches for a key that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A public key. ``algorithm``: the only one that it signs with, if the document says so."""
+
+    key_id: str | None
+    public: Any
+    algorithm: str | None
 
 
 class SigningKeys:
@@ -48,7 +55,7 @@ class SigningKeys:
         self._clock = clock
         self._disk = disk
         self._counters = counters
-        self._keys: list[PyJWK] = []
+        self._keys: list[SigningKey] = []
         self._tried_ms: int | None = None
         self._lock = asyncio.Lock()
 
@@ -56,7 +63,7 @@ class SigningKeys:
         """Fetch them again at the next token; the old keys hold until then."""
         self._tried_ms = None
 
-    async def find(self, key_id: str | None) -> PyJWK:
+    async def find(self, key_id: str | None) -> SigningKey:
         """The key of a token; without ``key_id``, the only one.
 
         Raises:
@@ -71,7 +78,7 @@ class SigningKeys:
             raise Refused("a token that no key of the JWKS document has signed")
         return found
 
-    def _find(self, key_id: str | None) -> PyJWK | None:
+    def _find(self, key_id: str | None) -> SigningKey | None:
         if key_id is None:
             return self._keys[0] if len(self._keys) == 1 else None
         return next((key for key in self._keys if key.key_id == key_id), None)
@@ -97,7 +104,7 @@ class SigningKeys:
         return await asyncio.to_thread(_fetch, url)
 
 
-def parse_keys(document: bytes) -> list[PyJWK]:
+def parse_keys(document: bytes) -> list[SigningKey]:
     """The keys that sign; others are passed over.
 
     Raises:
@@ -112,7 +119,8 @@ def parse_keys(document: bytes) -> list[PyJWK]:
             if each.get("use", "sig") != "sig" or each.get("kty") == "oct":
                 continue
             try:
-                keys.append(jwt.PyJWK(each))
+                public = jwt.PyJWK(each).key
+                keys.append(SigningKey(each.get("kid"), public, each.get("alg")))
             except jwt.PyJWTError:
                 continue  # a kind of key that is not known here
     except (KeyError, TypeError, AttributeError, RecursionError):

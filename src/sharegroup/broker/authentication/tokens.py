@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sharegroup.broker.authentication.signing_keys import SigningKeys
+from sharegroup.broker.authentication.signing_keys import SigningKey, SigningKeys
 from sharegroup.model.limits import TOKEN_BYTES_MAX
 from sharegroup.sasl.server import Refused, shown
 
 if TYPE_CHECKING:
-    from jwt import PyJWK
     from jwt.types import Options
 
 _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -84,7 +83,7 @@ class Tokens:
             raise Refused(f"a token whose algorithm is not one of its key: {', '.join(allowed)}")
         try:
             claims: dict[str, Any] = jwt.decode(
-                token, key, algorithms=list(allowed), options=_SIGNATURE_ONLY
+                token, key.public, algorithms=list(allowed), options=_SIGNATURE_ONLY
             )
         except jwt.InvalidSignatureError:
             raise Refused("a token whose signature is not that of its key") from None
@@ -133,11 +132,17 @@ _SIGNATURE_ONLY: Final[Options] = {
 }
 
 
-def algorithms(key: PyJWK) -> tuple[str, ...]:
+def algorithms(key: SigningKey) -> tuple[str, ...]:
     """The algorithms that a public key signs with; none for a secret."""
+    found = _algorithms(key.public)
+    if key.algorithm is not None:
+        return tuple(name for name in found if name == key.algorithm)
+    return found
+
+
+def _algorithms(public: object) -> tuple[str, ...]:
     from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
-    public = key.key
     if isinstance(public, rsa.RSAPublicKey):
         return _ALGORITHMS["RSA"] if public.key_size >= 2048 else ()
     if isinstance(public, ec.EllipticCurvePublicKey):
