@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.broker.internal_topics import INTERNAL_TOPICS
+from sharegroup.broker.internal_topics import INTERNAL_TOPICS, SECURITY
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
@@ -15,6 +15,7 @@ from sharegroup.model.errors import (
     InvalidPartitions,
     InvalidTopic,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -104,12 +105,15 @@ class Topics:
         return None if name is None else self.find(name)
 
     def log(self, name: str, partition: int) -> PartitionLog:
-        """The log of a partition.
+        """The log of a partition, for a client.
 
         Raises:
             UnknownTopicOrPartition: there is none.
             KafkaStorageError: it could not be opened.
+            TopicAuthorizationFailed: nobody may read it; it holds what is kept of passwords.
         """
+        if name == SECURITY:
+            raise TopicAuthorizationFailed
         return self._store.log(name, partition)
 
     def internal_log(self, name: str, partition: int) -> TrustedLog:
@@ -121,12 +125,12 @@ class Topics:
 
         Raises:
             UnknownTopicId: no topic has that id (any more).
-            UnknownTopicOrPartition: the topic has no such partition.
+            UnknownTopicOrPartition, KafkaStorageError, TopicAuthorizationFailed: as :meth:`log`.
         """
         name = self._names.get(key.topic_id)
         if name is None:
             raise UnknownTopicId
-        return self._store.log(name, key.partition)
+        return self.log(name, key.partition)
 
     @staticmethod
     def check_leader_epoch(log: PartitionLog, current: int) -> None:
