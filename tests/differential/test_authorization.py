@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,9 +67,7 @@ async def matrix(server: Server) -> dict[tuple[str, str], Any]:
     return seen
 
 
-async def of_both(
-    ports: tuple[list[int], list[int]], ask: Any
-) -> tuple[Any, Any]:
+async def of_both(ports: tuple[list[int], list[int]], ask: Any) -> tuple[Any, Any]:
     """What both say, one after the other."""
     found = []
     for own in ports:

@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "consume",
     "groups",
     "transactions",
+    "acls",
     "fsck",
     "spark-report",
 )

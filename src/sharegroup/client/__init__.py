@@ -9,6 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sharegroup.client.admin.acls import (
+        Acl,
+        AclFilter,
+        AclOperation,
+        AclPattern,
+        AclResource,
+    )
     from sharegroup.client.admin.admin import Admin
     from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.core.acknowledgements import AckType
@@ -40,6 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AckType",
+    "Acl",
+    "AclFilter",
+    "AclOperation",
+    "AclPattern",
+    "AclResource",
     "Admin",
     "Backoff",
     "BootstrapError",
@@ -70,6 +82,11 @@ __all__ = [
 
 _HOMES = {
     "AckType": "core.acknowledgements",
+    "Acl": "admin.acls",
+    "AclFilter": "admin.acls",
+    "AclOperation": "admin.acls",
+    "AclPattern": "admin.acls",
+    "AclResource": "admin.acls",
     "Admin": "admin.admin",
     "Backoff": "worker.retry",
     "BootstrapError": "errors",

@@ -244,10 +244,11 @@ def test_denials_are_counted_and_told_with_their_request(
 
     with caplog.at_level("INFO", logger="sharegroup.authorizer"):
         with_two(tmp_path, scenario, *STORED)
-    assert [line for line in caplog.messages if "Denied" in line] == [
+    (said,) = (line for line in caplog.messages if "Denied" in line)
+    assert said == (
         "Principal = User:ANONYMOUS is Denied operation = DESCRIBE from host = 127.0.0.1 on "
         "resource = TOPIC:LITERAL:jobs for request = Metadata"
-    ]
+    )
 
 
 def test_nobody_reads_or_alters_the_topic_that_credentials_are_kept_in(tmp_path: Path) -> None:
@@ -262,9 +263,7 @@ def test_nobody_reads_or_alters_the_topic_that_credentials_are_kept_in(tmp_path:
         (found,) = (await two.as_admin(apis.FETCH, asked)).responses
         assert found.partitions[0].error_code == TOPIC_DENIED
         assert not found.partitions[0].records
-        place = list_offsets.ListOffsetsTopic(
-            topic, [list_offsets.ListOffsetsPartition(0, -1, -1)]
-        )
+        place = list_offsets.ListOffsetsTopic(topic, [list_offsets.ListOffsetsPartition(0, -1, -1)])
         listed = await two.as_admin(
             apis.LIST_OFFSETS, list_offsets.ListOffsetsRequest(-1, 0, [place])
         )

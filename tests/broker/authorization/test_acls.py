@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sharegroup.broker.authorization.access import Access
-from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
 from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
+from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
 from sharegroup.broker.authorization.resources import (
     CLUSTER,
     SUPPORTED,

@@ -88,9 +88,7 @@ def model_any(
     *,
     otherwise: bool,
 ) -> bool:
-    if model(
-        acls, (principal, host, operation, Resource(kind, "hardcode")), otherwise=otherwise
-    ):
+    if model(acls, (principal, host, operation, Resource(kind, "hardcode")), otherwise=otherwise):
         return True
     own = [
         acl

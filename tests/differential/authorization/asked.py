@@ -1,7 +1,7 @@
 """What is asked under each list of ACLs: every API, about what exists and what does not.
 
-Topics whose names begin with `jobs` (of which the ACLs speak) and `secret` (of which they do not), and `missing`, which
-does not exist; groups whose names begin with `work`, and `others`, which does not exist;
+Topics whose names begin with `jobs` (of which the ACLs speak) and `secret` (of which they do not),
+and `missing`, which does not exist; groups whose names begin with `work`, and `others`, which does not exist;
 transactional ids `payments` and `refunds`.
 """
 
@@ -17,34 +17,58 @@ from sharegroup.wire.apis import Api
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages import add_offsets_to_txn as offsets_to_txn
 from sharegroup.wire.messages import add_partitions_to_txn as to_txn
-from sharegroup.wire.messages import alter_configs, create_acls, create_partitions, create_topics
+from sharegroup.wire.messages import (
+    alter_configs,
+    create_acls,
+    create_partitions,
+    create_topics,
+    delete_acls,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_acls,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_log_dirs,
+    elect_leaders,
+    end_txn,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    produce,
+    share_acknowledge,
+    share_fetch,
+    sync_group,
+)
 from sharegroup.wire.messages import alter_partition_reassignments as reassign
 from sharegroup.wire.messages import alter_share_group_offsets as alter_share
 from sharegroup.wire.messages import consumer_group_describe as consumer_describe
 from sharegroup.wire.messages import consumer_group_heartbeat as consumer_heartbeat
-from sharegroup.wire.messages import delete_acls, delete_groups, delete_records, delete_topics
 from sharegroup.wire.messages import delete_share_group_offsets as delete_share
 from sharegroup.wire.messages import delete_share_group_state as delete_state
-from sharegroup.wire.messages import describe_acls, describe_cluster, describe_configs
 from sharegroup.wire.messages import describe_client_quotas as quotas
-from sharegroup.wire.messages import describe_groups, describe_log_dirs
 from sharegroup.wire.messages import describe_producers as producers
 from sharegroup.wire.messages import describe_share_group_offsets as describe_share
 from sharegroup.wire.messages import describe_topic_partitions as topic_partitions
 from sharegroup.wire.messages import describe_transactions as describe_txns
-from sharegroup.wire.messages import elect_leaders, end_txn, fetch, find_coordinator, heartbeat
 from sharegroup.wire.messages import incremental_alter_configs as incremental
 from sharegroup.wire.messages import init_producer_id as init_producer
 from sharegroup.wire.messages import initialize_share_group_state as initialize
-from sharegroup.wire.messages import join_group, leave_group, list_groups, list_offsets
 from sharegroup.wire.messages import list_config_resources as config_resources
 from sharegroup.wire.messages import list_partition_reassignments as reassignments
 from sharegroup.wire.messages import list_transactions as list_txns
-from sharegroup.wire.messages import metadata, offset_commit, offset_delete, offset_fetch, produce
 from sharegroup.wire.messages import offset_for_leader_epoch as epochs
 from sharegroup.wire.messages import read_share_group_state as read_state
 from sharegroup.wire.messages import read_share_group_state_summary as summary
-from sharegroup.wire.messages import share_acknowledge, share_fetch, sync_group
 from sharegroup.wire.messages import share_group_describe as share_describe
 from sharegroup.wire.messages import share_group_heartbeat as share_heartbeat
 from sharegroup.wire.messages import txn_offset_commit as txn_commit
@@ -184,9 +208,7 @@ def _replace(_: Ids) -> Any:
 
 def _markers(_: Ids) -> Any:
     topics = [markers.WritableTxnMarkerTopic(name, [0]) for name in ("missing",)]
-    return markers.WriteTxnMarkersRequest(
-        [markers.WritableTxnMarker(99, 0, True, topics, 0, 2)]
-    )
+    return markers.WriteTxnMarkersRequest([markers.WritableTxnMarker(99, 0, True, topics, 0, 2)])
 
 
 def _add_partitions(_: Ids) -> Any:

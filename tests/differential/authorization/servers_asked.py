@@ -7,7 +7,7 @@ Nobody is authenticated, on either server: all are User:ANONYMOUS. The administr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -161,10 +161,12 @@ class Server:
         await self._until_counted(asked, 0)
 
     async def _until_counted(self, asked: DescribeAclsRequest, count: int) -> None:
-        async with asyncio.timeout(SECONDS):
-            for peer in self._ports:
-                while await self._count(peer, asked) != count:
-                    await asyncio.sleep(0.005)
+        for peer in self._ports:
+
+            async def ready(peer: Peer = peer) -> bool:
+                return await self._count(peer, asked) == count
+
+            await _until(ready)
 
     async def _assigned(self) -> None:
         """Let a member join each group, and wait until it has its partitions."""
@@ -199,11 +201,12 @@ class Server:
     async def _find_coordinator(self, kind: int, key: str) -> None:
         """Kafka makes its internal topics when somebody asks for a coordinator."""
         asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-        async with asyncio.timeout(SECONDS):
-            while (
-                (await self.admin.ask(apis.FIND_COORDINATOR, 6, asked)).coordinators[0].error_code
-            ):
-                await asyncio.sleep(0.05)
+
+        async def ready() -> bool:
+            found = await self.admin.ask(apis.FIND_COORDINATOR, 6, asked)
+            return not found.coordinators[0].error_code
+
+        await _until(ready)
 
     async def make_topics(self, *names: str) -> None:
         """Make those that do not exist, and wait until they can be asked about."""
@@ -264,6 +267,15 @@ class Server:
     def close(self) -> None:
         for peer in (*self._ports, self.everybody):
             peer.close()
+
+
+async def _until(ready: Callable[[], Awaitable[bool]]) -> None:
+    """Ask again and again, with a pause, at most SECONDS."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if await ready():
+                return
+            await asyncio.sleep(0.005)
 
 
 def outline(value: Any) -> Any:
