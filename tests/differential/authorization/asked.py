@@ -1,8 +1,8 @@
 """What is asked under each list of ACLs: every API, about what exists and what does not.
 
 Topics whose names begin with `jobs` (of which the ACLs speak) and `secret` (of which they do not),
-and `missing`, which does not exist; groups whose names begin with `work`, and `others`, which does not exist;
-transactional ids `payments` and `refunds`.
+and `missing`, which does not exist; groups whose names begin with `work`, and `others`, which does
+not exist; transactional ids `payments` and `refunds`.
 """
 
 from __future__ import annotations
@@ -274,8 +274,8 @@ ASKED = (
               timeout_ms=10_000)),
     Asked("DeleteTopics by id", apis.DELETE_TOPICS, 6,
           lambda ids: delete_topics.DeleteTopicsRequest(topics=[
-              delete_topics.DeleteTopicState(None, each) for each in (ids["jobs-doomed-too"], NOBODY)],
-              timeout_ms=10_000)),
+              delete_topics.DeleteTopicState(None, each)
+              for each in (ids["jobs-doomed-too"], NOBODY)], timeout_ms=10_000)),
     Asked("DeleteRecords", apis.DELETE_RECORDS, 2,
           lambda _: delete_records.DeleteRecordsRequest([
               delete_records.DeleteRecordsTopic(

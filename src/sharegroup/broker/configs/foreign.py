@@ -166,7 +166,6 @@ _FREE_PREFIXES: Final = ("listener.name.", "config.providers.")
 _NO_CONTROLLER: Final = "there is no controller: one embedded node"
 _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
 _NO_SECURITY: Final = "connections are plaintext and nobody is authenticated"
-_OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
 _ONE_THREAD: Final = "coordinators work on the one event loop, and write at once"
 _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
 _NO_TWO_PHASES: Final = "there is no two-phase commit"
@@ -197,7 +196,6 @@ _REASONS: Final = (
     ("ssl.", _NO_SECURITY),
     ("sasl.", _NO_SECURITY),
     ("security.", _NO_SECURITY),
-    ("authorizer.", _OWN_ACLS),
     ("delegation.", _NO_SECURITY),
     ("principal.", "write listener.principal.map"),
     ("listener.name.", _NO_SECURITY),
