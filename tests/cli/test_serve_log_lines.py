@@ -94,6 +94,16 @@ def test_sighup_reloads_the_acls_for_open_connections(tmp_path: Path) -> None:
         assert create(admin, "jobs-2") == ""
 
 
+def test_a_changed_acl_file_is_taken_without_a_signal(tmp_path: Path) -> None:
+    file = write_acls(tmp_path / "acls.csv", [])
+    with serving(tmp_path, "-o", f"authorizer.acl.file={file}") as server:
+        admin = AdminClient({"bootstrap.servers": server.bootstrap, **SILENT})
+        assert create(admin, "jobs-1") == "TOPIC_AUTHORIZATION_FAILED"
+        write_acls(file, ["ALLOW,User:*,*,CREATE,TOPIC,jobs,PREFIXED"])
+        wait_for(server.process, "acls.csv has changed: 1 ACLs are in force")
+        assert create(admin, "jobs-1") == ""
+
+
 def test_sighup_without_acls_does_nothing(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         wait_for(server.process, " ready on ")

@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "transactions",
     "users",
     "quotas",
+    "acls",
     "fsck",
     "spark-report",
 )

@@ -6,7 +6,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    verbs,
+)
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import print_json, print_line, print_rows
@@ -52,11 +59,12 @@ def add_to(application: typer.Typer) -> None:
 def list_quotas(
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """List all quotas."""
 
     async def command() -> None:
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             found = await admin.describe_client_quotas()
         if as_json:
             print_json([{"entity": dict(one.entity), "quotas": dict(one.quotas)} for one in found])
@@ -78,6 +86,7 @@ def set_quotas(
     ip: Ip = None,
     ip_default: AnyIp = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Set quotas of a user, a client id, both, or an address."""
 
@@ -86,7 +95,7 @@ def set_quotas(
             (user, user_default), (client_id, client_id_default), (ip, ip_default)
         )
         changes = parse_quotas(wanted)
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             await admin.alter_client_quotas(entity, changes)
         print_line(f"{_told(entity)}: {', '.join(wanted)}")
 
@@ -105,6 +114,7 @@ def remove_quotas(
     ip: Ip = None,
     ip_default: AnyIp = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Remove quotas of a user, a client id, both, or an address."""
 
@@ -112,7 +122,7 @@ def remove_quotas(
         entity = parse_entity(
             (user, user_default), (client_id, client_id_default), (ip, ip_default)
         )
-        async with admin_of(bootstrap_server) as admin:
+        async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             there = await admin.describe_client_quotas(entity)
             held = [key for one in there for key in one.quotas]
             missing = [name for name in names or () if name not in held]

@@ -9,7 +9,14 @@ from typing import Annotated, Final
 import typer
 
 from sharegroup.cli.confirmation import Yes, confirm
-from sharegroup.cli.options import DEFAULT_BOOTSTRAP_SERVER, AsJson, BootstrapServer, verbs
+from sharegroup.cli.connecting import broker_of
+from sharegroup.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    verbs,
+)
 from sharegroup.cli.outcome import UsageError, run
 from sharegroup.cli.passwords import PasswordFile, new_password
 from sharegroup.cli.reaching import admin_of
@@ -59,6 +66,7 @@ def create(
     ] = ITERATIONS_DEFAULT,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Create a user, or give one a new password. In a running broker it is one of SCRAM-SHA-256 and
     SCRAM-SHA-512, in a file of PLAIN as well."""
@@ -70,7 +78,7 @@ def create(
             lines = user_lines(name, password, os.urandom(3 * _SALT_BYTES), iterations)
             _write(file, text + "".join(f"{line}\n" for line in lines))
         else:
-            async with admin_of(bootstrap_server) as admin:
+            async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
                 await admin.upsert_scram_user(
                     name,
                     password,
@@ -91,6 +99,7 @@ def list_users(
     file: UsersFile = None,
     as_json: AsJson = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """List users and their mechanisms."""
 
@@ -98,7 +107,7 @@ def list_users(
         if file is not None:
             found = _of_file(_users(file))
         else:
-            async with admin_of(bootstrap_server) as admin:
+            async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
                 described = await admin.describe_scram_users()
             found = {user.name: sorted(user.iterations) for user in described}
         rows = [
@@ -116,6 +125,7 @@ def delete(
     file: UsersFile = None,
     yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    command_config: CommandConfig = None,
 ) -> None:
     """Delete a user. Connections that are open stay open."""
 
@@ -125,7 +135,7 @@ def delete(
                 raise UsageError(f"there is no user {name} in {file}")
             _write(file, without(_text(file), name))
         else:
-            async with admin_of(bootstrap_server) as admin:
+            async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
                 await admin.delete_scram_user(name)
         print_line(f"{name} is deleted")
 

@@ -9,6 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sharegroup.client.admin.acls import (
+        Acl,
+        AclFilter,
+        AclOperation,
+        AclPattern,
+        AclResource,
+    )
     from sharegroup.client.admin.admin import Admin
     from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.core.acknowledgements import AckType
@@ -41,6 +48,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AckType",
+    "Acl",
+    "AclFilter",
+    "AclOperation",
+    "AclPattern",
+    "AclResource",
     "Admin",
     "Backoff",
     "BootstrapError",
@@ -72,6 +84,11 @@ __all__ = [
 
 _HOMES = {
     "AckType": "core.acknowledgements",
+    "Acl": "admin.acls",
+    "AclFilter": "admin.acls",
+    "AclOperation": "admin.acls",
+    "AclPattern": "admin.acls",
+    "AclResource": "admin.acls",
     "Admin": "admin.admin",
     "Backoff": "worker.retry",
     "BootstrapError": "errors",

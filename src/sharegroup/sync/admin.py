@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from sharegroup.client.admin import admin
+from sharegroup.client.admin.acl_calls import EVERY_ACL
+from sharegroup.client.admin.acls import Acl, AclFilter
 from sharegroup.client.admin.descriptions import (
     ClientQuota,
     ClusterDescription,
@@ -122,6 +124,18 @@ class Admin(Front):
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Delete the records before an offset. Returns each partition's new start."""
         return self._run(self._inner.delete_records(before))
+
+    def create_acls(self, *acls: Acl) -> None:
+        """Make ACLs; one that exists is no error."""
+        self._run(self._inner.create_acls(*acls))
+
+    def describe_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
+        """The ACLs in force that the filter takes; by default all."""
+        return self._run(self._inner.describe_acls(wanted))
+
+    def delete_acls(self, *filters: AclFilter) -> dict[Acl, KafkaError | None]:
+        """Delete the ACLs that one of the filters takes. Returns each ACL's error."""
+        return self._run(self._inner.delete_acls(*filters))
 
     def describe_cluster(self) -> ClusterDescription:
         """The cluster's id, controller and brokers."""

@@ -53,11 +53,13 @@ from sharegroup.wire.messages.alter_user_scram_credentials import (
 )
 from sharegroup.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from sharegroup.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from sharegroup.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from sharegroup.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sharegroup.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from sharegroup.wire.messages.describe_acls import DescribeAclsRequest
 from sharegroup.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
@@ -158,6 +160,10 @@ DENIED: list[tuple[apis.Api, Any, list[int]]] = [
     (apis.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest(
         -1, [OffsetForLeaderTopic("jobs", [OffsetForLeaderPartition(0)])]), [TOPIC]),
     (apis.DESCRIBE_ACLS, DescribeAclsRequest(1, None, 1, None, None, 1, 1), [CLUSTER]),
+    (apis.CREATE_ACLS, CreateAclsRequest([AclCreation(2, "jobs", 3, "User:a", "*", 3, 3)]),
+     [CLUSTER]),
+    (apis.DELETE_ACLS, DeleteAclsRequest([DeleteAclsFilter(1, None, 1, None, None, 1, 1)]),
+     [CLUSTER]),
     (apis.DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(), [CLUSTER]),
     (apis.ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest([AlteredEntry()]), [CLUSTER]),
     (apis.LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(), [CLUSTER]),

@@ -85,9 +85,22 @@ def test_draft_names_are_read_with_a_warning_and_current_names_win() -> None:
 
 def test_super_users_without_acls_give_a_warning() -> None:
     assert load("super.users=User:admin").warnings == (
-        "super.users does nothing without authorizer.acl.file: everything is allowed to everybody",
+        "super.users does nothing without authorizer.class.name or authorizer.acl.file: everything "
+        "is allowed to everybody",
     )
-    assert load("super.users=User:admin\nauthorizer.acl.file=acls.csv").warnings == ()
+    for setting in ("authorizer.acl.file=acls.csv", "authorizer.class.name=StandardAuthorizer"):
+        assert load(f"super.users=User:admin\n{setting}").warnings == ()
+
+
+def test_acls_that_nobody_can_make_give_a_warning() -> None:
+    assert load("authorizer.class.name=StandardAuthorizer").warnings == (
+        "authorizer.class.name without super.users: nobody may make the first ACL",
+    )
+
+
+def test_another_authorizer_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the one authorizer here is org"):
+        load("authorizer.class.name=kafka.security.authorizer.AclAuthorizer")
 
 
 def test_unsupported_replication_factors_give_a_warning() -> None:

@@ -25,7 +25,7 @@ class Access:
     look-up, and nothing at all under :class:`AllowAll`.
     """
 
-    __slots__ = ("_audit", "_authorizer", "_free", "_kept", "host", "principal")
+    __slots__ = ("_audit", "_authorizer", "_free", "_kept", "_kept_any", "host", "principal")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Access:
         self._authorizer = authorizer or AllowAll()
         self._free = isinstance(self._authorizer, AllowAll)
         self._kept: dict[tuple[Operation, Resource], bool] = {}
+        self._kept_any: dict[tuple[Operation, ResourceType], bool] = {}
         self.principal = principal
         self.host = host
 
@@ -60,9 +61,15 @@ class Access:
 
     def allows_any(self, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether this client may do ``operation`` on some resource of the type."""
-        return self._free or self._authorizer.authorize_any(
-            self.principal, self.host, operation, resource_type
-        )
+        if self._free:
+            return True
+        answer = self._kept_any.get((operation, resource_type))
+        if answer is None:
+            answer = self._authorizer.authorize_any(
+                self.principal, self.host, operation, resource_type
+            )
+            self._kept_any[operation, resource_type] = answer
+        return answer
 
     def require(self, operation: Operation, resource: Resource) -> None:
         """Check that this client may do ``operation`` on ``resource``.
@@ -78,6 +85,13 @@ class Access:
     def denied(self, operation: Operation, resource: Resource) -> None:
         """Log and count that a request was refused because of this; :meth:`require` does so."""
         self._audit.denied(self.principal, self.host, operation, resource)
+
+    def admits_topic(self, operation: Operation, name: str) -> bool:
+        """:meth:`allows` of a topic that a request names; a refusal is logged and counted."""
+        if self._free or self.allows(operation, topic(name)):
+            return True
+        self.denied(operation, topic(name))
+        return False
 
     def require_topic(self, operation: Operation, name: str) -> None:
         """:meth:`require` of a topic; skips the check if everything is allowed."""

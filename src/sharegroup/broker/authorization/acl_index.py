@@ -79,9 +79,8 @@ class AclIndex:
         patterns = [_Pattern(kind, name, False)]
         if name != ANY:
             patterns.append(_Pattern(kind, ANY, False))
-        for length in self._prefix_lengths.get(kind, ()):
-            if length <= len(name):
-                patterns.append(_Pattern(kind, name[:length], True))
+        lengths = self._prefix_lengths.get(kind, ())
+        patterns += [_Pattern(kind, name[:size], True) for size in lengths if size <= len(name)]
         for pattern in patterns:
             found = self._by_pattern.get(pattern)
             if found is not None:

@@ -45,7 +45,8 @@ class Audit:
         if left_out is None:
             return
         logger.info(
-            "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s%s%s",
+            "Principal = %s is Denied operation = %s from host = %s on "
+            "resource = %s:LITERAL:%s%s%s",
             principal,
             operation.name,
             host,

@@ -9,7 +9,7 @@ from sharegroup.broker.authorization.resources import Operation, Resource, Resou
 
 class Authorizer(Protocol):
     """Decides what a principal may do. The answers of one object must not change, because each
-    connection caches them. Changed rules need a new object (``Broker.read_acls``).
+    connection caches them. Changed rules need a new object (``AccessRules``).
 
     ``principal`` is ``Type:name``; ``host`` is the client's address as text.
     """

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.acl_file import check_principal
-from sharegroup.broker.configs.define import choice, flag, names, text
+from sharegroup.broker.configs.define import flag, names, text
+from sharegroup.model.config import ConfigDef, ConfigType
 from sharegroup.model.errors import InvalidConfig
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_AUTHORIZERS: Final = ("", STANDARD_AUTHORIZER, "StandardAuthorizer")
+_ONE_AUTHORIZER: Final = f"the one authorizer here is {STANDARD_AUTHORIZER}"
 
 ACCESS_CONFIGS: Final = (
-    choice(
-        "authorizer.class.name",
-        "",
-        ("", STANDARD_AUTHORIZER, "StandardAuthorizer"),
-        "StandardAuthorizer, by this name or by its full name in Kafka: ACLs made by CreateAcls "
-        "are in force, and what they do not allow is denied.",
+    ConfigDef(
+        name="authorizer.class.name",
+        type=ConfigType.STRING,
+        default="",
+        doc="StandardAuthorizer, by this name or by its full name in Kafka: ACLs made by "
+        "CreateAcls are in force, and what they do not allow is denied.",
+        check=lambda value: None if value in _AUTHORIZERS else _ONE_AUTHORIZER,
     ),
     text(
         "authorizer.acl.file",

@@ -446,8 +446,13 @@ def _unknown(name: str) -> str:
 
 
 def _without_acls(config: BrokerConfig) -> list[str]:
-    """Warnings for access settings that have no effect without ACLs."""
-    if config.text("authorizer.acl.file") or config.text("authorizer.class.name"):
+    """Warnings for access settings that have no effect without ACLs, and for ACLs that nobody can
+    make."""
+    file, stores = config.text("authorizer.acl.file"), config.text("authorizer.class.name")
+    everybody = config.flag("allow.everyone.if.no.acl.found")
+    if stores and not (file or everybody or config.super_users):
+        return ["authorizer.class.name without super.users: nobody may make the first ACL"]
+    if file or stores:
         return []
     return [
         f"{name} does nothing without authorizer.class.name or authorizer.acl.file: everything is "

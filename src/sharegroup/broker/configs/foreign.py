@@ -152,7 +152,6 @@ _NO_REPLICAS: Final = "there are no replicas: one embedded node holds one copy"
 _NO_PROVIDERS: Final = "TLS is OpenSSL's, SASL is built in"
 _NO_LOGIN: Final = "this broker logs in nowhere"
 _NO_TOKENS: Final = "there are no delegation tokens"
-_OWN_ACLS: Final = "ACLs are read from the CSV file of authorizer.acl.file"
 _ONE_THREAD: Final = "coordinators work on the one event loop, and write at once"
 _AT_THE_DEADLINE: Final = "transactions and transactional ids end at their deadline"
 _NO_TWO_PHASES: Final = "there is no two-phase commit"
@@ -185,7 +184,6 @@ _REASONS: Final = (
     ("sasl.server.", _NO_PROVIDERS),
     ("sasl.", _NO_LOGIN),
     ("security.", _NO_PROVIDERS),
-    ("authorizer.", _OWN_ACLS),
     ("delegation.", _NO_TOKENS),
     ("principal.", "write listener.principal.map"),
     ("listener.name.", "it tunes a part of Kafka that does not exist here"),

@@ -230,7 +230,7 @@ class ShareFetching:
         found: LedSharePartition | KafkaError | None,
     ) -> LedSharePartition | KafkaError | None:
         name = self._parts.topics.name_of(key.topic_id)
-        if name is None or access.allows_topic(Operation.READ, name):
+        if name is None or access.admits_topic(Operation.READ, name):
             return found
         return TopicAuthorizationFailed()
 

@@ -84,9 +84,10 @@ async def _one(
 ) -> list[AddPartitionsToTxnTopicResult]:
     partitions = _partitions(wanted.topics)
     try:
-        context.access.require(
-            Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
-        )
+        if context.version < BATCHED_FROM:  # a broker has asked its client's rights itself
+            context.access.require(
+                Operation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, wanted.transactional_id)
+            )
         codes = _refused(parts, partitions, context)
         if codes:
             codes = {where: codes.get(where, OperationNotAttempted.code) for where in partitions}
@@ -122,7 +123,8 @@ def _refused(
 def _check(parts: BrokerParts, where: TopicPartition, context: RequestContext) -> None:
     if parts.topics.is_internal(where.topic):
         raise TopicAuthorizationFailed
-    context.access.require_topic(Operation.WRITE, where.topic)
+    if context.version < BATCHED_FROM:
+        context.access.require_topic(Operation.WRITE, where.topic)
     topic = parts.topics.find(where.topic)
     if topic is None or not 0 <= where.partition < topic.partition_count:
         raise UnknownTopicOrPartition

@@ -41,6 +41,26 @@ async def alter_partition_reassignments(
     )
 
 
+def failure(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    """The request and each of its partitions say ``error``."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        responses=[
+            ReassignableTopicResponse(
+                topic.name,
+                [
+                    ReassignablePartitionResponse(part.partition_index, error.code, error.message)
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
 def _reassigned(
     parts: BrokerParts, name: str, wanted: ReassignablePartition
 ) -> ReassignablePartitionResponse:

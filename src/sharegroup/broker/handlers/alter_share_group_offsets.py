@@ -12,6 +12,7 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
 from sharegroup.model.errors import (
+    GroupAuthorizationFailed,
     InvalidGroupId,
     InvalidRequest,
     KafkaError,
@@ -47,18 +48,17 @@ async def alter_share_group_offsets(
 def failure(
     request: AlterShareGroupOffsetsRequest, error: KafkaError
 ) -> AlterShareGroupOffsetsResponse:
-    """The request and each of its partitions say ``error``."""
-    return AlterShareGroupOffsetsResponse(
-        error_code=error.code,
-        error_message=error.message,
-        responses=[
+    """The request says ``error``; so do its partitions, but for who may not read the group."""
+    response = AlterShareGroupOffsetsResponse(error_code=error.code, error_message=error.message)
+    if not isinstance(error, GroupAuthorizationFailed):
+        response.responses = [
             AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,
                 partitions=[_refused(part.partition_index, error) for part in topic.partitions],
             )
             for topic in request.topics
-        ],
-    )
+        ]
+    return response
 
 
 def _topic(
@@ -67,14 +67,14 @@ def _topic(
     starts: list[NewStart],
     context: RequestContext,
 ) -> AlterShareGroupOffsetsResponseTopic:
-    topic = parts.topics.find(wanted.topic_name)
     response = AlterShareGroupOffsetsResponseTopic(topic_name=wanted.topic_name)
-    if topic is not None:
-        response.topic_id = topic.topic_id
-    if not context.access.allows_topic(Operation.READ, wanted.topic_name):
+    if not context.access.admits_topic(Operation.READ, wanted.topic_name):
         denied = TopicAuthorizationFailed()
         response.partitions = [_refused(part.partition_index, denied) for part in wanted.partitions]
         return response
+    topic = parts.topics.find(wanted.topic_name)
+    if topic is not None:
+        response.topic_id = topic.topic_id
     response.partitions = [_partition(topic, part, starts) for part in wanted.partitions]
     return response
 

@@ -15,7 +15,6 @@ from sharegroup.model.errors import (
     InvalidCommitOffsetSize,
     KafkaError,
     OffsetMetadataTooLarge,
-    TopicAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -105,11 +104,9 @@ def _find(parts: BrokerParts, asked: Any, context: RequestContext, *, by_id: boo
         topic = parts.topics.find_id(asked.topic_id)
         if topic is None:
             raise UnknownTopicId
-        if not context.access.allows_topic(Operation.READ, topic.name):
-            raise TopicAuthorizationFailed
+        context.access.require_topic(Operation.READ, topic.name)
         return topic
-    if not context.access.allows_topic(Operation.READ, asked.name):
-        raise TopicAuthorizationFailed
+    context.access.require_topic(Operation.READ, asked.name)
     topic = parts.topics.find(asked.name)
     if topic is None:
         raise UnknownTopicOrPartition

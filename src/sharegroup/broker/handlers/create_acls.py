@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from sharegroup.broker.authorization.acl_file import check_principal
 from sharegroup.broker.authorization.acl_rows import ALLOW, DENY, LITERAL, PREFIXED
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, ResourceType
 from sharegroup.broker.coordination.security_machine import SecurityMachine
@@ -86,8 +85,7 @@ def _addition(
 
 
 def _checked(creation: AclCreation) -> AclRow:
-    """The ACL. What is wrong is told in Kafka's words and order, but for the principal, which
-    Kafka does not check (and then fails at each request on that resource)."""
+    """The ACL. What is wrong is told in Kafka's words and order."""
     kind, name = creation.resource_type, creation.resource_name
     if kind == ResourceType.CLUSTER and name != CLUSTER.name:
         raise InvalidRequest(f"The only valid name for the CLUSTER resource is {CLUSTER.name}")
@@ -101,10 +99,13 @@ def _checked(creation: AclCreation) -> AclRow:
         raise InvalidRequest(f"Invalid operation {_word(creation.operation)}")
     if creation.permission_type not in (DENY, ALLOW):
         raise InvalidRequest(f"Invalid permissionType {_word(creation.permission_type)}")
-    try:
-        check_principal(creation.principal)
-    except ValueError as error:
-        raise InvalidRequest(f"Invalid {error}") from None
+    if not creation.host:
+        raise InvalidRequest("Host pattern cannot be null or empty")
+    if ":" not in creation.principal:
+        raise InvalidRequest(
+            f"Could not parse principal from `{creation.principal}` (no colon is present "
+            "separating the principal type from the principal name)"
+        )
     return AclRow(
         kind,
         name,

@@ -23,7 +23,7 @@ async def delete_share_group_offsets(
     if not group_id:
         raise InvalidGroupId
     names = [topic.topic_name for topic in request.topics]
-    allowed = [name for name in names if context.access.allows_topic(Operation.READ, name)]
+    allowed = [name for name in names if context.access.admits_topic(Operation.READ, name)]
     deleted, refused = await parts.groups.delete_offsets(group_id, allowed)
     denied = {name: TopicAuthorizationFailed() for name in names if name not in allowed}
     for topic in deleted:

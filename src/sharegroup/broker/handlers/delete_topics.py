@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
-from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.topics import Topic
@@ -57,10 +58,14 @@ async def _delete(
     parts: BrokerParts, wanted: DeleteTopicState, context: RequestContext
 ) -> DeletableTopicResult:
     try:
-        if wanted.name is not None:  # before a look-up that reveals whether it exists
+        every = context.access.allows(Operation.DELETE, CLUSTER)  # by an ACL of ALL, as in Kafka
+        if wanted.name is not None and not every:  # before a look-up that reveals it
             context.access.require_topic(Operation.DESCRIBE, wanted.name)
         topic = _find(parts, wanted)
-        context.access.require_topic(Operation.DELETE, topic.name)
+        if not every:
+            if context.access.allows_topic(Operation.DESCRIBE, topic.name):
+                wanted = replace(wanted, name=topic.name)
+            context.access.require_topic(Operation.DELETE, topic.name)
         if not parts.configs.broker.flag("delete.topic.enable"):
             raise TopicDeletionDisabled
         if parts.topics.is_internal(topic.name):

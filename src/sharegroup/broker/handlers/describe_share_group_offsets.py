@@ -80,7 +80,7 @@ async def _group(
     response = DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=[])
     topics = []
     for name, partitions in asked:
-        if not access.allows_topic(Operation.DESCRIBE, name):
+        if not access.admits_topic(Operation.DESCRIBE, name):
             topics.append(_denied(name, partitions))
             continue
         topic = parts.topics.find(name)

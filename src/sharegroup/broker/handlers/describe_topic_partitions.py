@@ -52,12 +52,14 @@ async def describe_topic_partitions(
         if left <= 0:
             response.next_cursor = CursorResponse(name, start)
             break
-        if not access.allows_topic(Operation.DESCRIBE, name):
+        if not access.admits_topic(Operation.DESCRIBE, name):
             topics.append(_refused(name, TopicAuthorizationFailed()))
             continue
         topic = parts.topics.find(name)
         if topic is None:
-            topics.append(_refused(name, UnknownTopicOrPartition()))
+            unknown = _refused(name, UnknownTopicOrPartition())
+            unknown.topic_authorized_operations = access.operations(topic_resource(name))
+            topics.append(unknown)
             continue
         end = min(topic.partition_count, start + left)
         described = _described(parts, topic, range(start, end))

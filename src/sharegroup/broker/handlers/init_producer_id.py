@@ -8,7 +8,6 @@ from sharegroup.broker.authorization.resources import CLUSTER, Operation, Resour
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.model.errors import (
-    ClusterAuthorizationFailed,
     InvalidProducerEpoch,
     InvalidRequest,
     KafkaError,
@@ -42,10 +41,8 @@ async def init_producer_id(
                 raise InvalidProducerEpoch from None
             raise
         return InitProducerIdResponse(producer_id=owner.producer_id, producer_epoch=owner.epoch)
-    if not context.access.allows(Operation.IDEMPOTENT_WRITE, CLUSTER) and not (
-        context.access.allows_any(Operation.WRITE, ResourceType.TOPIC)
-    ):
-        raise ClusterAuthorizationFailed
+    if not context.access.allows_any(Operation.WRITE, ResourceType.TOPIC):
+        context.access.require(Operation.IDEMPOTENT_WRITE, CLUSTER)
     return InitProducerIdResponse(producer_id=parts.store.next_producer_id(), producer_epoch=0)
 
 

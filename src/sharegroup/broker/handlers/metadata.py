@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sharegroup.broker.authorization.resources import (
     CLUSTER,
     OPERATIONS_NOT_ASKED,
@@ -12,7 +14,12 @@ from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
 from sharegroup.broker.topics import Topic
-from sharegroup.model.errors import KafkaError, UnknownTopicId, UnknownTopicOrPartition
+from sharegroup.model.errors import (
+    KafkaError,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from sharegroup.model.ids import NULL_TOPIC_ID
 from sharegroup.wire.messages.metadata import (
     MetadataRequest,
@@ -22,6 +29,9 @@ from sharegroup.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+
+HIDDEN: Final = (TopicAuthorizationFailed.code, UnknownTopicId.code)
+"""Errors that come without the operations that are allowed on the topic."""
 
 
 async def metadata(
@@ -43,7 +53,7 @@ async def metadata(
         ]
     if request.include_topic_authorized_operations:
         for described in topics:
-            if described.name and not described.error_code:
+            if described.name and described.error_code not in HIDDEN:
                 described.topic_authorized_operations = access.operations(
                     topic_resource(described.name)
                 )

@@ -30,7 +30,7 @@ async def offset_delete(
     codes: dict[TopicPartition, int] = {}
     for topic in request.topics:
         known = parts.topics.find(topic.name)
-        allowed = context.access.allows_topic(Operation.READ, topic.name)
+        allowed = context.access.admits_topic(Operation.READ, topic.name)
         for partition in topic.partitions:
             where = TopicPartition(topic.name, partition.partition_index)
             if not allowed:

@@ -167,7 +167,7 @@ async def _some(
         name = fetch.parts.topics.name_of(topic.topic_id) if fetch.by_id else topic.name
         if name is None:
             codes[number] = UnknownTopicId.code
-        elif not fetch.may_describe(name):
+        elif not fetch.context.access.admits_topic(Operation.DESCRIBE, name):
             codes[number] = TopicAuthorizationFailed.code
         else:
             names[number] = name

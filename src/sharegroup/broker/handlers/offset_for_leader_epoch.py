@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.broker.slices import sliced
@@ -62,7 +62,8 @@ def _end_offset(
 ) -> EpochEndOffset:
     found = EpochEndOffset(partition=wanted.partition)
     try:
-        context.access.require_topic(Operation.DESCRIBE, name)
+        if not context.access.allows(Operation.CLUSTER_ACTION, CLUSTER):  # as a broker may
+            context.access.require_topic(Operation.DESCRIBE, name)
         log = parts.topics.log(name, wanted.partition)
         parts.topics.check_leader_epoch(log, wanted.current_leader_epoch)
     except KafkaError as error:

@@ -44,6 +44,13 @@ MALFORMED: Final = counter(
     "Requests that are no message of the protocol; each closed its connection.",
     kafka="kafka.server:type=BrokerTopicMetrics,name=InvalidMagicNumberRecordsPerSec and others",
 )
+DENIALS: Final = counter(
+    "sharegroup_authorization_denials",
+    "Requests, or parts of them, that were refused because their client may not do this, by the "
+    "operation and the type of resource. Who it was stands in the log (logger "
+    "sharegroup.authorizer).",
+    labels=("operation", "resource_type"),
+)
 CONNECTIONS: Final = gauge(
     "sharegroup_connections",
     "Open connections.",
@@ -164,6 +171,7 @@ METRICS: Final = (
     RESPONSE_BYTES,
     ERRORS,
     MALFORMED,
+    DENIALS,
     CONNECTIONS,
     ACCEPTED,
     REFUSED,
@@ -225,6 +233,8 @@ def _counted(parts: BrokerParts) -> Iterator[Sample]:
             yield ERRORS.of(count, *label.split(" ", 1))
         elif name == "handler_failures":
             yield ERRORS.of(count, label, "UNKNOWN_SERVER_ERROR")
+        elif name == "authorization_denials":
+            yield DENIALS.of(count, *label.split(" ", 1))
         elif name == "connections_refused":
             yield REFUSED.of(count, label)
         elif name in _PARTITION_ERRORS:

@@ -25,6 +25,7 @@ from sharegroup.client.admin import (
     topic_requests,
     transaction_requests,
 )
+from sharegroup.client.admin.acl_calls import AclCalls
 from sharegroup.client.admin.blocked_records import decide_blocked_record
 from sharegroup.client.admin.consumer_groups import ConsumerGroupCalls
 from sharegroup.client.admin.descriptions import (
@@ -59,7 +60,7 @@ BROKERS_DEFAULT: Final = -1
 """Number of partitions or replicas: the broker's default (KIP-464)."""
 
 
-class Admin(ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
+class Admin(AclCalls, ConsumerGroupCalls, QuotaCalls, ScramUserCalls):
     """Reads and changes a cluster. Retries transient errors for ``request_timeout_ms``.
 
     Args:

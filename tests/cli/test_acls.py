@@ -1,0 +1,105 @@
+"""`sharegroup acls` against a broker that keeps ACLs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sharegroup.broker.authorization.acl_file import parse_acls
+from tests.broker.authorization.clients import ADMIN, write_acls
+from tests.cli.command import Commands
+from tests.servers.process import HOST, free_port
+from tests.servers.sharegroup_server import SharegroupServer
+
+pytestmark = pytest.mark.process
+
+IN_FILE = "ALLOW,User:ANONYMOUS,*,DESCRIBE,TOPIC,seen,LITERAL"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[Commands, Commands]]:
+    """The administrator's commands, and everybody's."""
+    admin = f"{HOST}:{free_port()}"
+    settings = (
+        f"listeners=PLAINTEXT://{HOST}:0,ADMIN://{admin}",
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,ADMIN:PLAINTEXT",
+        f"listener.principal.map=ADMIN:{ADMIN}",
+        f"super.users={ADMIN}",
+        "authorizer.class.name=StandardAuthorizer",
+        f"authorizer.acl.file={write_acls(tmp_path / 'acls.csv', [IN_FILE])}",
+    )
+    with SharegroupServer(tmp_path, *settings) as server:
+        yield Commands(admin), Commands(server.bootstrap)
+
+
+def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) -> None:
+    admin, anybody = guarded
+    admin.ok("topics", "create", "jobs")
+    refused = anybody.run("topics", "describe", "jobs")
+    assert refused.status == 1
+    assert "TOPIC_AUTHORIZATION_FAILED" in refused.stderr
+
+    consumer = ("acls", "add", "User:ANONYMOUS", "--consumer", "-t", "jobs", "-g", "workers")
+    assert admin.ok(*consumer).stdout == "2 ACLs in force\n"
+    assert admin.ok(*consumer).stdout == "2 ACLs in force\n"
+    assert anybody.ok("topics", "describe", "jobs", "--json").json["topic"] == "jobs"
+
+    admin.ok(
+        *("acls", "add", "User:eve", "-o", "all", "-t", "jo", "--prefixed", "--deny"),
+        *("--host", "10.0.0.7"),
+    )
+    rows = admin.ok("acls", "list", "--json").json
+    assert [(row["principal"], row["operation"], row["name"]) for row in rows] == [
+        ("User:ANONYMOUS", "READ", "jobs"),
+        ("User:ANONYMOUS", "READ", "workers"),
+        ("User:ANONYMOUS", "DESCRIBE", "seen"),
+        ("User:eve", "ALL", "jo"),
+    ]
+    matching = admin.ok("acls", "list", "-t", "jobs", "--matching", "--json").json
+    assert {row["pattern"] for row in matching} == {"LITERAL", "PREFIXED"}
+    assert "User:eve" in admin.ok("acls", "list", "--principal", "User:eve").stdout
+
+    shown = admin.ok("acls", "list", "--csv").stdout
+    assert len(parse_acls(shown, "the list")) == 4
+    assert list(csv.DictReader(shown.splitlines())) == rows
+
+    removing = ("acls", "remove", "--principal", "User:ANONYMOUS", "-t", "jobs")
+    assert admin.run(*removing).status == 2  # there is no terminal to ask on
+    dry = admin.ok(*removing, "--dry-run", "--json").json
+    assert [row["name"] for row in dry] == ["jobs"]
+    assert admin.ok(*removing, "--yes").stdout == "1 ACL removed\n"
+    assert anybody.run("topics", "describe", "jobs").status == 1
+
+    everything = admin.run("acls", "remove", "--all", "--yes", "--json")
+    assert everything.status == 1
+    assert (len(everything.json["removed"]), everything.json["kept"]) == (2, 1)
+    assert "stays in force" in everything.stderr
+    assert [row["name"] for row in admin.ok("acls", "list", "--json").json] == ["seen"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add", "User:a", "-o", "read"), "say on what"),
+        (("add", "User:a", "-t", "jobs"), "say what is allowed"),
+        (("add", "alice", "-t", "jobs", "-o", "read"), "write User:NAME"),
+        (("add", "User:a", "-t", "jobs", "-o", "eat"), "the operations are all, read"),
+        (("list", "-t", "jobs", "--prefixed", "--matching"), "exclude each other"),
+        (("remove", "--yes"), "say which ACLs, or --all"),
+        (("remove", "--all", "-t", "jobs", "--yes"), "say which ACLs, or --all"),
+    ],
+)
+def test_wrong_usage(commands: Commands, words: tuple[str, ...], said: str) -> None:
+    refused = commands.inside("acls", *words)
+    assert refused.status == 2
+    assert said in refused.stderr
+
+
+def test_a_broker_without_acls_says_so(commands: Commands) -> None:
+    for words in (("list",), ("add", "User:a", "-o", "read", "-t", "jobs")):
+        refused = commands.run("acls", *words)
+        assert refused.status == 1
+        assert "SECURITY_DISABLED: No Authorizer is configured" in refused.stderr

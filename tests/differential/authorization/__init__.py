@@ -1,0 +1,1 @@
+"""The authorisation of every API beside Apache Kafka."""
