@@ -223,12 +223,18 @@ class Quotas:
             return None
         user = _name(principal)
 
-        def take(count: int) -> int:
-            strict = version >= strict_from
-            wait_ms = self._mutations.take(user, client_id, count, self._now_ms(), strict=strict)
-            return self._count(CONTROLLER_MUTATION_RATE, wait_ms)
+        strict = version >= strict_from
 
-        return Mutations(take, strict=version >= strict_from)
+        def take(count: int) -> int:
+            return self._mutations.take(user, client_id, count, self._now_ms(), strict=strict)
+
+        return Mutations(take, strict=strict)
+
+    def mutated(self, mutations: Mutations | None) -> int:
+        """For how many milliseconds the client is to be throttled for what it created and
+        deleted."""
+        throttle_ms = mutations.throttle_ms if mutations is not None else 0
+        return self._count(CONTROLLER_MUTATION_RATE, throttle_ms)
 
     def _count(self, name: str, throttle_ms: int) -> int:
         if throttle_ms:

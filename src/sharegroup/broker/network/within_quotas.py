@@ -76,7 +76,7 @@ class WithinQuotas:
         who = (self._principal, self._client_id)
         by_bytes = self._quotas.request(self._key, *who, self._request_bytes, answer_bytes)
         by_time = self._quotas.time(self._key, *who, seconds, answered=answered)
-        return max(by_bytes, by_time, self._mutations.throttle_ms if self._mutations else 0)
+        return max(by_bytes, by_time, self._quotas.mutated(self._mutations))
 
     def _answer_bytes_max(self) -> int:
         left = self._quotas.answer_bytes_max(self._principal, self._client_id)
