@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
@@ -21,8 +22,9 @@ Handler = Callable[[Message, int], Awaitable[Message | None]]
 class ScriptedServer:
     """Serves ApiVersions and Metadata (itself as the only node); ``handle`` adds or replaces."""
 
-    def __init__(self, *, api_versions_max: int = 4) -> None:
+    def __init__(self, *, api_versions_max: int = 4, tls: ssl.SSLContext | None = None) -> None:
         self.port = 0
+        self._tls = tls
         self.requests: list[tuple[str, int]] = []
         self._api_versions_max = api_versions_max
         self._handlers: dict[int, Handler] = {}
@@ -37,7 +39,9 @@ class ScriptedServer:
         self._served[api.key] = versions
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, ssl=self._tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -13,7 +13,7 @@ _EXPIRED: Final = 10
 _NOT_YET_VALID: Final = 9
 _SELF_SIGNED: Final = 18
 _SELF_SIGNED_IN_CHAIN: Final = 19
-_UNKNOWN_ISSUER: Final = (2, 20, 21)
+_UNKNOWN_ISSUER: Final = (2, 7, 20, 21)
 _WRONG_NAME: Final = (62, 64)
 
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
@@ -50,6 +50,15 @@ def failure(address: str, error: OSError, *, encrypted: bool) -> KafkaError:
     if encrypted and isinstance(error, ConnectionResetError | ConnectionAbortedError):
         return NetworkException(closed_in_handshake(address))
     return NetworkException(f"{address} cannot be reached: {error.strerror or error}")
+
+
+def refused_later(address: str, error: BaseException | None) -> TlsFailed | None:
+    """The error for a connection that ended after the TLS handshake and before the broker's first
+    answer: with TLS 1.3, that is when it refuses the client's certificate. None: TLS is not why.
+    """
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        return TlsFailed(f"TLS with {address} failed: {_reason(error)}")
+    return None
 
 
 def closed_in_handshake(address: str) -> str:

@@ -255,6 +255,11 @@ class ClientProtocol(Generic[T]):
         closed = reason is None or isinstance(reason, ConnectionError)
         if closed and self._at_start and not self._encrypted:
             text += " (if it is a TLS port, set security.protocol to SSL or SASL_SSL)"
+        elif closed and self._at_start:
+            text += (
+                " (if it wants a client certificate, or does not accept this one, see "
+                "ssl.keystore.location or ssl.certificate.location)"
+            )
         elif closed and self._begun and not self._served_once and not self._logs_in:
             text += " (if it wants a login, set security.protocol to SASL_SSL or SASL_PLAINTEXT)"
         return NetworkException(text if reason is None else f"{text}: {reason}")

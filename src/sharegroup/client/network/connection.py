@@ -183,10 +183,12 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
-        if self._encrypted and not self._ready.done() and isinstance(error, OSError):
-            self._lose(self._failure(error))  # of TLS 1.3: the broker refuses our certificate
-        else:
-            self._lose(self._protocol.lost(error))
+        refused = None
+        if self._encrypted and not self._ready.done():
+            from sharegroup.tls.failures import refused_later
+
+            refused = refused_later(self.address, error)
+        self._lose(refused or self._protocol.lost(error))
 
     async def _connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
         if context is None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sharegroup.client.clock import wall_ms
 from sharegroup.client.security.settings import Security
-from sharegroup.model.errors import ConfigError, SaslAuthenticationFailed, SharegroupError
+from sharegroup.model.errors import ConfigError, KafkaError, SaslAuthenticationFailed
 from sharegroup.tls.secret_file import read_secret
 
 _GOOD_PART: Final = 0.8
@@ -69,8 +69,10 @@ class TokenSource:
         assert self._provider is not None
         try:
             given = self._provider()
-        except SharegroupError:
+        except KafkaError:
             raise
+        except ConfigError as error:
+            raise SaslAuthenticationFailed(f"there is no token: {error}") from None
         except Exception as error:  # noqa: BLE001  whatever a user's function raises
             # Its text may have the secret that it was made with.
             raise SaslAuthenticationFailed(

@@ -182,8 +182,10 @@ class BlockingConnection:
     def _lost(self, error: OSError) -> KafkaError:
         begun, lost = self._protocol.begun, self._protocol.lost(error)
         self._protocol.end()
-        if self._encrypted and not begun:  # of TLS 1.3: the broker refuses our certificate
-            return self._failure(error)
+        if self._encrypted and not begun:
+            from sharegroup.tls.failures import refused_later
+
+            return refused_later(str(self.address), error) or lost
         return lost
 
     def _failure(self, error: OSError) -> KafkaError:
