@@ -1,0 +1,93 @@
+"""kafka-configs for users of SCRAM, and tools that authenticate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.foreign.secured_server import PASSWORD, USER, SecuredServer, secured_server
+from tests.foreign.tool_shell import ToolShell
+
+pytestmark = pytest.mark.kafka
+MODULES = "org.apache.kafka.common.security"
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
+    with secured_server(tmp_path_factory.mktemp("secured")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
+    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
+        yield running
+
+
+def properties(secured: SecuredServer, folder: Path, **more: str) -> str:
+    """A file for --command-config."""
+    lines = {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(secured.certificates.authority_path),
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+    path = folder / "client.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+    return str(path)
+
+
+def login(mechanism: str, user: str, password: str) -> dict[str, str]:
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    return {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": mechanism,
+        "sasl_jaas_config": f'{MODULES}.{module} required username="{user}" password="{password}";',
+    }
+
+
+def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: Path) -> None:
+    admin = secured.bootstrap("ADMIN")
+    bob = ("--entity-type", "users", "--entity-name", "bob")
+    added = "SCRAM-SHA-256=[iterations=8192,password=one],SCRAM-SHA-512=[password=two]"
+    ran = shell.run("kafka-configs", admin, "--alter", *bob, "--add-config", added)
+    assert "Completed updating config for user bob" in ran.stdout, ran
+    ran = shell.run("kafka-configs", admin, "--describe", *bob)
+    assert "SCRAM-SHA-256=iterations=8192, SCRAM-SHA-512=iterations=4096" in ran.stdout, ran
+
+    for mechanism, password in (("SCRAM-SHA-256", "one"), ("SCRAM-SHA-512", "two")):
+        config = properties(secured, tmp_path, **login(mechanism, "bob", password))
+        ran = shell.run(
+            "kafka-topics", secured.bootstrap("SASL_SSL"), "--list", "--command-config", config
+        )
+        assert ran.status == 0, ran
+        assert "__sharegroup_security" not in ran.stdout
+
+    deleted = ("--delete-config", "SCRAM-SHA-256")
+    ran = shell.run("kafka-configs", admin, "--alter", *bob, *deleted)
+    assert ran.status == 0, ran
+    config = properties(secured, tmp_path, **login("SCRAM-SHA-256", "bob", "one"))
+    ran = shell.run(
+        "kafka-topics", secured.bootstrap("SASL_SSL"), "--list", "--command-config", config
+    )
+    assert ran.status
+    assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_users_of_the_file(
+    secured: SecuredServer, shell: ToolShell, tmp_path: Path, mechanism: str
+) -> None:
+    config = properties(secured, tmp_path, **login(mechanism, USER, PASSWORD))
+    ran = shell.run(
+        "kafka-topics", secured.bootstrap("SASL_SSL"), "--list", "--command-config", config
+    )
+    assert ran.status == 0, ran
+
+
+def test_a_client_certificate(secured: SecuredServer, shell: ToolShell, tmp_path: Path) -> None:
+    own = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(secured.client)}
+    config = properties(secured, tmp_path, security_protocol="SSL", **own)
+    ran = shell.run("kafka-topics", secured.bootstrap("MTLS"), "--list", "--command-config", config)
+    assert ran.status == 0, ran
