@@ -128,7 +128,9 @@ def test_what_kafka_acls_sets_holds(shell: ToolShell, guarded: Guarded) -> None:
     assert produced(guarded.bootstrap) == 0
     refused = shell.run("kafka-acls", guarded.bootstrap, "--list")
     assert "ClusterAuthorizationException" in refused.stdout + refused.stderr
-    kept = shell.run("kafka-acls", guarded.admin.bootstrap, "--remove", "--force", "--topic", "seen")
+    kept = shell.run(
+        "kafka-acls", guarded.admin.bootstrap, "--remove", "--force", "--topic", "seen"
+    )
     assert "stays in force" in kept.stdout + kept.stderr
     removed = shell.run("kafka-acls", guarded.admin.bootstrap, "--remove", "--force", *words)
     assert removed.status == 0
