@@ -85,8 +85,10 @@ def test_draft_names_are_read_with_a_warning_and_current_names_win() -> None:
 
 def test_super_users_without_acls_give_a_warning() -> None:
     assert load("super.users=User:admin").warnings == (
-        "super.users does nothing without authorizer.class.name or authorizer.acl.file: everything "
-        "is allowed to everybody",
+        (
+            "super.users does nothing without authorizer.class.name or authorizer.acl.file: "
+            "everything is allowed to everybody"
+        ),
     )
     for setting in ("authorizer.acl.file=acls.csv", "authorizer.class.name=StandardAuthorizer"):
         assert load(f"super.users=User:admin\n{setting}").warnings == ()
