@@ -82,7 +82,6 @@ def create(
                 await admin.upsert_scram_user(
                     name,
                     password,
-                    salt=os.urandom(_SALT_BYTES),
                     mechanisms=(SCRAM_SHA_256, SCRAM_SHA_512),
                     iterations=iterations,
                 )

@@ -26,10 +26,12 @@ from sharegroup.client.admin.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
+from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT, ScramUser
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.client.security.properties import SecuritySettings
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.sasl.mechanisms import SCRAM_SHA_512
 from sharegroup.sync.front import Front
 
 
@@ -274,3 +276,27 @@ class Admin(Front):
     ) -> None:
         """Set quotas of an entity by name; None removes one."""
         self._run(self._inner.alter_client_quotas(entity, quotas))
+
+    def describe_scram_users(self, *names: str) -> list[ScramUser]:
+        """These users of SCRAM, or all."""
+        return self._run(self._inner.describe_scram_users(*names))
+
+    def upsert_scram_user(
+        self,
+        name: str,
+        password: str,
+        *,
+        mechanisms: Iterable[str] = (SCRAM_SHA_512,),
+        iterations: int = ITERATIONS_DEFAULT,
+        salt: bytes | None = None,
+    ) -> None:
+        """Create a user of SCRAM, or change the password."""
+        self._run(
+            self._inner.upsert_scram_user(
+                name, password, mechanisms=mechanisms, iterations=iterations, salt=salt
+            )
+        )
+
+    def delete_scram_user(self, name: str, *mechanisms: str) -> None:
+        """Delete a user's credentials of these mechanisms, or all of them."""
+        self._run(self._inner.delete_scram_user(name, *mechanisms))

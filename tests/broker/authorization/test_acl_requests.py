@@ -15,10 +15,10 @@ from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
-    InvalidRequest,
     PolicyViolation,
     SecurityDisabled,
     TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
 )
 from sharegroup.model.limits import ACL_CHANGES_MAX, ACL_FILTERS_MAX
 from sharegroup.wire import apis
@@ -264,19 +264,19 @@ def test_nobody_reads_or_alters_the_topic_that_credentials_are_kept_in(tmp_path:
             max_wait_ms=0, min_bytes=0, topics=[fetch.FetchTopic(topic=topic, partitions=[part])]
         )
         (found,) = (await two.as_admin(apis.FETCH, asked)).responses
-        assert found.partitions[0].error_code == TOPIC_DENIED
+        assert found.partitions[0].error_code == UnknownTopicOrPartition.code
         assert not found.partitions[0].records
         place = list_offsets.ListOffsetsTopic(topic, [list_offsets.ListOffsetsPartition(0, -1, -1)])
         listed = await two.as_admin(
             apis.LIST_OFFSETS, list_offsets.ListOffsetsRequest(-1, 0, [place])
         )
-        assert listed.topics[0].partitions[0].error_code == TOPIC_DENIED
+        assert listed.topics[0].partitions[0].error_code == UnknownTopicOrPartition.code
         change = incremental_alter_configs.AlterableConfig("cleanup.policy", 0, "delete")
         resource = incremental_alter_configs.AlterConfigsResource(2, topic, [change])
         altered = await two.as_admin(
             apis.INCREMENTAL_ALTER_CONFIGS,
             incremental_alter_configs.IncrementalAlterConfigsRequest([resource]),
         )
-        assert altered.responses[0].error_code == InvalidRequest.code
+        assert altered.responses[0].error_code == UnknownTopicOrPartition.code
 
     with_two(tmp_path, scenario, *STORED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from sharegroup.wire.messages.describe_user_scram_credentials import (
 T = TypeVar("T")
 
 ITERATIONS_DEFAULT: Final = 8192
+SALT_BYTES: Final = 24
 _MECHANISMS: Final = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 
 
@@ -61,14 +63,14 @@ class ScramUserCalls(ABC):
         name: str,
         password: str,
         *,
-        salt: bytes,
         mechanisms: Iterable[str] = (SCRAM_SHA_512,),
         iterations: int = ITERATIONS_DEFAULT,
+        salt: bytes | None = None,
     ) -> None:
         """Create a user of SCRAM, or change the password. The password itself is not sent.
 
         Args:
-            salt: at least 16 random bytes (``os.urandom(16)``).
+            salt: random bytes; None: 24 new ones for each mechanism.
 
         Raises:
             UnacceptableCredential: too few iterations, or too many.
@@ -77,8 +79,9 @@ class ScramUserCalls(ABC):
         changes = []
         for mechanism in dict.fromkeys(mechanisms):
             kind = _MECHANISMS[mechanism]
-            salted = await asyncio.to_thread(salt_password, kind, password, salt, iterations)
-            changes.append(ScramCredentialUpsertion(name, kind, iterations, salt, salted))
+            own = secrets.token_bytes(SALT_BYTES) if salt is None else salt
+            salted = await asyncio.to_thread(salt_password, kind, password, own, iterations)
+            changes.append(ScramCredentialUpsertion(name, kind, iterations, own, salted))
         request = AlterUserScramCredentialsRequest(upsertions=changes)
         await self._trying(lambda: _alter(self._cluster, request))
 
