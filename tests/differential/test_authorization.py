@@ -32,7 +32,7 @@ OPTIONS = (
     "allow.everyone.if.no.acl.found=true",  # until the administrator has made the first ACLs
     "auto.create.topics.enable=false",
 )
-OPEN = {apis.API_VERSIONS}
+OPEN = {apis.API_VERSIONS, apis.SASL_HANDSHAKE, apis.SASL_AUTHENTICATE}
 """Asked by everybody, and so not asked about here."""
 
 

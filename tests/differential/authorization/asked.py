@@ -49,8 +49,10 @@ from sharegroup.wire.messages import (
     share_fetch,
     sync_group,
 )
+from sharegroup.wire.messages import alter_client_quotas as alter_quotas
 from sharegroup.wire.messages import alter_partition_reassignments as reassign
 from sharegroup.wire.messages import alter_share_group_offsets as alter_share
+from sharegroup.wire.messages import alter_user_scram_credentials as alter_scram
 from sharegroup.wire.messages import consumer_group_describe as consumer_describe
 from sharegroup.wire.messages import consumer_group_heartbeat as consumer_heartbeat
 from sharegroup.wire.messages import delete_share_group_offsets as delete_share
@@ -60,6 +62,7 @@ from sharegroup.wire.messages import describe_producers as producers
 from sharegroup.wire.messages import describe_share_group_offsets as describe_share
 from sharegroup.wire.messages import describe_topic_partitions as topic_partitions
 from sharegroup.wire.messages import describe_transactions as describe_txns
+from sharegroup.wire.messages import describe_user_scram_credentials as describe_scram
 from sharegroup.wire.messages import incremental_alter_configs as incremental
 from sharegroup.wire.messages import init_producer_id as init_producer
 from sharegroup.wire.messages import initialize_share_group_state as initialize
@@ -390,6 +393,15 @@ ASKED = (
           lambda _: config_resources.ListConfigResourcesRequest([TOPIC, GROUP])),
     Asked("DescribeClientQuotas", apis.DESCRIBE_CLIENT_QUOTAS, 1,
           lambda _: quotas.DescribeClientQuotasRequest()),
+    Asked("AlterClientQuotas", apis.ALTER_CLIENT_QUOTAS, 1,
+          lambda _: alter_quotas.AlterClientQuotasRequest([alter_quotas.AlteredEntry(
+              [quotas.EntityData("user", "nobody")],
+              [alter_quotas.AlteredQuota("producer_byte_rate", 1e9)])], True)),
+    Asked("DescribeUserScramCredentials", apis.DESCRIBE_USER_SCRAM_CREDENTIALS, 0,
+          lambda _: describe_scram.DescribeUserScramCredentialsRequest()),
+    Asked("AlterUserScramCredentials", apis.ALTER_USER_SCRAM_CREDENTIALS, 0,
+          lambda _: alter_scram.AlterUserScramCredentialsRequest(
+              [alter_scram.ScramCredentialDeletion("nobody", 1)])),
     Asked("DescribeTopicPartitions", apis.DESCRIBE_TOPIC_PARTITIONS, 0,
           lambda _: topic_partitions.DescribeTopicPartitionsRequest(
               [topic_partitions.TopicRequest(name) for name in TOPICS])),
