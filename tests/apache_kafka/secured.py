@@ -35,9 +35,12 @@ ISSUER: Final = "https://issuer.example"
 SESSION_MS: Final = 2_000
 """How long a login holds at the listener REAUTH."""
 
+STRANGER: Final = "bob"
+"""A user of PLAIN who may do nothing; the password is the same."""
+
 PLAIN_JAAS: Final = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required username="{0}" '
-    'password="{1}" user_{0}="{1}";'
+    'password="{1}" user_{0}="{1}" user_bob="{1}";'
 )
 SCRAM_JAAS: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 OAUTH_JAAS: Final = (
@@ -156,6 +159,8 @@ class SecuredKafka(KafkaBroker):
             f"listeners={plain},{own},CONTROLLER://{controller}",
             f"advertised.listeners={plain},{own}",
             f"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}",
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            f"super.users=User:ANONYMOUS;User:{USER};User:CN=client",
             "ssl.keystore.type=PEM",
             "ssl.truststore.type=PEM",
             f"ssl.keystore.location={self.files / 'broker.pem'}",

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
-from sharegroup import Admin, Consumer, Producer, Security, ShareConsumer, SharegroupError
+from sharegroup import Admin, Consumer, Producer, Security, ShareConsumer, SharegroupError, sync
 from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.security.access import Access
-from sharegroup.model.errors import SaslAuthenticationFailed
+from sharegroup.model.errors import KafkaError, SaslAuthenticationFailed, TopicAuthorizationFailed
 from sharegroup.spark.task.blocking import BlockingConnection
 from sharegroup.wire.apis import METADATA
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataResponse
-from tests.apache_kafka.secured import MECHANISMS, PASSWORD, SecuredKafka
+from tests.apache_kafka.secured import MECHANISMS, PASSWORD, STRANGER, SecuredKafka
 
 pytestmark = pytest.mark.kafka
 
@@ -272,5 +276,91 @@ def test_running_clients_say_when_they_are_not_let_in_any_more(kafka: SecuredKaf
             return_exceptions=True,
         )
         assert [type(end) for end in ends] == [SaslAuthenticationFailed] * 4, ends
+
+    asyncio.run(scenario())
+
+
+def test_a_pkcs12_store_for_key_and_authorities(kafka: SecuredKafka) -> None:
+    store, password = str(kafka.files / "client.p12"), kafka.KEY_PASSWORD
+    security = {
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": store,
+        "ssl.keystore.password": password,
+        "ssl.truststore.location": str(kafka.files / "ca.pem"),
+    }
+    asyncio.run(asyncio.wait_for(round_trip(kafka.address["MTLS"], security, "pkcs12"), 60))
+
+
+def test_blocking_clients_take_the_same(kafka: SecuredKafka) -> None:
+    address, security = kafka.address["SASL_SSL"], kafka.properties("SASL_SSL", "SCRAM-SHA-256")
+    with sync.Producer(address, security=security) as producer:
+        producer.send("blocking", b"a record")
+    with sync.Consumer(
+        "blocking",
+        group_id="blocking",
+        bootstrap_servers=address,
+        security=security,
+        auto_offset_reset="earliest",
+    ) as consumer:
+        assert next(iter(consumer)).value == b"a record"
+    with sync.Admin(address, security=security) as admin:
+        assert "blocking" in [topic.name for topic in admin.list_topics()]
+
+
+def test_commands_read_a_file_and_the_environment(kafka: SecuredKafka, tmp_path: Path) -> None:
+    properties = kafka.properties("SASL_SSL", "SCRAM-SHA-512")
+    password = properties.pop("sasl.password")
+    config = tmp_path / "client.properties"
+    lines = [f"{name}={text}\n" for name, text in properties.items()]
+    config.write_text("".join([*lines, f"bootstrap.servers={kafka.address['SASL_SSL']}\n"]))
+
+    def sharegroup(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "SHAREGROUP_SASL_PASSWORD": password}
+        environment.pop("SHAREGROUP_BOOTSTRAP_SERVER", None)
+        return subprocess.run(
+            [sys.executable, "-m", "sharegroup", "--command-config", str(config), *words],
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    topic = "by-command"
+    assert sharegroup("topics", "create", topic).returncode == 0
+    assert sharegroup("produce", topic, stdin="one\ntwo\n").returncode == 0
+    looked = sharegroup("consume", topic, "--peek", "--max", "2")
+    assert looked.stdout == "one\ntwo\n"
+    taken = sharegroup("consume", topic, "--group", topic, "--from-beginning", "--max", "2")
+    assert sorted(taken.stdout.split()) == ["one", "two"]
+    config.write_text(config.read_text().replace("SCRAM-SHA-512", "PLAIN"))
+    password = "wrong"
+    refused = sharegroup("topics", "list")
+    assert refused.returncode == 1
+    assert "SASL_AUTHENTICATION_FAILED: " in refused.stderr
+    assert "refused the credentials for PLAIN" in refused.stderr
+
+
+def test_a_denial_says_what_is_not_allowed_on_what(kafka: SecuredKafka) -> None:
+    address = kafka.address["SASL_SSL"]
+    security = kafka.properties("SASL_SSL", "PLAIN")
+    stranger = {**security, "sasl.username": STRANGER}
+
+    async def scenario() -> None:
+        await round_trip(address, security, "not-for-all")
+        async with Producer(address, security=stranger) as producer:
+            with pytest.raises(TopicAuthorizationFailed, match="DESCRIBE on topic 'not-for-all'"):
+                await producer.send("not-for-all", b"")
+        for kind in (ShareConsumer, Consumer):
+            with pytest.raises(KafkaError, match=r"not authorised for .* on (topic|group) '"):
+                async with kind(
+                    "not-for-all", group_id="g", bootstrap_servers=address, security=stranger
+                ) as consumer:
+                    await asyncio.wait_for(poll_for_ever(consumer), 30)
+
+    async def poll_for_ever(consumer: ShareConsumer | Consumer) -> None:
+        while True:
+            await consumer.poll(0.2)
 
     asyncio.run(scenario())

@@ -27,6 +27,7 @@ from sharegroup.client.core.assignors import (
     Subscriber,
     common_protocol,
 )
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.key_ranges import KeyRange
 from sharegroup.client.core.key_sharing import Parts, share
 from sharegroup.client.core.rebalance import (
@@ -48,7 +49,6 @@ from sharegroup.model.errors import (
     MemberIdRequired,
     RebalanceInProgress,
     UnknownMemberId,
-    error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.internal.consumer_protocol import (
@@ -289,7 +289,8 @@ class ClassicMembership(GroupMembership):
 
     def answered(self, response: Response, now_ms: int, retry_after_ms: int) -> KafkaError | None:
         """The answer to the request. Returns its error, which is dealt with."""
-        error = error_from_code(response.error_code) if response.error_code else None
+        group, code = f"group {self.group_id!r}", response.error_code
+        error = error_on(code, None, "READ", group) if code else None
         if isinstance(response, LeaveGroupResponse):
             self._left()
         elif isinstance(response, JoinGroupResponse):

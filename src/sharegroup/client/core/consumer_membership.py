@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.key_ranges import KeyRange, KeyRanges
 from sharegroup.client.core.rebalance import (
     NO_PARTITIONS,
@@ -34,7 +35,6 @@ from sharegroup.model.errors import (
     KafkaError,
     UnknownMemberId,
     UnknownServerError,
-    error_from_code,
 )
 from sharegroup.model.ids import TopicPartition
 from sharegroup.wire.messages.consumer_group_heartbeat import (
@@ -225,7 +225,8 @@ class ConsumerMembership(GroupMembership):
     ) -> KafkaError | None:
         """The answer to the heartbeat. Returns its error, which is dealt with."""
         if response.error_code:
-            error = error_from_code(response.error_code, response.error_message)
+            group = f"group {self.group_id!r}"
+            error = error_on(response.error_code, response.error_message, "READ", group)
             self.failed(error, now_ms, retry_after_ms)
             return error
         if self._leaving:

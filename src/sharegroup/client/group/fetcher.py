@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sharegroup.client.core.covered import Covered
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.key_ranges import without_ranges
 from sharegroup.client.core.positions import Position, Positions
 from sharegroup.client.core.rebalance import MemberIdentity
@@ -224,7 +225,8 @@ class Fetcher:
         if not self._positions.is_current(where, version):
             return
         if answer.error_code:
-            self._refused(where, error_from_code(answer.error_code), version, position)
+            error = error_on(answer.error_code, None, "READ", f"topic {where.topic!r}")
+            self._refused(where, error, version, position)
             return
         self._backoff.reset()
         committed = self._settings.committed

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.key_ranges import COMMITS_RANGES, FEATURE
 from sharegroup.client.core.positions import NO_EPOCH, Position
 from sharegroup.client.core.rebalance import MemberIdentity
@@ -62,7 +63,7 @@ class OffsetAndMetadata(NamedTuple):
 def raise_coordinator_error(cluster: Cluster, group_id: str, code: int) -> None:
     """Raise the error of a coordinator's answer, if it has one."""
     if code:
-        error = error_from_code(code)
+        error = error_on(code, None, "READ", f"group {group_id!r}")
         if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
             cluster.forget_coordinator(group_id)
         raise error

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from sharegroup.client.conditions import Conditions
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.errors import BootstrapError
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.network.backoff import Backoff
@@ -54,6 +55,7 @@ log = logging.getLogger("sharegroup.client")
 GROUP: Final = 0
 TRANSACTION: Final = 1
 """What is coordinated: a group, or the transactions of a transactional id."""
+_KINDS: Final = {GROUP: "group", TRANSACTION: "transactional id"}
 
 
 class Cluster:
@@ -265,7 +267,8 @@ class Cluster:
         response: FindCoordinatorResponse = await self.send_to_any(FIND_COORDINATOR, request)
         found = response.coordinators[0] if response.coordinators else response
         if found.error_code:
-            raise error_from_code(found.error_code, found.error_message)
+            what = f"{_KINDS.get(kind, 'key')} {key!r}"
+            raise error_on(found.error_code, found.error_message, "DESCRIBE", what)
         if found.node_id not in self.metadata.nodes:
             await self.refresh()
             if found.node_id not in self.metadata.nodes:
@@ -325,7 +328,8 @@ class Cluster:
             self._note_whether_it_exists(topic)
         for topic in response.topics:
             if topic.error_code in (InvalidTopic.code, TopicAuthorizationFailed.code):
-                raise error_from_code(topic.error_code, f"the topic {topic.name!r} is refused")
+                name = f"topic {topic.name!r}"
+                raise error_on(topic.error_code, f"the {name} is refused", "DESCRIBE", name)
 
     async def partition_counts(self, names: Iterable[str]) -> dict[str, int]:
         """Topic → number of partitions, of those topics that exist.

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.network.addresses import Address
-from sharegroup.model.errors import KafkaError, error_from_code
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicIdPartition, TopicPartition
 from sharegroup.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
@@ -90,7 +91,7 @@ class MetadataImage:
             name = topic.name or ""
             self._forget(name)
             if topic.error_code:
-                errors[name] = error_from_code(topic.error_code)
+                errors[name] = error_on(topic.error_code, None, "DESCRIBE", f"topic {name!r}")
             else:
                 self.topics[name] = _topic_info(name, topic)
                 self._names[topic.topic_id] = name

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.outbox import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity
 from sharegroup.client.network.backoff import Backoff
 from sharegroup.client.network.cluster import Cluster
@@ -24,7 +25,6 @@ from sharegroup.model.errors import (
     RetriableError,
     SharegroupError,
     UnknownProducerId,
-    error_from_code,
 )
 from sharegroup.wire.apis import INIT_PRODUCER_ID, PRODUCE
 from sharegroup.wire.messages.init_producer_id import (
@@ -273,7 +273,8 @@ class ProduceSender:
             if answer is None:
                 self._failed(outbox, batch, error)
             elif answer.error_code:
-                error = error_from_code(answer.error_code, answer.error_message)
+                topic = f"topic {batch.where.topic!r}"
+                error = error_on(answer.error_code, answer.error_message, "WRITE", topic)
                 self._failed(outbox, batch, error)
             else:
                 outbox.succeeded(batch)
@@ -362,7 +363,8 @@ class ProduceSender:
                         INIT_PRODUCER_ID, request
                     )
                     if response.error_code:
-                        raise error_from_code(response.error_code)
+                        code = response.error_code
+                        raise error_on(code, None, "IDEMPOTENT_WRITE", "the cluster")
                     break
                 except RetriableError as error:
                     if not warned:

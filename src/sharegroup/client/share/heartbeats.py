@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.membership import Membership, MemberState
 from sharegroup.client.member_loop import MemberLoop, now_ms
 from sharegroup.client.network.cluster import Cluster
@@ -15,7 +16,6 @@ from sharegroup.model.errors import (
     NetworkException,
     NotCoordinator,
     RequestTimedOut,
-    error_from_code,
 )
 from sharegroup.wire.apis import SHARE_GROUP_HEARTBEAT
 from sharegroup.wire.messages.share_group_heartbeat import (
@@ -67,7 +67,8 @@ class Heartbeats(MemberLoop):
             )
             self._metrics.heartbeat_answered()
             if response.error_code:
-                raise error_from_code(response.error_code, response.error_message)
+                group = f"group {membership.group_id!r}"
+                raise error_on(response.error_code, response.error_message, "READ", group)
         except KafkaError as error:
             if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
                 self._cluster.forget_coordinator(membership.group_id)

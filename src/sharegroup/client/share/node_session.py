@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sharegroup.client.core.acknowledgements import AcknowledgedRange
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.share_session import Acknowledgements, FetchLimits, ShareSession
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ConsumerMetrics
@@ -218,7 +219,7 @@ class NodeSession:
                 AcquiredRange(a.first_offset, a.last_offset, a.delivery_count)
                 for a in data.acquired_records
             ],
-            error=_error(data.error_code, data.error_message),
+            error=_error(data.error_code, data.error_message, topic),
             lease=self._lease,
             lock_deadline=deadline,
         )
@@ -267,5 +268,5 @@ def _outcome(answer: AcknowledgedPartition | None) -> KafkaError | None:
     return _NO_ANSWER if answer is None else _error(answer.error_code, answer.error_message)
 
 
-def _error(code: int, message: str | None) -> KafkaError | None:
-    return error_from_code(code, message) if code else None
+def _error(code: int, message: str | None, topic: str = "") -> KafkaError | None:
+    return error_on(code, message, "READ", f"topic {topic!r}") if code else None
