@@ -17,6 +17,7 @@ from sharegroup.wire.apis import Api
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages import add_offsets_to_txn as offsets_to_txn
 from sharegroup.wire.messages import add_partitions_to_txn as to_txn
+from sharegroup.wire.messages import alter_client_quotas as alter_quotas
 from sharegroup.wire.messages import (
     alter_configs,
     create_acls,
@@ -49,7 +50,6 @@ from sharegroup.wire.messages import (
     share_fetch,
     sync_group,
 )
-from sharegroup.wire.messages import alter_client_quotas as alter_quotas
 from sharegroup.wire.messages import alter_partition_reassignments as reassign
 from sharegroup.wire.messages import alter_share_group_offsets as alter_share
 from sharegroup.wire.messages import alter_user_scram_credentials as alter_scram
