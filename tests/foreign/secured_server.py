@@ -18,7 +18,7 @@ from tests.broker.authentication.secured import Certificates, certificates
 from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
 
-USER, PASSWORD = "alice", "a secret"  # noqa: S105  of a broker that lives for a test
+USER, PASSWORD = "alice", "a secret"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LISTENERS = ("ADMIN", "SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL")
 CELLS = [
