@@ -68,6 +68,7 @@ class ListenerSecurity:
         self.name = name
         self.protocol = config().protocol(name)
         self._config = config
+        self._stored = stored
         self._disk = environment.disk
         self.material = self.load(config())
         self._credentials = Credentials(
@@ -103,6 +104,14 @@ class ListenerSecurity:
     def mechanisms(self) -> tuple[str, ...]:
         """The SASL mechanisms that are offered."""
         return self._settings.names("sasl.enabled.mechanisms")
+
+    @property
+    def knows_nobody(self) -> bool:
+        """Whether no user exists who could log in."""
+        if not self.uses_sasl or {PLAIN, OAUTHBEARER} & {*self.mechanisms}:
+            return False
+        stored = any(user for user, _ in self._stored())
+        return not (stored or self.material.users.credentials)
 
     def begin(self, mechanism: str) -> Exchange:
         """A new exchange of an offered mechanism."""
