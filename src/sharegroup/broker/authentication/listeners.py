@@ -10,6 +10,7 @@ from sharegroup.broker.authentication.credentials import PasswordChecks, Scram
 from sharegroup.broker.authentication.failing_hosts import FailingHosts
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.configs.broker import BrokerConfig
+from sharegroup.broker.configs.listener_settings import LISTENER_CONFIGS, suffix_of
 from sharegroup.broker.configs.listeners import PLAINTEXT, SASL_PROTOCOLS, Listener
 from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.counters import Counters
@@ -94,11 +95,18 @@ class ListenersSecurity:
         return self._listeners[name]
 
     def prepare(self, config: BrokerConfig) -> Callable[[], None]:
-        """Read all files anew, as ``config`` names them; returns what lets them hold.
+        """Read all files anew, as ``config`` names them; returns what lets them hold. Nothing is
+        read if no setting of TLS or SASL is altered while the broker runs.
 
         Raises:
             InvalidConfig: a file cannot be read; the old ones stay.
         """
+        altered = {*config.dynamic, *self._config().dynamic}
+        if not any(name in LISTENER_CONFIGS or suffix_of(name) for name in altered):
+            return lambda: None
+        return self._read(config)
+
+    def _read(self, config: BrokerConfig) -> Callable[[], None]:
         try:
             read = [(each, each.load(config)) for each in self._listeners.values()]
         except ConfigError as error:
@@ -116,5 +124,5 @@ class ListenersSecurity:
         Raises:
             InvalidConfig: a file cannot be read; the old ones stay.
         """
-        self.prepare(self._config())()
+        self._read(self._config())()
         return len(self._listeners)
