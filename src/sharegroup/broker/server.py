@@ -103,6 +103,7 @@ class Broker:
         parts = broker.parts
         await parts.state.load()
         await parts.security.load()
+        await broker.security.load(parts.security)
         parts.security.start(broker.spawn)
         await broker._load_groups()
         await parts.transactions.load()

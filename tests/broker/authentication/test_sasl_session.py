@@ -282,3 +282,42 @@ def test_failures_from_one_address_are_answered_later_and_later() -> None:
     for number in range(FAILING_HOSTS_MAX):
         failing.delay_ms(f"host {number}", 100, 60_001)
     assert failing.delay_ms("a", 100, 60_001) == 100  # forgotten, for the others
+
+
+def test_claims_from_an_address_with_failures_are_checked_one_at_a_time() -> None:
+    async def check() -> None:
+        failing = FailingHosts()
+        async with failing.turn("a"), failing.turn("a"):
+            failing.delay_ms("a", 0, 0)
+        order = []
+
+        async def claim(number: int) -> None:
+            async with failing.turn("a"):
+                order.append(number)
+                await asyncio.sleep(0)
+                order.append(number)
+
+        await asyncio.gather(claim(1), claim(2), claim(3))
+        assert order == [1, 1, 2, 2, 3, 3]
+        async with failing.turn("a"), failing.turn("b"):
+            pass
+
+    asyncio.run(check())
+
+
+def test_an_unknown_user_keeps_its_salt_over_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    salts = []
+
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.handshake("SCRAM-SHA-256")
+            answer = await client.authenticate(b"n,,n=nobody,r=client")
+            salts.append(answer.auth_bytes.split(b",")[1])
+        assert ("", 1) in broker.parts.security.state.credentials
+
+    for _ in range(2):
+        with_broker(tmp_path, work, "sasl.enabled.mechanisms=SCRAM-SHA-256")
+    assert salts[0] == salts[1]
+    assert "nobody can log in to the listener SASL_PLAINTEXT yet" in caplog.text

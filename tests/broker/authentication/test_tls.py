@@ -27,6 +27,7 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 from sharegroup.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.authentication.raw_client import raw_client
 from tests.broker.authentication.secured import HOST, Certificates, certificates, secured
+from tests.broker.share_wire import until
 
 Work = Callable[[Broker, int, Certificates], Coroutine[Any, Any, None]]
 
@@ -58,11 +59,6 @@ def context(made: Certificates, client: Path | None = None) -> ssl.SSLContext:
 def failures(broker: Broker) -> dict[str, int]:
     counts = broker.parts.counters.statistics()
     return {label: n for (name, label), n in counts.items() if name == "tls_handshake_failures"}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 async def principal(broker: Broker, port: int, tls: ssl.SSLContext) -> str:

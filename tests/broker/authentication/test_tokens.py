@@ -203,7 +203,7 @@ def test_new_keys_are_found_at_once_and_old_ones_stay_while_there_are_none(
     "text", ["", "[]", "{}", '{"keys": 1}', '{"keys": [1]}', '{"keys": []}', '{"keys": [{}]}']
 )
 def test_what_is_no_document_of_keys(text: str) -> None:
-    with pytest.raises(ValueError, match="^it "):
+    with pytest.raises(ValueError, match=r"^it "):
         parse_keys(text.encode() or b"null")
 
 

@@ -164,7 +164,8 @@ class SaslSession:
             return _framed(apis.SASL_AUTHENTICATE, header, response)
 
         try:
-            step = await self._exchange.evaluate(bytes(request.auth_bytes))
+            async with self._failing.turn(self.host):
+                step = await self._exchange.evaluate(bytes(request.auth_bytes))
             lifetime_ms = self._complete(step) if step.user is not None else 0
         except Refused as error:
             response = SaslAuthenticateResponse(
