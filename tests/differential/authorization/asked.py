@@ -17,6 +17,7 @@ from sharegroup.wire.apis import Api
 from sharegroup.wire.batch import encode_batch
 from sharegroup.wire.messages import add_offsets_to_txn as offsets_to_txn
 from sharegroup.wire.messages import add_partitions_to_txn as to_txn
+from sharegroup.wire.messages import alter_client_quotas as alter_quotas
 from sharegroup.wire.messages import (
     alter_configs,
     create_acls,
@@ -51,6 +52,7 @@ from sharegroup.wire.messages import (
 )
 from sharegroup.wire.messages import alter_partition_reassignments as reassign
 from sharegroup.wire.messages import alter_share_group_offsets as alter_share
+from sharegroup.wire.messages import alter_user_scram_credentials as alter_users
 from sharegroup.wire.messages import consumer_group_describe as consumer_describe
 from sharegroup.wire.messages import consumer_group_heartbeat as consumer_heartbeat
 from sharegroup.wire.messages import delete_share_group_offsets as delete_share
@@ -60,6 +62,7 @@ from sharegroup.wire.messages import describe_producers as producers
 from sharegroup.wire.messages import describe_share_group_offsets as describe_share
 from sharegroup.wire.messages import describe_topic_partitions as topic_partitions
 from sharegroup.wire.messages import describe_transactions as describe_txns
+from sharegroup.wire.messages import describe_user_scram_credentials as describe_users
 from sharegroup.wire.messages import incremental_alter_configs as incremental
 from sharegroup.wire.messages import init_producer_id as init_producer
 from sharegroup.wire.messages import initialize_share_group_state as initialize
@@ -395,6 +398,17 @@ ASKED = (
               [topic_partitions.TopicRequest(name) for name in TOPICS])),
     Asked("DescribeTopicPartitions of all", apis.DESCRIBE_TOPIC_PARTITIONS, 0,
           lambda _: topic_partitions.DescribeTopicPartitionsRequest([])),
+    Asked("AlterClientQuotas", apis.ALTER_CLIENT_QUOTAS, 1,
+          lambda _: alter_quotas.AlterClientQuotasRequest([alter_quotas.AlteredEntry(
+              [quotas.EntityData("user", NO_MEMBER)],
+              [alter_quotas.AlteredQuota("producer_byte_rate", 1.0)])], True)),
+    Asked("DescribeUserScramCredentials", apis.DESCRIBE_USER_SCRAM_CREDENTIALS, 0,
+          lambda _: describe_users.DescribeUserScramCredentialsRequest(
+              [describe_users.ScramUserName(NO_MEMBER)])),
+    Asked("AlterUserScramCredentials", apis.ALTER_USER_SCRAM_CREDENTIALS, 0,
+          lambda _: alter_users.AlterUserScramCredentialsRequest(
+              [alter_users.ScramCredentialDeletion(NO_MEMBER, 1)], [])),
     Asked("DeleteGroups", apis.DELETE_GROUPS, 2,
           lambda _: delete_groups.DeleteGroupsRequest(["workers", "others"])),
 )  # fmt: skip
+"""Those of APIs that are not served here yet are kept for the day when they are."""
