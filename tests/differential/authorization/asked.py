@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
-from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.batch import TRANSACTIONAL, encode_batch
 from sharegroup.wire.messages import add_offsets_to_txn as offsets_to_txn
 from sharegroup.wire.messages import add_partitions_to_txn as to_txn
 from sharegroup.wire.messages import alter_client_quotas as alter_quotas
@@ -117,6 +117,21 @@ def _produced_by_name(_: Ids) -> Any:
     parts = [produce.PartitionProduceData(0, BATCH)]
     return produce.ProduceRequest(
         None, 1, 1000, [produce.TopicProduceData(name, NOBODY, parts) for name in TOPICS]
+    )
+
+
+def _produced_in_a_transaction(_: Ids) -> Any:
+    batch = encode_batch(
+        [(b"k", b"v")],
+        timestamp_ms=0,
+        producer_id=99,
+        producer_epoch=0,
+        base_sequence=0,
+        attributes=TRANSACTIONAL,
+    )
+    parts = [produce.PartitionProduceData(0, batch)]
+    return produce.ProduceRequest(
+        "payments", -1, 1000, [produce.TopicProduceData(name, NOBODY, parts) for name in TOPICS]
     )
 
 
@@ -233,6 +248,7 @@ def _add_by_broker(_: Ids) -> Any:
 ASKED = (
     Asked("Produce by id", apis.PRODUCE, 13, _produced),
     Asked("Produce by name", apis.PRODUCE, 12, _produced_by_name),
+    Asked("Produce in a transaction", apis.PRODUCE, 11, _produced_in_a_transaction),
     Asked("Fetch by id", apis.FETCH, 17, _fetched),
     Asked("Fetch by name", apis.FETCH, 12, _fetched_by_name),
     Asked("ListOffsets", apis.LIST_OFFSETS, 10, lambda _: list_offsets.ListOffsetsRequest(-1, 0, [
@@ -242,6 +258,12 @@ ASKED = (
         None, False, False, True)),
     Asked("Metadata of all with the cluster's operations", apis.METADATA, 10,
           lambda _: metadata.MetadataRequest(None, False, True, True)),
+    Asked("Metadata that makes topics", apis.METADATA, 12, lambda _: metadata.MetadataRequest(
+        [metadata.MetadataRequestTopic(name=name) for name in ("jobs-to-make", "to-make")],
+        True, False, True)),
+    Asked("DescribeConfigs of others", apis.DESCRIBE_CONFIGS, 4,
+          lambda _: describe_configs.DescribeConfigsRequest([
+              describe_configs.DescribeConfigsResource(8, "1", ["none"])])),
     Asked("Metadata by name", apis.METADATA, 12, lambda _: metadata.MetadataRequest(
         [metadata.MetadataRequestTopic(name=name) for name in TOPICS], False, False, True)),
     Asked("Metadata by id", apis.METADATA, 12, lambda ids: metadata.MetadataRequest(
