@@ -13,9 +13,12 @@ from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.metrics.traffic import DENIALS
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.model.environment import Disk
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
+    CoordinatorNotAvailable,
     InvalidRequest,
+    KafkaStorageError,
     PolicyViolation,
     SecurityDisabled,
     TopicAuthorizationFailed,
@@ -30,6 +33,7 @@ from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTo
 from tests.broker.authorization.clients import TWO_LISTENERS, write_acls
 from tests.broker.by_hand import TIMEOUT_MS, connect
 from tests.broker.running import running
+from tests.storage.lacks import FullDisk
 
 STORED = (*TWO_LISTENERS, "authorizer.class.name=StandardAuthorizer")
 SEE_JOBS = AclCreation(2, "jobs", 3, "User:ANONYMOUS", "*", 8, 3)
@@ -73,9 +77,9 @@ class Two:
         return await self._anybody.send(api, request, timeout_ms=TIMEOUT_MS)
 
 
-def with_two(folder: Path, scenario: Any, *options: str) -> None:
+def with_two(folder: Path, scenario: Any, *options: str, disk: Disk | None = None) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), running(folder, *options) as (broker, port):
+        async with asyncio.timeout(60), running(folder, *options, disk=disk) as (broker, port):
             _, admin_port = await broker.listen("127.0.0.1", 0, "ADMIN")
             await scenario(Two(broker, await connect(admin_port), await connect(port)))
 
@@ -233,6 +237,27 @@ def test_limits_of_one_request(tmp_path: Path) -> None:
         assert await two.shown() == []
 
     with_two(tmp_path, scenario, *STORED)
+
+
+def test_an_acl_that_cannot_be_written_does_not_hold(tmp_path: Path) -> None:
+    disk = FullDisk()
+    disk.where = "__sharegroup_security"
+
+    async def scenario(two: Two) -> None:
+        group = AclCreation(3, "workers", 3, "User:a", "*", 3, 3)
+        assert await two.create([group]) == [(0, None)]
+        disk.full = True
+        ((code, _),) = await two.create([SEE_JOBS])
+        assert code in (CoordinatorNotAvailable.code, KafkaStorageError.code)
+        assert await two.sees("jobs") == TOPIC_DENIED
+        disk.full = False
+        async with asyncio.timeout(30):
+            while (await two.create([SEE_JOBS]))[0][0]:
+                pass  # the log is being read again
+        assert await two.sees("jobs") == 3
+        assert sorted(await two.shown()) == [("jobs", 8), ("workers", 3)]
+
+    with_two(tmp_path, scenario, *STORED, disk=disk)
 
 
 def test_denials_are_counted_and_told_with_their_request(
