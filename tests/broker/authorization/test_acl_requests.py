@@ -113,6 +113,23 @@ async def _nothing(two: Two) -> None:
     assert await two.shown() == []
 
 
+def test_who_changes_acls_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(two: Two) -> None:
+        await two.create([SEE_JOBS, SEE_JOBS])
+        await two.create([SEE_JOBS])
+        await two.create([AclCreation(2, f"t{n}", 3, "User:a", "*", 3, 3) for n in range(25)])
+        await two.delete(DeleteAclsFilter(2, "jobs", 3, None, None, 1, 1))
+
+    with caplog.at_level("INFO", logger="sharegroup.authorizer"):
+        with_two(tmp_path, scenario, *STORED)
+    told = [line for line in caplog.messages if line.startswith("User:admin from 127.0.0.1 has")]
+    acl = "ALLOW User:ANONYMOUS DESCRIBE on TOPIC:LITERAL:jobs from host *"
+    assert told[0] == f"User:admin from 127.0.0.1 has made an ACL: {acl}"
+    assert told[-1] == f"User:admin from 127.0.0.1 has deleted an ACL: {acl}"
+    assert told[-2].endswith("and 5 more")
+    assert len(told) == 1 + 20 + 1 + 1
+
+
 def test_who_may_not_alter_the_cluster_changes_no_acls(tmp_path: Path) -> None:
     async def scenario(two: Two) -> None:
         denied = ClusterAuthorizationFailed.code
