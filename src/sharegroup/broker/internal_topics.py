@@ -15,6 +15,8 @@ SECURITY: Final = "__sharegroup_security"
 INTERNAL_TOPICS: Final = frozenset(
     {SHARE_GROUP_STATE, CONSUMER_OFFSETS, TRANSACTION_STATE, INDIVIDUAL_COMMITS, SECURITY}
 )
+HIDDEN_TOPICS: Final = frozenset({SECURITY})
+"""Topics with secrets: no request finds them."""
 
 
 def internal_settings(name: str, config: BrokerConfig) -> dict[str, str]:

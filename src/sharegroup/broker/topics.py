@@ -1,5 +1,5 @@
 """Topics as handlers see them: found by name or id, created on demand, with logs that wake waiting
-fetches."""
+fetches. Hidden topics are found by :meth:`Topics.internal` only, so no request reaches them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sharegroup.broker.internal_topics import INTERNAL_TOPICS, SECURITY
+from sharegroup.broker.internal_topics import HIDDEN_TOPICS, INTERNAL_TOPICS
 from sharegroup.broker.waiters import Waiters
 from sharegroup.groups.topics import TopicInfo, TopicsImage
 from sharegroup.model.errors import (
@@ -15,7 +15,6 @@ from sharegroup.model.errors import (
     InvalidPartitions,
     InvalidTopic,
     TopicAlreadyExists,
-    TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -79,10 +78,18 @@ class Topics:
 
     def all(self) -> list[Topic]:
         """Every topic by name, internal ones included."""
-        return [_topic(name, facts) for name, facts in sorted(self._store.topics.items())]
+        return [
+            _topic(name, facts)
+            for name, facts in sorted(self._store.topics.items())
+            if name not in HIDDEN_TOPICS
+        ]
 
     def find(self, name: str) -> Topic | None:
         """The topic of that name."""
+        return None if name in HIDDEN_TOPICS else self.internal(name)
+
+    def internal(self, name: str) -> Topic | None:
+        """The topic of that name, hidden ones included: for the broker's own use."""
         facts = self._store.topics.get(name)
         return None if facts is None else _topic(name, facts)
 
@@ -92,8 +99,8 @@ class Topics:
 
     def id_of(self, name: str) -> UUID | None:
         """The id of the topic of that name."""
-        facts = self._store.topics.get(name)
-        return None if facts is None else facts.topic_id
+        found = self.find(name)
+        return None if found is None else found.topic_id
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic of that id."""
@@ -105,15 +112,14 @@ class Topics:
         return None if name is None else self.find(name)
 
     def log(self, name: str, partition: int) -> PartitionLog:
-        """The log of a partition, for a client.
+        """The log of a partition.
 
         Raises:
             UnknownTopicOrPartition: there is none.
             KafkaStorageError: it could not be opened.
-            TopicAuthorizationFailed: nobody may read it; it holds what is kept of passwords.
         """
-        if name == SECURITY:
-            raise TopicAuthorizationFailed
+        if name in HIDDEN_TOPICS:
+            raise UnknownTopicOrPartition
         return self._store.log(name, partition)
 
     def internal_log(self, name: str, partition: int) -> TrustedLog:
@@ -125,12 +131,12 @@ class Topics:
 
         Raises:
             UnknownTopicId: no topic has that id (any more).
-            UnknownTopicOrPartition, KafkaStorageError, TopicAuthorizationFailed: as :meth:`log`.
+            UnknownTopicOrPartition: the topic has no such partition.
         """
         name = self._names.get(key.topic_id)
         if name is None:
             raise UnknownTopicId
-        return self.log(name, key.partition)
+        return self._store.log(name, key.partition)
 
     @staticmethod
     def check_leader_epoch(log: PartitionLog, current: int) -> None:
@@ -146,6 +152,11 @@ class Topics:
     def is_internal(name: str) -> bool:
         """Whether the topic is internal: clients may read but not write, create or delete it."""
         return name in INTERNAL_TOPICS
+
+    @staticmethod
+    def is_hidden(name: str) -> bool:
+        """Whether clients may not even read the topic: it holds secrets."""
+        return name in HIDDEN_TOPICS
 
     @staticmethod
     def check_name(name: str) -> None:
@@ -193,6 +204,8 @@ class Topics:
 
     async def auto_create(self, name: str) -> Topic:
         """Create a topic that a client has asked for."""
+        if name in HIDDEN_TOPICS:
+            raise UnknownTopicOrPartition
         found = self.find(name)
         if found is not None:
             return found
@@ -256,6 +269,8 @@ class Topics:
         self._image = TopicsImage(dict(self._infos))
 
     def _take_in(self, name: str) -> None:
+        if name in HIDDEN_TOPICS:
+            return
         facts = self._store.topics[name]
         self._names[facts.topic_id] = name
         self._infos[name] = TopicInfo(facts.topic_id, facts.partitions)

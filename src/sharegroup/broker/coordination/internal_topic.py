@@ -56,12 +56,12 @@ class InternalTopic:
     @property
     def exists(self) -> bool:
         """Whether anything has been written to it."""
-        return self._topics.find(self.name) is not None
+        return self._topics.internal(self.name) is not None
 
     @property
     def partition_count(self) -> int:
         """How many partitions it has, or will have."""
-        topic = self._topics.find(self.name)
+        topic = self._topics.internal(self.name)
         return self._partitions_wanted if topic is None else topic.partition_count
 
     async def ensure(self) -> None:

@@ -55,7 +55,7 @@ class _Slot:
 class BrokerConnection(asyncio.Protocol):
     """The asyncio protocol of one accepted socket.
 
-    ``host`` is the peer's address; ``access`` is its access rights.
+    ``host`` is the peer's address, ``principal`` who it is, ``access`` its access rights.
     """
 
     def __init__(
@@ -97,12 +97,8 @@ class BrokerConnection(asyncio.Protocol):
         self.blocked_read_bytes = 0
         self.endpoint = endpoint
         self.host = ""
-        self.access = dispatcher.access(self)
-
-    @property
-    def principal(self) -> str:
-        """Who the client is: that of its listener."""
-        return self.endpoint.principal
+        self.principal = endpoint.principal
+        self.access = dispatcher.access(self.principal, "")
 
     @property
     def client_host(self) -> str:
@@ -147,7 +143,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
         if self._connections.admit(self):
-            self.access = self._dispatcher.access(self)
+            self.access = self._dispatcher.access(self.principal, self.host)
             self._adjust_reading()
         else:
             self.abort()
