@@ -129,7 +129,6 @@ RARE = {
     "sharegroup_share_ordering_waiting_records",
     "sharegroup_share_ordering_blocked_keys",
     "sharegroup_share_state_last_pruned_offset",
-    "sharegroup_tls_handshake_failures_total",
 }
 """Without a label to show before it happens."""
 

@@ -107,7 +107,7 @@ class BrokerConnection(asyncio.Protocol):
         self.endpoint = endpoint
         self.host = ""
         self.principal = endpoint.principal
-        self.access = dispatcher.access(self)
+        self.access = dispatcher.access(self.principal, "")
 
     @property
     def authenticated(self) -> bool:
@@ -157,7 +157,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
         if self._connections.admit(self) and self._knows_certificate():
-            self.access = self._dispatcher.access(self)
+            self.access = self._dispatcher.access(self.principal, self.host)
             if self._sasl is not None:
                 self._sasl.host = self.host
             self._adjust_reading()
