@@ -236,6 +236,8 @@ class Connection(asyncio.Protocol):
             return
         if self._login_due is not None:
             self._login_due.cancel()
+        if self._logging_in is not None:
+            self._logging_in.cancel()
         waiting = self._protocol.end()
         if self._transport is not None:
             self._transport.abort()

@@ -133,7 +133,7 @@ def parse_security(properties: Mapping[str, str]) -> Security:
 class _Given:
     """Fields and what is not one yet, and the property that each came from."""
 
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict, repr=False)
     origin: dict[str, str] = field(default_factory=dict)
 
     def put(self, name: str, value: object, by: str) -> None:
