@@ -90,6 +90,17 @@ def main(servers: str, topic: str, folder: Path) -> None:
         spark.readStream.format("kafka-share").options(**wrong, **group).load()
     except Exception as error:  # noqa: BLE001  Spark's own
         tell("refused", error)
+    lost = {**common, "kafka.sasl.jaas.config": common["kafka.sasl.jaas.config"][:-2] + '-not";'}
+    try:
+        stream = spark.readStream.format("kafka-share").options(**lost, **group).load()
+        to_console = stream.writeStream.format("console").trigger(availableNow=True)
+        to_console.option("checkpointLocation", str(folder / "lost")).start().awaitTermination()
+    except Exception as error:  # noqa: BLE001  Spark's own
+        tell("not let in:", error)
+    try:
+        spark.read.format("kafka-share").options(**lost, **group, states="all").load().collect()
+    except Exception as error:  # noqa: BLE001  Spark's own
+        tell("no look:", error)
     web = spark.sparkContext.uiWebUrl
     assert web is not None
     application = f"{web}/api/v1/applications/{spark.sparkContext.applicationId}"

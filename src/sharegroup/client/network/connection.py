@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("sharegroup.client")
 
+PREPARE_S: Final = 6.0
+"""How long a token and the files of certificates may take: less than a client's start."""
 SESSION_PART: Final = 0.85
 """The part of a login's life after which it is done anew; Kafka's clients take 0.85 to 0.95."""
 
@@ -81,7 +83,7 @@ class Connection(asyncio.Protocol):
             KafkaError: the broker refuses the handshake.
         """
         address = f"{host}:{port}"
-        secured = PLAIN_ACCESS if access is None else await _prepared(access)
+        secured = PLAIN_ACCESS if access is None else await _prepared(access, timeout_ms)
         connection = cls(address, client_id, versions, access, secured)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -236,6 +238,8 @@ class Connection(asyncio.Protocol):
             return
         if self._login_due is not None:
             self._login_due.cancel()
+        if self._logging_in is not None:
+            self._logging_in.cancel()
         waiting = self._protocol.end()
         if self._transport is not None:
             self._transport.abort()
@@ -244,9 +248,13 @@ class Connection(asyncio.Protocol):
             _fail(answer, NetworkException(error.message))
 
 
-async def _prepared(access: Access) -> Secured:
+async def _prepared(access: Access, timeout_ms: int) -> Secured:
     """What a new connection is secured with."""
-    return await _off_the_loop(access, access.prepare)
+    try:
+        async with asyncio.timeout(min(timeout_ms / 1000, PREPARE_S)):
+            return await _off_the_loop(access, access.prepare)
+    except TimeoutError:
+        raise NetworkException("no token was given in time, or a file was not read") from None
 
 
 async def _off_the_loop(access: Access, work: Callable[[], T]) -> T:
