@@ -360,7 +360,7 @@ class BrokerConnection(asyncio.Protocol):
             return
         if sasl.principal != was:
             self.principal = sasl.principal
-            self.access = self._dispatcher.access(self)
+            self.access = self._dispatcher.access(self.principal, self.host)
             self._splitter.frame_bytes_max = self._frame_bytes_max
             self._connections.authenticated(self)
         self._fill(slot, answer.chunks)
