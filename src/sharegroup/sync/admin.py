@@ -23,9 +23,11 @@ from sharegroup.client.admin.descriptions import (
     TransactionDescription,
     TransactionListing,
 )
+from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT, ScramUser
 from sharegroup.client.group.offset_requests import OffsetAndMetadata
 from sharegroup.model.errors import KafkaError
 from sharegroup.model.ids import TopicPartition
+from sharegroup.sasl.mechanisms import SCRAM_SHA_512
 from sharegroup.sync.front import Front
 
 
@@ -244,3 +246,27 @@ class Admin(Front):
     def fence_producers(self, *transactional_ids: str) -> None:
         """Shut out the producers of these ids, and abort their open transactions."""
         self._run(self._inner.fence_producers(*transactional_ids))
+
+    def describe_scram_users(self, *names: str) -> list[ScramUser]:
+        """These users of SCRAM, or all; sorted."""
+        return self._run(self._inner.describe_scram_users(*names))
+
+    def upsert_scram_user(
+        self,
+        name: str,
+        password: str,
+        *,
+        salt: bytes,
+        mechanisms: Iterable[str] = (SCRAM_SHA_512,),
+        iterations: int = ITERATIONS_DEFAULT,
+    ) -> None:
+        """Create a user of SCRAM, or change the password. ``salt``: at least 16 random bytes."""
+        self._run(
+            self._inner.upsert_scram_user(
+                name, password, salt=salt, mechanisms=mechanisms, iterations=iterations
+            )
+        )
+
+    def delete_scram_user(self, name: str, *mechanisms: str) -> None:
+        """Delete a user's credentials of these mechanisms, or all of them."""
+        self._run(self._inner.delete_scram_user(name, *mechanisms))

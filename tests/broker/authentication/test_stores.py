@@ -43,7 +43,7 @@ def test_text_instead_of_files(tmp_path: Path) -> None:
     chain = own.certificate_pem.strip()
     config = load(
         "listeners=SSL://127.0.0.1:9093\n"
-        + "ssl.keystore.certificate.chain="
+        "ssl.keystore.certificate.chain="
         + chain.replace("\n", "\\n")
         + "\nssl.keystore.key="
         + own.key_pem.strip().replace("\n", "\\n")
