@@ -77,3 +77,37 @@ def test_passwords() -> None:
         assert not await credentials().has_password("a", "right")
 
     asyncio.run(check())
+
+
+class CountedChecks(PasswordChecks):
+    """Counts the hashes that are computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    async def matches(self, kept: PasswordHash, password: str) -> bool:
+        self.count += 1
+        return await super().matches(kept, password)
+
+
+def test_every_claim_costs_the_same_work() -> None:
+    """So that the time of an answer does not tell which users there are."""
+
+    async def check() -> None:
+        checks = CountedChecks()
+        users = Credentials(
+            stored=dict,
+            file=lambda: FileUsers({"file": PasswordHash.of("right", bytes(16))}),
+            jaas=lambda: {"jaas": "right"},
+            secret=b"secret",
+            entropy=os.urandom,
+            checks=checks,
+        )
+        for user in ("file", "jaas", "nobody"):
+            for password in ("right", "wrong"):
+                before = checks.count
+                await users.has_password(user, password)
+                assert checks.count == before + 1
+
+    asyncio.run(check())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -321,3 +322,29 @@ def test_an_unknown_user_keeps_its_salt_over_a_restart(
         with_broker(tmp_path, work, "sasl.enabled.mechanisms=SCRAM-SHA-256")
     assert salts[0] == salts[1]
     assert "nobody can log in to the listener SASL_PLAINTEXT yet" in caplog.text
+
+
+def test_no_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = "canary-3141"
+
+    async def work(broker: Broker, port: int) -> None:
+        for user, password in (
+            ("alice", secret),
+            ("alice", f"{secret}x"),
+            ("nobody", secret),
+            ("alice", f"{secret}\0{secret}"),
+            ("", secret),
+        ):
+            async with raw_client(port) as client:
+                await client.plain(user, password)
+        async with raw_client(port) as client:
+            await client.handshake("SCRAM-SHA-256")
+            await client.authenticate(secret.encode())
+        shown = [*broker.parts.configs.broker.describe(), broker.parts.configs.broker]
+        assert secret not in repr(shown)
+        assert secret not in repr(broker.security.open("SASL_PLAINTEXT").__dict__)  # type: ignore[union-attr]
+
+    with_broker(tmp_path, work, plain_users("SASL_PLAINTEXT", {"alice": secret}))
+    assert "did not authenticate" in caplog.text
+    assert secret not in caplog.text

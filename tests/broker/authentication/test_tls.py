@@ -248,12 +248,16 @@ def test_settings_of_tls_are_altered_while_it_runs(tmp_path: Path) -> None:
         assert code == InvalidConfig.code
         assert "nowhere" in sentence
         assert await serial(port, made) == second
-        assert (await alter("ssl.client.auth", "required"))[0]  # that needs a restart
         secret = "hunter2"
         assert await alter("ssl.truststore.password", secret) == (0, "")
+        assert (await alter("ssl.principal.mapping.rules", "DEFAULT"))[0]  # that needs a restart
         entries = {entry.name: entry for entry in broker.parts.configs.broker.describe()}
         assert entries["ssl.truststore.password"].sensitive
         assert entries[name].value == str(other)
+        assert await alter("ssl.client.auth", "required") == (0, "")
+        assert await principal(broker, port, context(made, made.client("a"))) == "User:CN=a"
+        with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+            await principal(broker, port, context(made))
         assert secret not in repr(entries) + repr(broker.parts.configs.broker)
 
     with_broker(tmp_path, work)

@@ -67,6 +67,7 @@ TLS_CONFIGS: Final = (
         "Whether clients show a certificate. On a listener that speaks SSL it names the principal; "
         "a client without one is User:ANONYMOUS. A listener that speaks SASL_SSL asks for one only "
         "by listener.name.NAME.ssl.client.auth.",
+        dynamic=True,
     ),
     names(
         "ssl.enabled.protocols",
@@ -98,6 +99,7 @@ SASL_CONFIGS: Final = (
         "OAUTHBEARER.",
         choices=MECHANISMS,
         departs="there is no Kerberos (Kafka: GSSAPI)",
+        dynamic=True,
     ),
     text(
         USERS_FILE,
@@ -149,7 +151,6 @@ SASL_CONFIGS: Final = (
         None,
         "Where the keys are that sign tokens: an https, http or file URL of a JWKS document. The "
         "file is read anew on SIGHUP, both when they are old or lack a key.",
-        dynamic=True,
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
