@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -46,6 +47,15 @@ class Telling(StreamingQueryListener):
         tell("terminated", event.exception)
 
 
+def command_lines() -> bytes:
+    """What `ps` shows of every process."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            found.append(file.read_bytes())
+    return b"\n".join(found)
+
+
 def main(servers: str, topic: str, folder: Path) -> None:
     properties = json.loads((folder / "properties.json").read_text())
     secured = {f"kafka.{name}": text for name, text in properties.items()}
@@ -79,6 +89,8 @@ def main(servers: str, topic: str, folder: Path) -> None:
         .trigger(availableNow=True)
         .start()
     )
+    query.processAllAvailable()
+    (folder / "processes.txt").write_bytes(command_lines())
     query.awaitTermination()
     query.explain(True)
     tell("last", json.dumps(query.lastProgress, default=str))

@@ -78,4 +78,5 @@ def test_a_secured_query_runs_and_its_password_is_found_nowhere(
     assert CANARY not in done.stderr
     assert (tmp_path / "checkpoint" / "offsets" / "0").exists()
     assert (tmp_path / "StreamingQuery.html").exists()
+    assert b"pyspark" in (tmp_path / "processes.txt").read_bytes()
     assert leaks(tmp_path) == []

@@ -109,7 +109,19 @@ def test_a_login_comes_after_the_versions_and_before_all_requests() -> None:
         dialogue.ask("too early")
     assert dialogue.log_in() == [Ready]
     assert dialogue.messages == [b"\0user\0password"]
-    assert dialogue.protocol.session_lifetime_ms == 60_000
+    assert dialogue.protocol.login_due_s == 51.0
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "due_s"),
+    [(0, None), (-1, None), (1, 1.0), (2_000, 1.7), (2**63 - 1, 86_400.0)],
+)
+def test_when_a_login_is_done_anew(lifetime_ms: int, due_s: float | None) -> None:
+    dialogue = Dialogue(plain())
+    dialogue.answer(SASL_HANDSHAKE, 1, SaslHandshakeResponse(mechanisms=["PLAIN"]))
+    yes = SaslAuthenticateResponse(session_lifetime_ms=lifetime_ms)
+    assert dialogue.answer(SASL_AUTHENTICATE, 2, yes) == [Ready]
+    assert dialogue.protocol.login_due_s == due_s
 
 
 def test_requests_wait_for_a_login_anew_and_come_in_their_order() -> None:

@@ -294,6 +294,14 @@ def test_properties_come_to(properties: Mapping[str, str], expected: Security) -
             "keytool -importkeystore",
         ),
         (
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.location": "/key.pem",
+                "ssl.keystore.password": SECRET,
+            },
+            "encrypted key is ssl.key.password",
+        ),
+        (
             {"security.protocol": "SSL", "ssl.truststore.location": "/trust"},
             "ssl.truststore.location needs ssl.truststore.type=PEM",
         ),

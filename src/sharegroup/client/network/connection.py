@@ -30,8 +30,6 @@ log = logging.getLogger("sharegroup.client")
 
 PREPARE_S: Final = 6.0
 """How long a token and the files of certificates may take: less than a client's start."""
-SESSION_PART: Final = 0.85
-"""The part of a login's life after which it is done anew; Kafka's clients take 0.85 to 0.95."""
 
 
 class Connection(asyncio.Protocol):
@@ -216,10 +214,9 @@ class Connection(asyncio.Protocol):
         """The handshake, or a login anew, is over."""
         if not self._ready.done():
             self._ready.set_result(None)
-        if lifetime_ms := self._protocol.session_lifetime_ms:
-            self._login_due = self._loop.call_later(
-                lifetime_ms / 1000 * SESSION_PART, self._begin_login
-            )
+        due_s = self._protocol.login_due_s
+        if due_s is not None:
+            self._login_due = self._loop.call_later(due_s, self._begin_login)
 
     def _begin_login(self) -> None:
         self._logging_in = self._loop.create_task(self._log_in_again())

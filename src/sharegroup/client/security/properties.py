@@ -338,12 +338,12 @@ def _stores(given: _Given) -> None:
     location, password = given.pop("keystore location"), given.pop("keystore password")
     if location:
         key_password = given.pop("key_password")
-        store = KeyStore(
-            type=kind,
-            location=location,
-            password=password if kind == PKCS12 else None,
-            key_password=key_password,
-        )
+        if password and kind == PEM:
+            raise ConfigError(
+                "ssl.keystore.password does not go with a PEM file: the password of an encrypted "
+                "key is ssl.key.password"
+            )
+        store = KeyStore(type=kind, location=location, password=password, key_password=key_password)
         given.put("keystore", store, "ssl.keystore.location")
     elif password:
         raise ConfigError("ssl.keystore.password is set without ssl.keystore.location")
