@@ -19,6 +19,8 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -226,13 +228,19 @@ def test_authenticating_again(tmp_path: Path) -> None:
             await client.plain("alice", "secret")
             answer = await client.plain("bob", "secret")
             assert answer.error_code == 58
-            assert "Cannot change principals during re-authentication" in (
-                answer.error_message or ""
+            assert answer.error_message == (
+                "Cannot change principals during re-authentication from User.alice: User.bob"
             )
             assert await client.is_closed()
         async with raw_client(port) as client:
             await client.plain("alice", "secret")
-            assert (await client.handshake("SCRAM-SHA-256")).error_code == 33
+            assert not (await client.handshake("SCRAM-SHA-256")).error_code
+            answer = await client.authenticate(b"n,,n=alice,r=x")
+            assert answer.error_code == 58
+            assert answer.error_message == (
+                "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for "
+                "re-authentication of mechanism 'PLAIN'"
+            )
             assert await client.is_closed()
         async with raw_client(port) as client:
             await client.plain("alice", "secret")
@@ -348,3 +356,24 @@ def test_no_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     with_broker(tmp_path, work, plain_users("SASL_PLAINTEXT", {"alice": secret}))
     assert "did not authenticate" in caplog.text
     assert secret not in caplog.text
+
+
+def test_fetches_that_wait_are_served_while_the_client_authenticates_again(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            create = CreateTopicsRequest([CreatableTopic("t", 1, 1)])
+            await client.ask(apis.CREATE_TOPICS, 5, create)
+            topic = FetchTopic("t", partitions=[FetchPartition(0, fetch_offset=0)])
+            fetch = FetchRequest(max_wait_ms=200, min_bytes=1, topics=[topic])
+            for _ in range(2):  # the second waits for the first
+                client.send(apis.FETCH, 12, fetch)
+            client.send(apis.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN"))
+            client.send(apis.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"\0alice\0secret"))
+            for _ in range(2):
+                assert not (await client.receive(apis.FETCH, 12)).error_code
+            assert not (await client.receive(apis.SASL_HANDSHAKE, 1)).error_code
+            assert not (await client.receive(apis.SASL_AUTHENTICATE, 2)).error_code
+            assert await is_alice(client, broker)
+
+    with_broker(tmp_path, work, "connections.max.reauth.ms=3600000")
