@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from sharegroup.broker.authentication.credentials import PasswordChecks, Scram
-from sharegroup.broker.authentication.failing_hosts import FailingHosts
+from sharegroup.broker.authentication.credentials import Scram
+from sharegroup.broker.authentication.guessing import Guessing
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
+from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import PLAINTEXT
 from sharegroup.broker.counters import Counters
@@ -40,7 +41,10 @@ class ListenersSecurity:
         self._secret = environment.entropy(_SECRET_BYTES)
         self._checks = PasswordChecks()
         self._listeners: dict[str, ListenerSecurity] = {}
-        self.failing = FailingHosts()
+        self.guessing = Guessing(
+            environment.clock,
+            lambda: config().integer("connection.failed.authentication.delay.ms"),
+        )
 
     def open(self, name: str) -> ListenerSecurity | None:
         """The security of the listener ``name``; None if it speaks PLAINTEXT.
