@@ -158,7 +158,9 @@ class Peer:
 
 def memory_of(*peers: Peer, bound: int = BOUND) -> RequestMemory:
     counters = Counters(lambda: 0)
-    return RequestMemory(lambda: bound, lambda: 20 * MIB, lambda: list(peers), counters)
+    return RequestMemory(
+        lambda: bound, lambda: 20 * MIB, lambda: list(peers), lambda _: None, counters
+    )
 
 
 def test_at_the_bound_nothing_is_read_until_enough_is_free() -> None:

@@ -24,7 +24,7 @@ from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
 from sharegroup.broker.local_store import open_local_store
 from sharegroup.broker.network.connection import BrokerConnection
-from sharegroup.broker.network.connections import Connections, Setting
+from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
@@ -214,15 +214,11 @@ class Broker:
         parts, security, counters = self.parts, endpoint.security, self.parts.counters
         config = parts.configs.broker
         frame_bytes_max = config.integer("socket.request.max.bytes")
-        delay_ms = Setting(
-            lambda: parts.configs.broker, "connection.failed.authentication.delay.ms"
-        )
 
         def connection() -> BrokerConnection:
             sasl = None
             if security is not None and security.uses_sasl:
-                failing = self.security.failing
-                sasl = SaslSession(security, failing, parts.clock, counters, delay_ms)
+                sasl = SaslSession(security, self.security.guessing, parts.clock, counters)
             return BrokerConnection(
                 self.dispatcher, self.connections, endpoint, frame_bytes_max, sasl
             )
@@ -233,8 +229,8 @@ class Broker:
         return lambda: TlsAccepting(
             security,
             connection,
-            room.begin_handshake,
-            room.end_handshake,
+            self.connections.admit_handshake,
+            self.connections.end_handshake,
             lambda: room.timeout_s,
             counters,
             self.spawn,

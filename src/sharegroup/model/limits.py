@@ -307,6 +307,10 @@ that share a rate."""
 PASSWORD_CHECKS_MAX: Final = 2
 """Hashes of passwords computed at once, each some 50 ms of a processor and 16 MiB."""
 
+USERS_COMPARED_MAX: Final = 128
+"""An unknown user of SCRAM gets the salt's length and the iterations that are usual among so many
+users."""
+
 TOKEN_BYTES_MAX: Final = 64 << 10
 """One bearer token; usual ones are a few kilobytes."""
 
@@ -319,11 +323,26 @@ UNAUTHENTICATED_SHARE: Final = 4
 UNAUTHENTICATED_MIN: Final = 8
 """At least so many connections may be unauthenticated, however few are allowed in all."""
 
+UNAUTHENTICATED_HOSTS_COMPARED: Final = 64
+"""Up to so many addresses with unauthenticated connections, the one with the most loses one when
+there are too many; with more, the oldest of all is closed."""
+
+UNAUTHENTICATED_MEMORY_SHARE: Final = 8
+"""One part in this many of queued.max.request.bytes is for connections that have not authenticated
+yet and hold more than MODEST_BYTES."""
+
 FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
 """How often the delay of a failed authentication doubles: up to 32 times."""
 
-FAILING_HOSTS_MAX: Final = 10_000
-"""Addresses whose failed authentications are remembered; the oldest is forgotten."""
+CLAIMS_AT_ONCE_MAX: Final = PASSWORD_CHECKS_MAX
+"""Claims of one address about one user that are checked at once."""
+
+CLAIMS_FOLLOWED_MAX: Final = 10_000
+"""Pairs of address and user whose failed authentications are remembered; the oldest is forgotten.
+"""
+
+CLAIMS_USER_CHARACTERS: Final = 100
+"""What is kept of a claimed name to know it again."""
 
 USER_NAME_LENGTH_MAX: Final = 1000
 """Characters of a user's name that is stored; the log and the answers repeat it."""

@@ -83,6 +83,12 @@ class FrameSplitter:
         self._data, self._at = rest + data if rest else data, 0
         self.pending = not self.missing
 
+    def clear(self) -> None:
+        """Forget all that was received: nobody will ask for it."""
+        self._data, self._at = b"", 0
+        self._chunks.clear()
+        self.pending, self.missing = False, 0
+
     def next_frame(self) -> bytes | None:
         """The next frame (without its length); None when it is not whole yet.
 

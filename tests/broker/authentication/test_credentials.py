@@ -6,7 +6,8 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-from sharegroup.broker.authentication.credentials import Credentials, PasswordChecks, Scram
+from sharegroup.broker.authentication.credentials import Credentials, Scram
+from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.sasl.password_hash import PasswordHash
 from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism, credential
 from sharegroup.sasl.users_file import FileUsers, parse_users, user_lines
@@ -71,10 +72,10 @@ def test_passwords() -> None:
     async def check() -> None:
         users = credentials(file=file, jaas={"b": "other", "a": "second"})
         for user, password in (("a", "right"), ("a", "second"), ("b", "other")):
-            assert await users.has_password(user, password)
+            assert await users.has_password(user, password, "host", bool)
         for user, password in (("a", "wrong"), ("b", "right"), ("c", "right"), ("b", "second")):
-            assert not await users.has_password(user, password)
-        assert not await credentials().has_password("a", "right")
+            assert not await users.has_password(user, password, "host", bool)
+        assert not await credentials().has_password("a", "right", "host", bool)
 
     asyncio.run(check())
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sharegroup.broker.authentication.failing_hosts import FailingHosts
+from sharegroup.broker.network.sasl_session import VERSIONS_TOLD_MAX
 from sharegroup.broker.server import Broker
 from sharegroup.model.limits import (
-    FAILING_HOSTS_MAX,
-    FAILURE_DELAY_DOUBLINGS_MAX,
     UNAUTHENTICATED_MIN,
 )
 from sharegroup.wire import apis
@@ -31,6 +30,7 @@ Work = Callable[[Broker, int], Coroutine[Any, Any, None]]
 
 USERS = plain_users("SASL_PLAINTEXT", {"alice": "secret", "bob": "secret"})
 OFFERED = "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256"
+LONGEST = "socket.request.max.bytes=1048576"
 AT_ONCE = "connection.failed.authentication.delay.ms=0"
 
 
@@ -198,19 +198,48 @@ def test_a_client_that_does_not_authenticate_in_time(tmp_path: Path) -> None:
 
 def test_strangers_may_have_a_share_of_the_connections(tmp_path: Path) -> None:
     async def work(broker: Broker, port: int) -> None:
-        strangers = [
-            await asyncio.open_connection("127.0.0.1", port) for _ in range(UNAUTHENTICATED_MIN)
-        ]
-        async with raw_client(port) as client:
-            assert await client.is_closed()
-        strangers[0][1].close()
-        await strangers[0][1].wait_closed()
-        async with raw_client(port) as client:
-            assert not (await client.plain("alice", "secret")).error_code
-        for _, writer in strangers[1:]:
-            writer.close()
+        async with AsyncExitStack() as stack:
+            strangers = [
+                await stack.enter_async_context(raw_client(port))
+                for _ in range(UNAUTHENTICATED_MIN)
+            ]
+            while broker.connections.unauthenticated < UNAUTHENTICATED_MIN:
+                await asyncio.sleep(0)
+            async with raw_client(port) as client:
+                assert not (await client.plain("alice", "secret")).error_code
+            assert await strangers[0].is_closed(), "the oldest makes room"
+            assert not (await strangers[1].plain("alice", "secret")).error_code
+            assert broker.connections.unauthenticated == UNAUTHENTICATED_MIN - 2
+        counts = broker.parts.counters.statistics()
+        assert counts["connections_refused", "unauthenticated"] == 1
 
     with_broker(tmp_path, work, f"max.connections={4 * UNAUTHENTICATED_MIN}")
+
+
+def test_strangers_may_have_a_share_of_the_memory(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with AsyncExitStack() as stack:
+            begun = (500_000).to_bytes(4, "big") + b"\0\x24\0\x02"
+            for _ in range(3 * UNAUTHENTICATED_MIN):
+                client = await stack.enter_async_context(raw_client(port))
+                client.writer.write(begun)
+            name = ("connections_refused", "unauthenticated requests")
+            while broker.parts.counters.statistics().get(name) != 2 * UNAUTHENTICATED_MIN:
+                await asyncio.sleep(0)
+            assert broker.connections.request_bytes < UNAUTHENTICATED_MIN * 600_000
+
+    with_broker(tmp_path, work, "queued.max.request.bytes=16777216", LONGEST)
+
+
+def test_the_versions_are_told_a_few_times(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            for _ in range(VERSIONS_TOLD_MAX):
+                assert await client.ask(apis.API_VERSIONS, 3, ApiVersionsRequest("raw", "1"))
+            client.send(apis.API_VERSIONS, 3, ApiVersionsRequest("raw", "1"))
+            assert await client.is_closed()
+
+    with_broker(tmp_path, work)
 
 
 def test_authenticating_again(tmp_path: Path) -> None:
@@ -277,6 +306,7 @@ def test_tls_to_a_plaintext_listener(tmp_path: Path, caplog: pytest.LogCaptureFi
 
     with_broker(tmp_path, work)
     assert "it speaks TLS to a plaintext listener" in caplog.text
+<<<<<<< HEAD
 
 
 def test_failures_from_one_address_are_answered_later_and_later() -> None:
@@ -377,3 +407,5 @@ def test_fetches_that_wait_are_served_while_the_client_authenticates_again(tmp_p
             assert await is_alice(client, broker)
 
     with_broker(tmp_path, work, "connections.max.reauth.ms=3600000")
+=======
+>>>>>>> w-hostile

@@ -5,15 +5,16 @@ An unknown user is answered as a wrong password: with a false credential, after 
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Final
 
-from sharegroup.model.limits import PASSWORD_CHECKS_MAX
+from sharegroup.broker.authentication.password_checks import PasswordChecks
+from sharegroup.model.limits import USERS_COMPARED_MAX
 from sharegroup.sasl.password_hash import PasswordHash
 from sharegroup.sasl.scram_keys import ITERATIONS_MIN, ScramCredential, ScramMechanism
 from sharegroup.sasl.users_file import FileUsers
@@ -24,19 +25,6 @@ _NONCE_BYTES: Final = 24
 _SALT_BYTES: Final = 16
 _ALPHABET: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 """Kafka's tools make salts of these."""
-
-
-class PasswordChecks:
-    """Computes hashes of passwords on threads, a few at a time: they are slow on purpose, and a
-    flood of them must leave processors for others."""
-
-    def __init__(self) -> None:
-        self._room = asyncio.Semaphore(PASSWORD_CHECKS_MAX)
-
-    async def matches(self, kept: PasswordHash, password: str) -> bool:
-        """Whether ``kept`` is the hash of ``password``."""
-        async with self._room:
-            return await asyncio.to_thread(kept.matches, password)
 
 
 class Credentials:
@@ -71,14 +59,21 @@ class Credentials:
         """The server's part of a nonce."""
         return base64.b64encode(self._entropy(_NONCE_BYTES)).decode()
 
-    async def has_password(self, user: str, password: str) -> bool:
-        """Whether it is the user's password. It takes as long for unknown users."""
+    async def has_password(
+        self, user: str, password: str, host: str, left: Callable[[], bool]
+    ) -> bool:
+        """Whether it is the user's password. It takes as long for unknown users.
+
+        Args:
+            host: the client's address.
+            left: whether it is gone by now.
+        """
         passwords = self._file().passwords
         kept = passwords.get(user)
         in_file = False
         if passwords:  # for every name, so that the time does not tell whose hash is here
             some = kept or self._no_password(next(iter(passwords.values())))
-            in_file = await self._checks.matches(some, password) and kept is not None
+            in_file = await self._checks.matches(some, password, host, left) and kept is not None
         in_jaas = hmac.compare_digest(
             self._digest(self._jaas().get(user, "")), self._digest(password)
         )
@@ -89,7 +84,8 @@ class Credentials:
         found = self._stored().get((user, mechanism)) or self._file().credentials.get(
             (user, mechanism)
         )
-        return found or self._false(user, mechanism)
+        false = self._false(user, mechanism)  # in any case, so that the time tells nothing
+        return found or false
 
     def _no_password(self, like: PasswordHash) -> PasswordHash:
         return PasswordHash(like.n, like.r, like.p, like.salt, bytes(len(like.hash)))
@@ -99,8 +95,13 @@ class Credentials:
         kinds = Counter(
             (kept.iterations, len(kept.salt), kept.salt.isalnum())
             for users in (self._stored(), self._file().credentials)
+<<<<<<< HEAD
             for (user, of), kept in users.items()
             if of is mechanism and user
+=======
+            for (_, of), kept in islice(users.items(), USERS_COMPARED_MAX)
+            if of is mechanism
+>>>>>>> w-hostile
         )
         usual = min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None
         iterations, size, text = usual or (ITERATIONS_MIN, _SALT_BYTES, False)

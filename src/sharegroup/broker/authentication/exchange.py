@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -36,6 +37,20 @@ class Step:
     expires_ms: int | None = None
 
 
+class Client(Protocol):
+    """Who makes a claim, as this module sees it."""
+
+    host: str
+
+    def left(self) -> bool:
+        """Whether it is gone."""
+        ...
+
+    def turn(self, user: str) -> AbstractAsyncContextManager[None]:
+        """Wait until the claim to be ``user`` may be looked at."""
+        ...
+
+
 class Exchange(Protocol):
     """The server's side of one exchange."""
 
@@ -51,36 +66,44 @@ class Exchange(Protocol):
 class PlainExchange:
     """PLAIN: one message."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, client: Client) -> None:
         self._credentials = credentials
+        self._client = client
 
     async def evaluate(self, message: bytes) -> Step:
         """Check the password."""
         claimed = parse_plain(message)
-        if not await self._credentials.has_password(claimed.user, claimed.password):
+        user, client = claimed.user, self._client
+        async with client.turn(user):
+            right = await self._credentials.has_password(
+                user, claimed.password, client.host, client.left
+            )
+        if not right:
             raise Refused(
-                f"unknown user or wrong password: {shown(claimed.user)}",
+                f"unknown user or wrong password: {shown(user)}",
                 "Authentication failed: Invalid username or password",
             )
-        return Step(b"", claimed.user)
+        return Step(b"", user)
 
 
 class ScramExchange:
     """SCRAM: two messages."""
 
-    def __init__(self, credentials: Credentials, mechanism: ScramMechanism) -> None:
+    def __init__(self, credentials: Credentials, mechanism: ScramMechanism, client: Client) -> None:
         def find(user: str) -> ScramCredential:
             return credentials.scram(user, mechanism)
 
         self._server = ScramServer(mechanism, find, credentials.nonce())
         self._begun = False
+        self._client = client
 
     async def evaluate(self, message: bytes) -> Step:
         """The first message, then the last."""
         if not self._begun:
             self._begun = True
             return Step(self._server.first(message))
-        return Step(self._server.final(message), self._server.user)
+        async with self._client.turn(self._server.user):
+            return Step(self._server.final(message), self._server.user)
 
 
 class BearerExchange:
@@ -109,11 +132,12 @@ class BearerExchange:
         return Step(b"", claims.user, claims.expires_ms)
 
 
-def begin(mechanism: str, credentials: Credentials, tokens: Tokens) -> Exchange:
+def begin(mechanism: str, credentials: Credentials, tokens: Tokens, client: Client) -> Exchange:
     """A new exchange of one of the known mechanisms."""
     if mechanism == PLAIN:
-        return PlainExchange(credentials)
+        return PlainExchange(credentials, client)
     if mechanism == OAUTHBEARER:
         return BearerExchange(tokens)
     is_256 = mechanism == SCRAM_SHA_256
-    return ScramExchange(credentials, ScramMechanism.SHA_256 if is_256 else ScramMechanism.SHA_512)
+    hashing = ScramMechanism.SHA_256 if is_256 else ScramMechanism.SHA_512
+    return ScramExchange(credentials, hashing, client)

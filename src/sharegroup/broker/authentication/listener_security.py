@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sharegroup.broker.authentication.cipher_names import openssl_ciphers
-from sharegroup.broker.authentication.credentials import Credentials, PasswordChecks, Scram
+from sharegroup.broker.authentication.credentials import Credentials, Scram
 from sharegroup.broker.authentication.distinguished_name import subject_of
-from sharegroup.broker.authentication.exchange import Exchange, begin
+from sharegroup.broker.authentication.exchange import Client, Exchange, begin
+from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.broker.authentication.principal_mapping import PrincipalMapping
 from sharegroup.broker.authentication.signing_keys import SigningKeys
 from sharegroup.broker.authentication.tokens import Expected, Tokens
@@ -106,6 +107,7 @@ class ListenerSecurity:
         """The SASL mechanisms that are offered."""
         return self._settings.names("sasl.enabled.mechanisms")
 
+<<<<<<< HEAD
     @property
     def knows_nobody(self) -> bool:
         """Whether no user exists who could log in."""
@@ -115,22 +117,25 @@ class ListenerSecurity:
         return not (stored or self.material.users.credentials)
 
     def begin(self, mechanism: str) -> Exchange:
+=======
+    def begin(self, mechanism: str, client: Client) -> Exchange:
+>>>>>>> w-hostile
         """A new exchange of an offered mechanism."""
-        return begin(mechanism, self._credentials, self._tokens)
+        return begin(mechanism, self._credentials, self._tokens, client)
 
     def session_ms(self, mechanism: str) -> int:
         """How long an authentication holds; 0: for ever."""
         return self._settings.integer(REAUTH, mechanism)
 
     def principal_of(self, certificate: bytes | None) -> str | None:
-        """The principal of a TLS client, by its certificate in DER; None if no rule matches.
-
-        Raises:
-            ValueError: the certificate cannot be read.
-        """
+        """The principal of a TLS client, by its certificate in DER; None if no rule matches, or if
+        it cannot be read."""
         if certificate is None or self.protocol != SSL:
             return None
-        return self.material.mapping.principal(subject_of(certificate))
+        try:
+            return self.material.mapping.principal(subject_of(certificate))
+        except ValueError:  # OpenSSL takes names that cannot be written
+            return None
 
     def load(self, config: BrokerConfig) -> Material:
         """Read anew what settings and files say; nothing changes here.

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from sharegroup.broker.authentication.credentials import PasswordChecks, Scram
-from sharegroup.broker.authentication.failing_hosts import FailingHosts
+from sharegroup.broker.authentication.credentials import Scram
+from sharegroup.broker.authentication.guessing import Guessing
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
+from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listener_settings import LISTENER_CONFIGS, suffix_of
 from sharegroup.broker.configs.listeners import PLAINTEXT, SASL_PROTOCOLS, Listener
@@ -45,7 +46,10 @@ class ListenersSecurity:
         self._secret = environment.entropy(_SECRET_BYTES)
         self._checks = PasswordChecks()
         self._listeners: dict[str, ListenerSecurity] = {}
-        self.failing = FailingHosts()
+        self.guessing = Guessing(
+            environment.clock,
+            lambda: config().integer("connection.failed.authentication.delay.ms"),
+        )
 
     async def load(self, store: SecurityStore) -> None:
         """Take the secret of earlier starts, so that an unknown user keeps its salt as a known one

@@ -70,6 +70,9 @@ class SigningKeys:
         Raises:
             Refused: there is no such key.
         """
+        found = self._find(key_id) if self._fresh(self._refresh_ms()) else None
+        if found is not None:
+            return found  # without waiting, while others have the document fetched
         await self._refresh(self._refresh_ms())
         found = self._find(key_id)
         if found is None:
@@ -84,14 +87,24 @@ class SigningKeys:
             return self._keys[0] if len(self._keys) == 1 else None
         return next((key for key in self._keys if key.key_id == key_id), None)
 
+    def _fresh(self, age_ms: int) -> bool:
+        tried_ms = self._tried_ms
+        return tried_ms is not None and self._clock.monotonic_ms() - tried_ms < age_ms
+
     async def _refresh(self, age_ms: int) -> None:
         async with self._lock:
+<<<<<<< HEAD
             now_ms = self._clock.monotonic_ms()
             wait_ms = min(age_ms, AGAIN_MS) if self._failed else age_ms
             if self._tried_ms is not None and now_ms - self._tried_ms < wait_ms:
                 return
             self._tried_ms = now_ms
             self._failed = True
+=======
+            if self._fresh(age_ms):
+                return
+            self._tried_ms = now_ms = self._clock.monotonic_ms()
+>>>>>>> w-hostile
             try:
                 async with asyncio.timeout(FETCH_S):
                     self._keys = parse_keys(await self._read(self._url()))

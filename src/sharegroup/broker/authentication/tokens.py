@@ -76,7 +76,7 @@ class Tokens:
             raise Refused(f"a token of {len(token)} bytes; the limit is {TOKEN_BYTES_MAX}")
         try:
             header = jwt.get_unverified_header(token)
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, RecursionError):  # of JSON that is nested too deeply
             raise Refused("a token that is no JWT") from None
         key = await self._keys.find(_text(header.get("kid")))
         if header.get("alg") not in (allowed := algorithms(key)):

@@ -68,7 +68,8 @@ ACCEPTED: Final = counter(
 )
 REFUSED: Final = counter(
     "sharegroup_connections_refused",
-    "Connections closed as soon as they were made, by the limit that they were over.",
+    "Connections closed as soon as they were made, by the limit that they were over; for the "
+    "limits of unauthenticated ones, the oldest of the address with the most.",
     labels=("limit",),
     kafka="kafka.network:type=Acceptor,name=AcceptorBlockedPercent",
 )

@@ -160,6 +160,7 @@ class BrokerConnection(asyncio.Protocol):
             self.access = self._dispatcher.access(self.principal, self.host)
             if self._sasl is not None:
                 self._sasl.host = self.host
+                self._sasl.left = lambda: self._closing
             self._adjust_reading()
             self._begin_in_turn()
         else:
@@ -174,6 +175,7 @@ class BrokerConnection(asyncio.Protocol):
         self._closing = True
         self._stop_muting()
         self._held.clear()
+        self._splitter.clear()
         self._answers.caught_up(self)
         self._requests.forget(self)
         self._requests.count(self, self._running_bytes - self.held_bytes)
@@ -495,7 +497,4 @@ class BrokerConnection(asyncio.Protocol):
         )
         if wanted is not self._reading:
             self._reading = wanted
-            if wanted:
-                self._transport.resume_reading()
-            else:
-                self._transport.pause_reading()
+            (self._transport.resume_reading if wanted else self._transport.pause_reading)()

@@ -19,8 +19,10 @@ from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
 from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.turns import Turns
-from sharegroup.broker.network.waiting_room import WaitingRoom
+from sharegroup.broker.network.waiting_room import Waiting, WaitingRoom
 from sharegroup.broker.read_model import ConnectionView
+from sharegroup.model.config import INT_MAX
+from sharegroup.model.limits import UNAUTHENTICATED_MEMORY_SHARE, UNAUTHENTICATED_MIN
 
 LOOKS_PER_IDLE_TIME: Final = 8
 """Checks for idle connections per idle time: a connection is closed at most an eighth late."""
@@ -92,6 +94,7 @@ class Connections(Generic[C]):
         self.waiting_room = WaitingRoom(
             lambda: min(config().integer("max.connections"), room()),
             Setting(config, "connections.authentication.timeout.ms"),
+            self._large_max,
             counters,
         )
         """Those that have not authenticated yet."""
@@ -105,6 +108,7 @@ class Connections(Generic[C]):
             lambda: max(queued(), longest()) if queued() > 0 else 0,
             longest,
             lambda: list(self._open),
+            self.waiting_room.grown,
             counters,
         )
         """Bounds the memory of requests."""
@@ -148,13 +152,29 @@ class Connections(Generic[C]):
         if reason:
             self._counters.trouble("connections_refused", reason, f"from {host}")
             return False
-        if not (connection.authenticated or self.waiting_room.enter(connection, host)):
-            return False
+        if not connection.authenticated:
+            self.waiting_room.enter(connection, host)
         self._open.add(connection)
         self._by_host[host] += 1
         self._counters.add("connections")
         self._watch()
         return True
+
+    def admit_handshake(self, handshake: Waiting, host: str) -> bool:
+        """Register a TLS handshake; False if there are too many connections: the caller must
+        close it."""
+        reason = self._too_many(host)
+        if reason:
+            self._counters.trouble("connections_refused", reason, f"from {host}")
+            return False
+        self.waiting_room.begin_handshake(handshake, host)
+        self._by_host[host] += 1
+        return True
+
+    def end_handshake(self, handshake: Waiting, host: str) -> None:
+        """It has ended, well or not."""
+        self.waiting_room.end_handshake(handshake)
+        self._forget_one(host)
 
     def authenticated(self, connection: C) -> None:
         """The client is known now."""
@@ -171,9 +191,7 @@ class Connections(Generic[C]):
             return
         self.waiting_room.leave(connection)
         self._open.remove(connection)
-        self._by_host[connection.host] -= 1
-        if not self._by_host[connection.host]:
-            del self._by_host[connection.host]
+        self._forget_one(connection.host)
         self._lost(connection)
 
     def close(self) -> None:
@@ -185,12 +203,28 @@ class Connections(Generic[C]):
         for connection in self.all():
             connection.close()
 
+    def _forget_one(self, host: str) -> None:
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+
     def _too_many(self, host: str) -> str | None:
         config = self._config()
-        if len(self._open) >= min(config.integer("max.connections"), self._room()):
+        count = len(self._open) + self.waiting_room.handshakes
+        if count >= min(config.integer("max.connections"), self._room()):
             return "max.connections"
         most = config.connections_per_ip.get(host, config.integer("max.connections.per.ip"))
         return "max.connections.per.ip" if self._by_host[host] >= most else None
+
+    def _large_max(self) -> int:
+        """How many strangers may send long requests at once."""
+        config = self._config()
+        queued = config.integer("queued.max.request.bytes")
+        if queued <= 0:
+            return INT_MAX
+        room = max(queued, config.integer("socket.request.max.bytes"))
+        share = room // UNAUTHENTICATED_MEMORY_SHARE
+        return max(UNAUTHENTICATED_MIN, share // self.first_bytes_max())
 
     def _watch(self) -> None:
         """Schedule the next check for idle connections, if any connection is open."""

@@ -63,6 +63,7 @@ class RequestMemory:
         bound: the most bytes of requests; 0 or less means no bound.
         frame_bytes_max: length of the longest request allowed; it must find room.
         everybody: returns the open connections.
+        grown: called once with each connection that is no longer ``modest``.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class RequestMemory:
         bound: Callable[[], int],
         frame_bytes_max: Callable[[], int],
         everybody: Callable[[], Iterable[Holder]],
+        grown: Callable[[Holder], None],
         counters: Counters,
     ) -> None:
         self._bound = bound
         self._frame_bytes_max = frame_bytes_max
         self._everybody = everybody
+        self._grown = grown
         self._counters = counters
         # Small and large requests wait in separate lines: a large one must not delay small ones.
         self._lines: tuple[dict[Holder, int], dict[Holder, int]] = ({}, {})
@@ -105,6 +108,7 @@ class RequestMemory:
             if holder.held_bytes > MODEST_BYTES:
                 holder.modest = False
                 self._modest -= holder.held_bytes
+                self._grown(holder)
         if size < 0:
             if self._timer is not None:  # a connection waits
                 self._hand_out()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeVar
 
 from sharegroup.broker.authentication.exchange import Exchange, Step
-from sharegroup.broker.authentication.failing_hosts import FailingHosts
+from sharegroup.broker.authentication.guessing import Guessing, Left
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.api_table import API_TABLE
@@ -43,6 +44,10 @@ M = TypeVar("M", bound=Message)
 
 AGAIN_MS: Final = 1000
 """A client may not authenticate anew more often, as in Kafka."""
+
+VERSIONS_TOLD_MAX: Final = 3
+"""ApiVersions requests of a stranger that are answered, beside those of an unknown version. Kafka
+answers one."""
 
 _HANDSHAKE: Final = apis.SASL_HANDSHAKE.key.to_bytes(2, "big")
 
@@ -87,29 +92,36 @@ class SaslSession:
     def __init__(
         self,
         security: ListenerSecurity,
-        failing: FailingHosts,
+        guessing: Guessing,
         clock: Clock,
         counters: Counters,
-        delay_ms: Callable[[], int],
     ) -> None:
         self._security = security
-        self._failing = failing
+        self._guessing = guessing
         self._clock = clock
         self._counters = counters
-        self._delay_ms = delay_ms
         self._state = _State.FIRST
         self._mechanism = ""
+        self._versions_told = 0
         self._exchange: Exchange | None = None
         self._expires_ms: int | None = None
         self._again_ms: int | None = None  # when it has begun to authenticate anew
         self.principal = ""
+        self._claimed = ""  # the user whose password was looked at
         self.host = ""
+        self.left: Callable[[], bool] = lambda: False
+        """Whether the connection is gone."""
         self.busy = False
 
     @property
     def authenticated(self) -> bool:
         """Whether it is known who the client is."""
         return bool(self.principal)
+
+    def turn(self, user: str) -> AbstractAsyncContextManager[None]:
+        """Wait until the claim to be ``user`` may be looked at."""
+        self._claimed = user
+        return self._guessing.turn(self.host, user, self.left)
 
     def takes(self, frame: bytes) -> bool:
         """Whether a request is the session's: any before the client is known, then those that
@@ -147,6 +159,10 @@ class SaslSession:
                 return await self._out_of_order(frame, header)
             return await self._authenticate(_read(SaslAuthenticateRequest, header, frame), header)
         if header.api_key == apis.API_VERSIONS.key and not self.authenticated:
+            if header.version in API_TABLE[header.api_key].versions:
+                self._versions_told += 1
+            if self._versions_told > VERSIONS_TOLD_MAX:
+                return await self._failed([], "ApiVersions again and again")
             return Answer(await api_versions())
         if header.api_key != apis.SASL_HANDSHAKE.key:
             return await self._failed([], f"{_name(header)} before it has authenticated")
@@ -164,11 +180,17 @@ class SaslSession:
         if request.mechanism not in offered:
             reason = "a mechanism that is not offered"
             return await self._failed(answer(UnsupportedSaslMechanism()), reason)
+<<<<<<< HEAD
         if self.authenticated and request.mechanism != self._mechanism:
             self._exchange = _AnotherMechanism(request.mechanism, self._mechanism)
         else:
             self._mechanism = request.mechanism
             self._exchange = self._security.begin(request.mechanism)
+=======
+        self._mechanism = request.mechanism
+        self._claimed = ""
+        self._exchange = self._security.begin(request.mechanism, self)
+>>>>>>> w-hostile
         self._state = _State.EXCHANGE
         return Answer(answer(None))
 
@@ -184,6 +206,9 @@ class SaslSession:
             async with self._failing.turn(self.host):
                 step = await self._exchange.evaluate(bytes(request.auth_bytes))
             lifetime_ms = self._complete(step) if step.user is not None else 0
+        except Left:
+            self._state = _State.FAILED
+            return Answer([], close=True)
         except Refused as error:
             response = SaslAuthenticateResponse(
                 SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
@@ -224,7 +249,7 @@ class SaslSession:
         self.principal = principal
         self._exchange = None
         self._state = _State.DONE
-        self._failing.succeeded(self.host)
+        self._guessing.succeeded(self.host, self._claimed)
         self._counters.add("authentications", self._mechanism)
         return min(lifetimes) if lifetimes else 0
 
@@ -238,7 +263,7 @@ class SaslSession:
             f"({mechanism}): {reason}"
         )
         self._counters.say(logging.WARNING, "authentication_failures", sentence, mechanism)
-        delay_ms = self._failing.delay_ms(self.host, self._delay_ms(), self._clock.monotonic_ms())
+        delay_ms = self._guessing.failed(self.host, self._claimed)
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
         return Answer(chunks, close=True)

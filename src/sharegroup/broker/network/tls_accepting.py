@@ -69,8 +69,8 @@ class TlsAccepting(asyncio.Protocol):
         self,
         security: ListenerSecurity,
         make: Callable[[], asyncio.Protocol],
-        begins: Callable[[str], bool],
-        ended: Callable[[], None],
+        begins: Callable[[TlsAccepting, str], bool],
+        ended: Callable[[TlsAccepting, str], None],
         timeout_s: Callable[[], float],
         counters: Counters,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
@@ -82,13 +82,15 @@ class TlsAccepting(asyncio.Protocol):
         self._timeout_s = timeout_s
         self._counters = counters
         self._spawn = spawn
+        self._raw: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A peer connected."""
         raw = cast(asyncio.Transport, transport)
         peer = raw.get_extra_info("peername")
         host = peer[0] if peer else ""
-        if not self._begins(host):
+        self._raw = raw
+        if not self._begins(self, host):
             raw.abort()
             return
         early = _Early()
@@ -104,6 +106,11 @@ class TlsAccepting(asyncio.Protocol):
         )
         self._spawn(self._shake_hands(raw, host, early, _begun(start)))
 
+    def abort(self) -> None:
+        """Close at once."""
+        if self._raw is not None:
+            self._raw.abort()
+
     async def _shake_hands(
         self,
         raw: asyncio.Transport,
@@ -118,7 +125,7 @@ class TlsAccepting(asyncio.Protocol):
             raw.abort()
             return
         finally:
-            self._ended()
+            self._ended(self, host)
         if transport is None or early.lost:
             return
         connection = self._make()

@@ -1,7 +1,9 @@
 """Connections that have not authenticated yet: a quarter of all at most, and each for a short time.
 
 A TLS handshake in progress counts, too. So whoever has no credentials can take neither all
-descriptors nor much memory.
+descriptors nor much memory. When the room is full, the address with the most connections in it
+loses its oldest one to the newcomer: who authenticates at once gets in, however many others hold
+connections open and send nothing.
 """
 
 from __future__ import annotations
@@ -9,10 +11,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from sharegroup.broker.counters import Counters
-from sharegroup.model.limits import UNAUTHENTICATED_MIN, UNAUTHENTICATED_SHARE
+from sharegroup.model.limits import (
+    UNAUTHENTICATED_HOSTS_COMPARED,
+    UNAUTHENTICATED_MIN,
+    UNAUTHENTICATED_SHARE,
+)
 
 
 class Waiting(Protocol):
@@ -23,66 +30,103 @@ class Waiting(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Of a connection in the room. ``timer`` ends its time; None: somebody else does."""
+
+    host: str
+    timer: asyncio.TimerHandle | None
+
+
 class WaitingRoom:
     """See the module.
 
     Args:
         connections_max: the most connections there may be in all.
         timeout_ms: how long one may stay here.
+        large_max: how many may hold more than ``MODEST_BYTES``.
     """
 
     def __init__(
         self,
         connections_max: Callable[[], int],
         timeout_ms: Callable[[], int],
+        large_max: Callable[[], int],
         counters: Counters,
     ) -> None:
         self._connections_max = connections_max
         self._timeout_ms = timeout_ms
+        self._large_max = large_max
         self._counters = counters
-        self._timers: dict[object, asyncio.TimerHandle] = {}
+        self._places: dict[Waiting, _Place] = {}  # all three: the oldest first
+        self._by_host: dict[str, dict[Waiting, None]] = {}
+        self._large: dict[Waiting, None] = {}
         self.handshakes = 0
         """TLS handshakes in progress."""
 
     def __len__(self) -> int:
-        return len(self._timers) + self.handshakes
+        return len(self._places)
 
     @property
     def timeout_s(self) -> float:
         """How long a handshake, or an authentication, may take."""
         return self._timeout_ms() / 1000
 
-    def begin_handshake(self, host: str) -> bool:
-        """Count one more handshake; False if there are too many: the caller must close it."""
-        if not self._has_room(host):
-            return False
+    def begin_handshake(self, handshake: Waiting, host: str) -> None:
+        """Let a TLS handshake wait, whose time others watch."""
+        self._make_room()
+        self._put(handshake, _Place(host, None))
         self.handshakes += 1
-        return True
 
-    def end_handshake(self) -> None:
+    def end_handshake(self, handshake: Waiting) -> None:
         """It has ended, well or not."""
         self.handshakes -= 1
+        self.leave(handshake)
 
-    def enter(self, connection: Waiting, host: str) -> bool:
-        """Let a connection wait; False if too many do: the caller must close it."""
-        if not self._has_room(host):
-            return False
+    def enter(self, connection: Waiting, host: str) -> None:
+        """Let a connection wait."""
+        self._make_room()
         loop = asyncio.get_running_loop()
-        self._timers[connection] = loop.call_later(self.timeout_s, self._late, connection, host)
-        return True
+        timer = loop.call_later(self.timeout_s, self._late, connection, host)
+        self._put(connection, _Place(host, timer))
 
-    def leave(self, connection: object) -> None:
+    def grown(self, connection: Waiting) -> None:
+        """A connection holds more than ``MODEST_BYTES``; it is ignored if it is not here."""
+        if connection in self._places:
+            self._large[connection] = None
+            if len(self._large) > self._large_max():
+                self._put_out(next(iter(self._large)), "unauthenticated requests")
+
+    def leave(self, connection: Waiting) -> None:
         """It has authenticated, or is gone."""
-        timer = self._timers.pop(connection, None)
-        if timer is not None:
-            timer.cancel()
+        place = self._places.pop(connection, None)
+        if place is None:
+            return
+        self._large.pop(connection, None)
+        if place.timer is not None:
+            place.timer.cancel()
+        neighbours = self._by_host[place.host]
+        del neighbours[connection]
+        if not neighbours:
+            del self._by_host[place.host]
 
-    def _has_room(self, host: str) -> bool:
+    def _put(self, waiting: Waiting, place: _Place) -> None:
+        self._places[waiting] = place
+        self._by_host.setdefault(place.host, {})[waiting] = None
+
+    def _make_room(self) -> None:
         most = max(UNAUTHENTICATED_MIN, self._connections_max() // UNAUTHENTICATED_SHARE)
         if len(self) < most:
-            return True
-        self._counters.trouble("connections_refused", "unauthenticated", f"from {host}")
-        return False
+            return
+        crowd: dict[Waiting, None] | dict[Waiting, _Place] = self._places
+        if len(self._by_host) <= UNAUTHENTICATED_HOSTS_COMPARED:
+            crowd = max(self._by_host.values(), key=len)
+        self._put_out(next(iter(crowd)), "unauthenticated")
+
+    def _put_out(self, waiting: Waiting, limit: str) -> None:
+        self._counters.trouble("connections_refused", limit, f"from {self._places[waiting].host}")
+        self.leave(waiting)
+        waiting.abort()
 
     def _late(self, connection: Waiting, host: str) -> None:
         sentence = f"closing the connection from {host}: it did not authenticate in time"

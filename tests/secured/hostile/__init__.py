@@ -1,0 +1,1 @@
+"""Attacks on a broker's secured listeners, and a well-behaved client beside them."""
