@@ -306,42 +306,6 @@ def test_tls_to_a_plaintext_listener(tmp_path: Path, caplog: pytest.LogCaptureFi
 
     with_broker(tmp_path, work)
     assert "it speaks TLS to a plaintext listener" in caplog.text
-<<<<<<< HEAD
-
-
-def test_failures_from_one_address_are_answered_later_and_later() -> None:
-    failing = FailingHosts()
-    delays = [failing.delay_ms("a", 100, 0) for _ in range(8)]
-    assert delays == [100, 200, 400, 800, 1600, 3200, 3200, 3200]
-    assert max(delays) == 100 << FAILURE_DELAY_DOUBLINGS_MAX
-    assert failing.delay_ms("b", 100, 0) == 100
-    failing.succeeded("a")
-    assert failing.delay_ms("a", 100, 0) == 100
-    assert failing.delay_ms("a", 100, 60_001) == 100
-    for number in range(FAILING_HOSTS_MAX):
-        failing.delay_ms(f"host {number}", 100, 60_001)
-    assert failing.delay_ms("a", 100, 60_001) == 100  # forgotten, for the others
-
-
-def test_claims_from_an_address_with_failures_are_checked_one_at_a_time() -> None:
-    async def check() -> None:
-        failing = FailingHosts()
-        async with failing.turn("a"), failing.turn("a"):
-            failing.delay_ms("a", 0, 0)
-        order = []
-
-        async def claim(number: int) -> None:
-            async with failing.turn("a"):
-                order.append(number)
-                await asyncio.sleep(0)
-                order.append(number)
-
-        await asyncio.gather(claim(1), claim(2), claim(3))
-        assert order == [1, 1, 2, 2, 3, 3]
-        async with failing.turn("a"), failing.turn("b"):
-            pass
-
-    asyncio.run(check())
 
 
 def test_an_unknown_user_keeps_its_salt_over_a_restart(
@@ -407,5 +371,3 @@ def test_fetches_that_wait_are_served_while_the_client_authenticates_again(tmp_p
             assert await is_alice(client, broker)
 
     with_broker(tmp_path, work, "connections.max.reauth.ms=3600000")
-=======
->>>>>>> w-hostile

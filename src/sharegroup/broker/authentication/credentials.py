@@ -95,13 +95,8 @@ class Credentials:
         kinds = Counter(
             (kept.iterations, len(kept.salt), kept.salt.isalnum())
             for users in (self._stored(), self._file().credentials)
-<<<<<<< HEAD
-            for (user, of), kept in users.items()
+            for (user, of), kept in islice(users.items(), USERS_COMPARED_MAX)
             if of is mechanism and user
-=======
-            for (_, of), kept in islice(users.items(), USERS_COMPARED_MAX)
-            if of is mechanism
->>>>>>> w-hostile
         )
         usual = min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None
         iterations, size, text = usual or (ITERATIONS_MIN, _SALT_BYTES, False)

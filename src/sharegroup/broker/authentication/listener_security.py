@@ -107,7 +107,6 @@ class ListenerSecurity:
         """The SASL mechanisms that are offered."""
         return self._settings.names("sasl.enabled.mechanisms")
 
-<<<<<<< HEAD
     @property
     def knows_nobody(self) -> bool:
         """Whether no user exists who could log in."""
@@ -116,10 +115,7 @@ class ListenerSecurity:
         stored = any(user for user, _ in self._stored())
         return not (stored or self.material.users.credentials)
 
-    def begin(self, mechanism: str) -> Exchange:
-=======
     def begin(self, mechanism: str, client: Client) -> Exchange:
->>>>>>> w-hostile
         """A new exchange of an offered mechanism."""
         return begin(mechanism, self._credentials, self._tokens, client)
 

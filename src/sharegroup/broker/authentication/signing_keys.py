@@ -89,22 +89,15 @@ class SigningKeys:
 
     def _fresh(self, age_ms: int) -> bool:
         tried_ms = self._tried_ms
-        return tried_ms is not None and self._clock.monotonic_ms() - tried_ms < age_ms
+        wait_ms = min(age_ms, AGAIN_MS) if self._failed else age_ms
+        return tried_ms is not None and self._clock.monotonic_ms() - tried_ms < wait_ms
 
     async def _refresh(self, age_ms: int) -> None:
         async with self._lock:
-<<<<<<< HEAD
-            now_ms = self._clock.monotonic_ms()
-            wait_ms = min(age_ms, AGAIN_MS) if self._failed else age_ms
-            if self._tried_ms is not None and now_ms - self._tried_ms < wait_ms:
-                return
-            self._tried_ms = now_ms
-            self._failed = True
-=======
             if self._fresh(age_ms):
                 return
-            self._tried_ms = now_ms = self._clock.monotonic_ms()
->>>>>>> w-hostile
+            self._tried_ms = self._clock.monotonic_ms()
+            self._failed = True
             try:
                 async with asyncio.timeout(FETCH_S):
                     self._keys = parse_keys(await self._read(self._url()))

@@ -180,17 +180,12 @@ class SaslSession:
         if request.mechanism not in offered:
             reason = "a mechanism that is not offered"
             return await self._failed(answer(UnsupportedSaslMechanism()), reason)
-<<<<<<< HEAD
         if self.authenticated and request.mechanism != self._mechanism:
             self._exchange = _AnotherMechanism(request.mechanism, self._mechanism)
         else:
             self._mechanism = request.mechanism
-            self._exchange = self._security.begin(request.mechanism)
-=======
-        self._mechanism = request.mechanism
-        self._claimed = ""
-        self._exchange = self._security.begin(request.mechanism, self)
->>>>>>> w-hostile
+            self._claimed = ""
+            self._exchange = self._security.begin(request.mechanism, self)
         self._state = _State.EXCHANGE
         return Answer(answer(None))
 
@@ -203,8 +198,7 @@ class SaslSession:
             return _framed(apis.SASL_AUTHENTICATE, header, response)
 
         try:
-            async with self._failing.turn(self.host):
-                step = await self._exchange.evaluate(bytes(request.auth_bytes))
+            step = await self._exchange.evaluate(bytes(request.auth_bytes))
             lifetime_ms = self._complete(step) if step.user is not None else 0
         except Left:
             self._state = _State.FAILED
