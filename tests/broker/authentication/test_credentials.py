@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sharegroup.broker.authentication.credentials import Credentials, Scram
 from sharegroup.broker.authentication.password_checks import PasswordChecks
@@ -87,9 +87,11 @@ class CountedChecks(PasswordChecks):
         super().__init__()
         self.count = 0
 
-    async def matches(self, kept: PasswordHash, password: str) -> bool:
+    async def matches(
+        self, kept: PasswordHash, password: str, host: str, left: Callable[[], bool]
+    ) -> bool:
         self.count += 1
-        return await super().matches(kept, password)
+        return await super().matches(kept, password, host, left)
 
 
 def test_every_claim_costs_the_same_work() -> None:
@@ -108,7 +110,7 @@ def test_every_claim_costs_the_same_work() -> None:
         for user in ("file", "jaas", "nobody"):
             for password in ("right", "wrong"):
                 before = checks.count
-                await users.has_password(user, password)
+                await users.has_password(user, password, "host", bool)
                 assert checks.count == before + 1
 
     asyncio.run(check())
