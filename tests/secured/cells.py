@@ -24,6 +24,8 @@ LISTENERS: Final = {
     "SASL_SSL": "SASL_SSL",
 }
 """Listener → its protocol."""
+OTHERS: Final = {"EXPIRED": "SSL", "ELSEWHERE": "SSL", "SCRAM_ONLY": "SASL_PLAINTEXT"}
+"""Listeners that most clients cannot use."""
 
 USER: Final = "alice"
 PASSWORD: Final = "alice's pass-word"
@@ -47,7 +49,7 @@ class Cell:
     @property
     def protocol(self) -> str:
         """Kafka's ``security.protocol``."""
-        return LISTENERS[self.listener]
+        return (LISTENERS | OTHERS)[self.listener]
 
     @property
     def tls(self) -> bool:
