@@ -32,7 +32,7 @@ class Target(SecuredServer):
     """Passwords of PLAIN are in a file, where a try costs most."""
 
     def __init__(self, folder: Path, credentials: Credentials, *options: str) -> None:
-        users = folder / "users"
+        self.users_file = users = folder / "users"
         users.write_text(f"{USER}:{PasswordHash.of(PASSWORD, bytes(16)).text}\n")
         super().__init__(
             folder,
