@@ -86,7 +86,8 @@ def measured(address: tuple[str, int], user: str, password: str) -> Times:
         return client
 
     client = logged_in(0)
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     while not select.select([sys.stdin], [], [], REST_S)[0]:
         begun = time.perf_counter()
         client.ask(apis.METADATA, 12, MetadataRequest([]))
@@ -102,4 +103,5 @@ def measured(address: tuple[str, int], user: str, password: str) -> Times:
 
 if __name__ == "__main__":
     host, _, port = sys.argv[1].rpartition(":")
-    print(json.dumps(vars(measured((host, int(port)), sys.argv[2], sys.argv[3]))))
+    found = measured((host, int(port)), sys.argv[2], sys.argv[3])
+    sys.stdout.write(json.dumps(vars(found)))

@@ -32,7 +32,7 @@ class Target(SecuredServer):
     """Passwords of PLAIN are in a file, where a try costs most."""
 
     def __init__(self, folder: Path, credentials: Credentials, *options: str) -> None:
-        users = folder / "users"
+        self.users_file = users = folder / "users"
         users.write_text(f"{USER}:{PasswordHash.of(PASSWORD, bytes(16)).text}\n")
         super().__init__(
             folder,
@@ -60,7 +60,7 @@ class Target(SecuredServer):
         """The sum of a metric's samples whose labels have this text."""
         with urllib.request.urlopen(f"http://{self._metrics}/metrics", timeout=10) as answer:
             text = answer.read().decode()
-        lines = re.findall(rf"^{name}(\{{.*\}})? (\S+)$", text, re.MULTILINE)
+        lines = re.findall(rf"^{name}(?:_total)?(\{{.*\}})? (\S+)$", text, re.MULTILINE)
         return sum(float(value) for found, value in lines if labels in found)
 
     @property
@@ -74,7 +74,7 @@ class Target(SecuredServer):
             self._work(cell)
         said = self.output()
         assert "Traceback" not in said, said
-        assert self.metric("sharegroup_handler_failures") == 0, said
+        assert self.metric("sharegroup_request_errors", "UNKNOWN_SERVER_ERROR") == 0, said
         assert PASSWORD not in said
 
     def _work(self, cell: Cell) -> None:
