@@ -57,9 +57,7 @@ def rows() -> Iterator[Row]:
         for way, name in ((PLAIN, "PLAINTEXT"), (SECURED, "SASL_SSL")):
             key, named = f"secured-{job}-{way}", f"{title} over {name}"
             target = "≥ 1.0 ×" if way == SECURED else ""
-            yield Row(
-                key=key, title=named, unit="records/s", higher_is_better=True, target=target
-            )
+            yield Row(key=key, title=named, unit="records/s", higher_is_better=True, target=target)
             yield Row(key=f"{key}-cpu", title=f"{named}: server CPU per record", unit="µs")
         yield Row(
             key=f"secured-{job}-cost",
