@@ -13,6 +13,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
+from sharegroup.sasl.users_file import user_lines
 from sharegroup.tls.self_signed import Identity, authority, signed
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -28,6 +29,8 @@ OTHERS: Final = {"EXPIRED": "SSL", "ELSEWHERE": "SSL", "SCRAM_ONLY": "SASL_PLAIN
 """Listeners that most clients cannot use."""
 
 USER: Final = "alice"
+FILE_USER: Final = "carol"
+"""In the broker's file of users."""
 PASSWORD: Final = "alice's pass-word"
 AUDIENCE: Final = "sharegroup"
 ISSUER: Final = "https://issuer.example"
@@ -83,6 +86,8 @@ class Credentials:
         public = json.loads(ECAlgorithm.to_jwk(self._token_key.public_key()))
         jwks = {"keys": [public | {"kid": KEY_ID, "alg": "ES256", "use": "sig"}]}
         self.jwks_file = self._write("jwks.json", json.dumps(jwks))
+        lines = user_lines(FILE_USER, PASSWORD, bytes(48), 4096)
+        self.users_file = self._write("users", "".join(f"{line}\n" for line in lines))
 
     def pem_file(self, name: str, identity: Identity) -> Path:
         """Key and certificate in one file, as Kafka's PEM stores are."""

@@ -23,6 +23,7 @@ class SecuredServer(SharegroupServer):
         *options: str,
         more: Mapping[str, str] | None = None,
     ) -> None:
+        self.credentials = credentials
         named = LISTENERS | dict(more or {})
         self._ports = {name: free_port() for name in named}
         protocols = ",".join(f"{name}:{protocol}" for name, protocol in named.items())
@@ -39,6 +40,7 @@ class SecuredServer(SharegroupServer):
             "listener.name.mtls.ssl.client.auth=required",
             f"sasl.enabled.mechanisms={','.join(MECHANISMS)}",
             *(f"listener.name.{name}.plain.sasl.jaas.config={plain}" for name in SASL),
+            f"sasl.users.file={credentials.users_file}",
             f"sasl.oauthbearer.jwks.endpoint.url={credentials.jwks_file.as_uri()}",
             f"sasl.oauthbearer.expected.audience={AUDIENCE}",
             f"sasl.oauthbearer.expected.issuer={ISSUER}",
