@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer, ThrottleEvent
 from confluent_kafka.admin import (
     ScramCredentialInfo,
     ScramMechanism,
@@ -22,9 +23,15 @@ from tests.apache_kafka.program import compile_java
 from tests.apache_kafka.tools import QUIET, SHORT_RUN
 from tests.foreign.go_program import build_go
 from tests.secured.cells import CELLS, PASSWORD, USER, Cell, Credentials
-from tests.secured.clients import by_aiokafka, by_librdkafka, go_cell, java_properties
+from tests.secured.clients import (
+    by_aiokafka,
+    by_librdkafka,
+    go_cell,
+    java_properties,
+    librdkafka_properties,
+)
 from tests.secured.server import SecuredServer
-from tests.servers.admin import ADMIN_SECONDS, Admin
+from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin
 
 pytestmark = pytest.mark.kafka
 
@@ -162,3 +169,32 @@ def said_by_go(
 @pytest.mark.timeout(500)
 def test_franz_go(said_by_go: dict[str, str], cell: Cell) -> None:
     assert said_by_go[cell.name] == "ok"
+
+
+def test_a_quota_holds_for_the_user_who_has_logged_in(
+    server: SecuredServer, credentials: Credentials
+) -> None:
+    """Whatever its client id is, and not for others."""
+    topic, _ = prepared(server, "quota", Cell("SASL_SSL", "PLAIN"))
+    throttled = {}
+    with sync.Admin(server.at("PLAINTEXT")) as admin:
+        admin.alter_client_quotas({"user": USER}, {"producer_byte_rate": 100_000})
+    for cell in (Cell("SASL_SSL", "SCRAM-SHA-512"), Cell("SSL")):
+        told: list[ThrottleEvent] = []
+        settings = librdkafka_properties(cell, credentials)
+        producer = Producer(
+            {
+                "bootstrap.servers": server.at(cell.listener),
+                "throttle_cb": told.append,
+                **settings,
+                **SILENT,
+            }
+        )
+        for _ in range(12):
+            producer.produce(topic, bytes(100_000))
+            assert producer.flush(60) == 0
+        producer.poll(0)
+        throttled[cell.listener] = bool(told)
+    with sync.Admin(server.at("PLAINTEXT")) as admin:
+        admin.alter_client_quotas({"user": USER}, {"producer_byte_rate": None})
+    assert throttled == {"SASL_SSL": True, "SSL": False}
