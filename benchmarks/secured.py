@@ -4,8 +4,9 @@ SCRAM-SHA-512 over TLS 1.3 with AES-256-GCM, which both brokers choose with Java
 round each tool runs twice, over PLAINTEXT and then over SASL_SSL. Produce: ProducerPerformance as
 in the row "produce 1 KiB". Drain: ShareConsumerPerformance as in the row "share drain, implicit",
 but 300,000 records of 1 KiB, so that bytes count: TLS costs by the byte. The row "cost of TLS" is
-the rate over PLAINTEXT divided by the rate over SASL_SSL of the same round; the row "server CPU that
-TLS adds" is the difference of the CPU rows in the same round, and depends less on what else runs.
+the rate over PLAINTEXT divided by the rate over SASL_SSL of the same round; the row "server CPU
+that TLS adds" is the difference of the CPU rows in the same round, and depends less on what else
+runs.
 """
 
 from __future__ import annotations

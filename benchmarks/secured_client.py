@@ -8,7 +8,6 @@ records of 1 KiB in 4 partitions. CPU is that of the client's process, all threa
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from collections.abc import Iterator, Mapping
