@@ -6,6 +6,7 @@ import asyncio
 
 from sharegroup.broker.network.handshake_turns import HandshakeTurns
 from sharegroup.model.limits import HANDSHAKES_AT_ONCE_MAX
+from tests.broker.share_wire import until
 
 
 class Handshake:
@@ -29,11 +30,9 @@ def test_a_few_begin_at_once_and_addresses_take_turns() -> None:
             turns.enter(Handshake("flood", begun), "flood")
         assert begun == ["flood"] * HANDSHAKES_AT_ONCE_MAX
         turns.enter(Handshake("other", begun), "other")
-        while "other" not in begun:
-            await asyncio.sleep(0)
+        await until(lambda: "other" in begun)
         assert len(begun) <= HANDSHAKES_AT_ONCE_MAX + 10, "it does not wait behind the flood"
-        while len(begun) < HANDSHAKES_AT_ONCE_MAX + 51:
-            await asyncio.sleep(0)
+        await until(lambda: len(begun) == HANDSHAKES_AT_ONCE_MAX + 51)
 
     asyncio.run(scenario())
 
@@ -51,8 +50,7 @@ def test_what_has_ended_meanwhile_costs_nothing() -> None:
         turns.enter(waiting, "a")
         turns.leave(left, "a")
         turns.leave(left, "b")
-        while "waiting" not in begun:
-            await asyncio.sleep(0)
+        await until(lambda: "waiting" in begun)
         assert "left" not in begun
         turns.enter(waiting, "a")
         turns.close()

@@ -266,3 +266,14 @@ def test_settings_of_tls_are_altered_while_it_runs(tmp_path: Path) -> None:
         assert secret not in repr(entries) + repr(broker.parts.configs.broker)
 
     with_broker(tmp_path, work)
+
+
+def test_a_certificate_that_cannot_be_read_is_nobodys(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int, made: Certificates) -> None:
+        security = broker.security.open("SSL")
+        assert security is not None
+        assert security.principal_of(b"no certificate") is None
+        assert security.material.context is not None
+        assert security.material.context.options & ssl.OP_NO_RENEGOTIATION
+
+    with_broker(tmp_path, work)
