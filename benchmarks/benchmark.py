@@ -97,7 +97,7 @@ class Benchmark:
     `run` returns a value for each row's key. With `fresh_server` it gets a new server that is not
     started yet. Otherwise it gets one that runs through all rounds; the first round is a warm-up
     that does not count. `rounds_max` is for work that takes minutes, and repeats what it measures
-    by itself.
+    by itself. With `secured` the servers are those of `secured_systems`.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Benchmark:
     run: Callable[[Bench], dict[str, float]]
     fresh_server: bool = False
     rounds_max: int | None = None
+    secured: bool = False
 
     def rounds(self, wanted: int) -> int:
         """How many rounds are measured."""

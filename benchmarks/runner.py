@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.benchmark import Bench, Benchmark, Scale
+from benchmarks.secured_systems import SECURED_SYSTEMS
 from benchmarks.systems import SYSTEMS
 
 Progress = Callable[[str], None]
@@ -41,7 +42,7 @@ class Runner:
         self.systems = tuple(systems)
         self.scale = scale
         self.results = Results()
-        self._shared: dict[str, Bench] = {}
+        self._shared: dict[tuple[str, bool], Bench] = {}
         self._servers = 0
 
     def steps(self, benchmarks: Sequence[Benchmark], rounds: int) -> int:
@@ -70,8 +71,8 @@ class Runner:
 
     def _once(self, benchmark: Benchmark, system: str) -> dict[str, float]:
         if not benchmark.fresh_server:
-            return benchmark.run(self._shared_bench(system))
-        bench = self._new_bench(system)
+            return benchmark.run(self._shared_bench(system, benchmark.secured))
+        bench = self._new_bench(system, benchmark.secured)
         try:
             return benchmark.run(bench)
         finally:
@@ -80,23 +81,24 @@ class Runner:
     def _failed(self, benchmark: Benchmark, system: str, error: Exception) -> None:
         what = f"{type(error).__name__}: {error}"
         self.results.failures.append(f"{benchmark.name}, {system}: {what}"[:2000])
-        bench = self._shared.pop(system, None)
+        bench = self._shared.pop((system, benchmark.secured), None)
         if bench is not None:
             bench.server.kill()
 
-    def _shared_bench(self, system: str) -> Bench:
-        if system not in self._shared:
-            bench = self._new_bench(system)
+    def _shared_bench(self, system: str, secured: bool) -> Bench:
+        if (system, secured) not in self._shared:
+            bench = self._new_bench(system, secured)
             bench.server.prepare()
             bench.server.start()
-            self._shared[system] = bench
-        return self._shared[system]
+            self._shared[system, secured] = bench
+        return self._shared[system, secured]
 
-    def _new_bench(self, system: str) -> Bench:
+    def _new_bench(self, system: str, secured: bool) -> Bench:
         self._servers += 1
         folder = self.folder / f"server-{self._servers}"
         folder.mkdir()
-        return Bench(server=SYSTEMS[system](folder), scale=self.scale)
+        systems = SECURED_SYSTEMS if secured else SYSTEMS
+        return Bench(server=systems[system](folder), scale=self.scale)
 
     def __enter__(self) -> Runner:
         return self

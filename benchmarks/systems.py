@@ -11,6 +11,7 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 
 OURS = "ours, durable"
+OURS_SYSTEM_FLUSH = "ours, flush.policy=system"
 PEER = f"Apache Kafka {VERSION}"
 EARLIER_PEERS = ("Apache Kafka 4.3.1",)
 """Their samples in docs/benchmarks.json are used for rows that were not measured on PEER yet."""
@@ -37,6 +38,6 @@ def apache_kafka(folder: Path) -> RunningServer:
 
 SYSTEMS: dict[str, Callable[[Path], RunningServer]] = {
     OURS: ours_durable,
-    "ours, flush.policy=system": ours_system_flush,
+    OURS_SYSTEM_FLUSH: ours_system_flush,
     PEER: apache_kafka,
 }

@@ -26,6 +26,10 @@ those. What they are for, with examples, stands in [the page on Spark](spark.md)
 All options are checked at `load()`: one that is unknown, refused or wrong fails there with a
 sentence that says what to write. "Spark's own" is the name of the same option in Spark's own Kafka
 source or sink. Times are in milliseconds. Names are compared without case.
+
+TLS and SASL are set on each of them by `kafka.security.protocol`, `kafka.sasl.…` and
+`kafka.ssl.…`, with the names of Kafka's clients or of librdkafka: see
+[Security](spark.md#security).
 """
 
 

@@ -51,10 +51,13 @@ class ConsumerRate:
 
 
 class KafkaTools:
-    """Kafka's tools against one broker."""
+    """Kafka's tools against one broker. `produce` and `share_drain` read `config`, a file of
+    properties, too.
+    """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, config: Path | None = None) -> None:
         self.bootstrap = bootstrap
+        self._config = ["--command-config", str(config)] if config else []
 
     def share_groups(self, *arguments: str) -> str:
         """kafka-share-groups: `--list`, `--describe --group G [--members|--state|--offsets]` …"""
@@ -71,6 +74,7 @@ class KafkaTools:
             *("--num-records", str(records), "--record-size", str(record_bytes)),
             *("--throughput", str(throughput)),
             *("--command-property", "batch.size=65536", "linger.ms=5"),
+            *self._config,
             timeout_s=PERFORMANCE_SECONDS,
             jvm=LONG_RUN,
         )
@@ -90,6 +94,7 @@ class KafkaTools:
             *("--show-detailed-stats", "--reporting-interval", "100"),
             *("--threads", str(members)),
             *_properties(properties),
+            *self._config,
             timeout_s=PERFORMANCE_SECONDS,
             jvm=LONG_RUN,
         )

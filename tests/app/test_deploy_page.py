@@ -23,6 +23,8 @@ from sharegroup.broker.metrics.exposition import METRICS
 from sharegroup.broker.metrics.metric import Kind
 from sharegroup.groups.config import GROUP_CONFIGS
 from sharegroup.model.ids import TopicPartition
+from sharegroup.sasl.users_file import user_lines
+from tests.broker.authentication.secured import certificates
 from tests.servers.process import HOST, ServerProcess, free_port
 from tests.servers.sharegroup_server import SOURCE, START_SECONDS
 
@@ -94,8 +96,15 @@ def probe(program: str, metrics: str) -> None:
 def test_the_unit_starts_a_broker_with_these_settings(tmp_path: Path) -> None:
     settings = block("properties")
     assert load(settings).warnings == ()
-    port = free_port()
-    (tmp_path / "server.properties").write_text(settings.replace("0.0.0.0:9092", f"{HOST}:{port}"))
+    here = {
+        "0.0.0.0:9092": f"{HOST}:{free_port()}",
+        "/etc/sharegroup/broker.pem": str(certificates(tmp_path).broker()),
+        "/etc/sharegroup/users": str(tmp_path / "users"),
+    }
+    (tmp_path / "users").write_text("\n".join(user_lines("admin", "secret", bytes(48), 4096)))
+    for word, own in here.items():
+        settings = settings.replace(word, own)
+    (tmp_path / "server.properties").write_text(settings)
     (line,) = re.findall(r"^ExecStart=(.*)$", block("ini"), re.M)
     with served(ours(line.split(), tmp_path), tmp_path) as server:
         assert "ready on broker.example.org:9092, " in server.output()

@@ -143,6 +143,25 @@ class Recorder(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
 
+class ChunkRecorder(Recorder):
+    """It keeps chunks apart, as TLS does."""
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        for data in list_of_data:
+            self.write(data)
+
+
+@pytest.mark.parametrize(("last", "writes"), [(16 * 1024 - 60, 1), (16 * 1024 - 59, 3)])
+def test_small_chunks_leave_as_one(last: int, writes: int) -> None:
+    """TLS makes a record of each write; large answers are not copied for that."""
+    leaving, transport = Leaving(), ChunkRecorder()
+    chunks: list[Chunk] = [b"h" * 30, memoryview(b"b" * 30), b"e" * last]
+    leaving.add(chunks, sum(map(len, chunks)))
+    leaving.write(transport, MIB)
+    assert len(transport.written) == writes
+    assert b"".join(transport.written) == b"".join(map(bytes, chunks))
+
+
 @pytest.mark.parametrize("bytes_max", [1, 7, 1000, MIB, None])
 def test_where_nothing_can_be_sent_the_file_is_read(tmp_path: Path, bytes_max: int | None) -> None:
     content = os.urandom(5000)

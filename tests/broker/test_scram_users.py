@@ -223,3 +223,16 @@ def test_no_request_finds_the_topic_of_the_credentials(tmp_path: Path) -> None:
         connection.close()
 
     run(tmp_path, scenario)
+
+
+def test_the_secret_of_the_broker_is_no_user(tmp_path: Path) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        connection = await connect(port)
+        assert await described(connection) == {}
+        assert await described(connection, "") == {"": ResourceNotFound.code}
+        deletions = [ScramCredentialDeletion("", SHA_256)]
+        assert await alter(connection, deletions=deletions) == {"": UnacceptableCredential.code}
+        assert broker.parts.security.state.credentials
+        connection.close()
+
+    run(tmp_path, scenario, "listeners=PLAINTEXT://127.0.0.1:9092,SASL_PLAINTEXT://127.0.0.1:9093")

@@ -102,9 +102,11 @@ class Commands:
             assert process.wait(SECONDS) == 0
         return shown.decode().replace("\r\n", "\n")
 
-    def answering(self, typed: str, *words: str, after: str = "? ") -> tuple[int, str]:
+    def answering(
+        self, typed: str, *words: str, after: str = "? ", then: tuple[str, str] = ("", "")
+    ) -> tuple[int, str]:
         """The status of a command on a terminal, at which somebody types when it shows ``after``,
-        and all that it shows.
+        and all that it shows. ``then`` is a further text to wait for, and what is typed then.
         """
         ours, its = pty.openpty()
         with open(ours, "r+b", buffering=0) as screen:
@@ -124,7 +126,7 @@ class Commands:
                     shown += some
                     if typed and after.encode() in shown:
                         screen.write(typed.encode())
-                        typed = ""
+                        (after, typed), then = then, ("", "")
             return process.wait(SECONDS), shown.decode().replace("\r\n", "\n")
 
     def inside(self, *words: str) -> Finished:

@@ -67,7 +67,7 @@ def test_help_names_every_command(offline: Commands) -> None:
         "spark-report",
     ):
         assert command in shown
-    assert "--listen HOST:PORT" in offline.ok("serve", "--help").stdout
+    assert "--listen [PROTOCOL://]HOST:PORT" in offline.ok("serve", "--help").stdout
     assert offline.run().status == 2
     assert offline.run("srve").status == 2
 

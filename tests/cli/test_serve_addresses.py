@@ -78,11 +78,11 @@ def test_a_listener_on_every_interface_advertises_the_machines_name(
 ) -> None:
     port, name = free_port(), machine_name()
     if not has_address(name):
-        status, said = refused(tmp_path, "--listen", f"{host}:{port}")
+        status, said = refused(tmp_path, "--insecure", "--listen", f"{host}:{port}")
         assert status == 2
         assert f"this machine's name, {name}, has no address" in said
         return
-    with serving(tmp_path, "--listen", f"{host}:{port}") as server:
+    with serving(tmp_path, "--insecure", "--listen", f"{host}:{port}") as server:
         assert told(port) == (name, port)
         write(port)
         said = server.output()
@@ -94,7 +94,7 @@ def test_a_listener_on_every_interface_advertises_the_machines_name(
 def test_advertised_listeners_override_the_machines_name(tmp_path: Path) -> None:
     port = free_port()
     advertised = f"advertised.listeners=PLAINTEXT://localhost:{port}"
-    with serving(tmp_path, "--listen", f"0.0.0.0:{port}", "-o", advertised) as server:
+    with serving(tmp_path, "--insecure", "--listen", f"0.0.0.0:{port}", "-o", advertised) as server:
         assert told(port) == ("localhost", port)
         write(port)
         assert "clients are told" not in server.output()

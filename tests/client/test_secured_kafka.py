@@ -170,6 +170,13 @@ def test_what_fails_says_which_step_and_why(
     assert re.match(expected, said), said
 
 
+def test_an_expired_token_is_refused(kafka: SecuredKafka) -> None:
+    security = kafka.properties("SASL_SSL", "OAUTHBEARER")
+    security["sasl.oauthbearer.token"] = kafka.token(lifetime_s=-60)
+    said = asyncio.run(refusal(kafka.address["SASL_SSL"], security))
+    assert re.match("SaslAuthenticationFailed: .* for OAUTHBEARER: invalid_token", said), said
+
+
 class Tokens:
     """Gives tokens that are not kept, until `good` were given; then some that are refused."""
 

@@ -55,13 +55,14 @@ def slow(printed: Callable[..., str], name: str) -> Iterator[str]:
         ("clients", "consumer_byte_rate", "2048", "2048.0"),
         ("clients", "request_percentage", "250.5", "250.5"),
         ("clients", "controller_mutation_rate", "3", "3.0"),
+        ("users", "producer_byte_rate", "4096", "4096.0"),
         ("ips", "connection_creation_rate", "1000", "1000.0"),
     ],
 )
 def test_kafka_configs_sets_describes_and_removes(
     printed: Callable[..., str], name: str, kind: str, quota: str, value: str, shown: str
 ) -> None:
-    entity = name if kind == "clients" else "10.11.12.13"
+    entity = name if kind != "ips" else "10.11.12.13"
     for whose in (("--entity-name", entity), ("--entity-default",)):
         of = ("--entity-type", kind, *whose)
         printed("kafka-configs", "--alter", *of, "--add-config", f"{quota}={value}")

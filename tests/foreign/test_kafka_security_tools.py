@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.foreign.secured_server import PASSWORD, USER, SecuredServer, secured_server
+from tests.apache_kafka.tools import dump_log
 from tests.foreign.tool_shell import ToolShell
+from tests.secured.cells import FILE_USER, PASSWORD, Credentials
+from tests.secured.server import SecuredServer
 
 pytestmark = pytest.mark.kafka
 MODULES = "org.apache.kafka.common.security"
@@ -16,8 +18,10 @@ MODULES = "org.apache.kafka.common.security"
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
-    with secured_server(tmp_path_factory.mktemp("secured")) as running:
-        yield running
+    folder = tmp_path_factory.mktemp("secured")
+    server = SecuredServer(folder, Credentials(folder))
+    with server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def properties(secured: SecuredServer, folder: Path, **more: str) -> str:
     """A file for --command-config."""
     lines = {
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(secured.certificates.authority_path),
+        "ssl.truststore.location": str(secured.credentials.authority_file),
         **{name.replace("_", "."): value for name, value in more.items()},
     }
     path = folder / "client.properties"
@@ -48,7 +52,7 @@ def login(mechanism: str, user: str, password: str) -> dict[str, str]:
 
 
 def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: Path) -> None:
-    admin = secured.bootstrap("ADMIN")
+    admin = secured.at("PLAINTEXT")
     bob = ("--entity-type", "users", "--entity-name", "bob")
     added = "SCRAM-SHA-256=[iterations=8192,password=one],SCRAM-SHA-512=[password=two]"
     ran = shell.run("kafka-configs", admin, "--alter", *bob, "--add-config", added)
@@ -59,7 +63,7 @@ def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: 
     for mechanism, password in (("SCRAM-SHA-256", "one"), ("SCRAM-SHA-512", "two")):
         config = properties(secured, tmp_path, **login(mechanism, "bob", password))
         ran = shell.run(
-            "kafka-topics", secured.bootstrap("SASL_SSL"), "--list", "--command-config", config
+            "kafka-topics", secured.at("SASL_SSL"), "--list", "--command-config", config
         )
         assert ran.status == 0, ran
         assert "__sharegroup_security" not in ran.stdout
@@ -68,9 +72,7 @@ def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: 
     ran = shell.run("kafka-configs", admin, "--alter", *bob, *deleted)
     assert ran.status == 0, ran
     config = properties(secured, tmp_path, **login("SCRAM-SHA-256", "bob", "one"))
-    ran = shell.run(
-        "kafka-topics", secured.bootstrap("SASL_SSL"), "--list", "--command-config", config
-    )
+    ran = shell.run("kafka-topics", secured.at("SASL_SSL"), "--list", "--command-config", config)
     assert ran.status
     assert "invalid credentials with SASL mechanism SCRAM-SHA-256" in ran.stdout + ran.stderr
 
@@ -79,15 +81,35 @@ def test_the_life_of_a_user(secured: SecuredServer, shell: ToolShell, tmp_path: 
 def test_users_of_the_file(
     secured: SecuredServer, shell: ToolShell, tmp_path: Path, mechanism: str
 ) -> None:
-    config = properties(secured, tmp_path, **login(mechanism, USER, PASSWORD))
-    ran = shell.run(
-        "kafka-topics", secured.bootstrap("SASL_SSL"), "--list", "--command-config", config
-    )
+    config = properties(secured, tmp_path, **login(mechanism, FILE_USER, PASSWORD))
+    ran = shell.run("kafka-topics", secured.at("SASL_SSL"), "--list", "--command-config", config)
     assert ran.status == 0, ran
 
 
 def test_a_client_certificate(secured: SecuredServer, shell: ToolShell, tmp_path: Path) -> None:
-    own = {"ssl_keystore_type": "PEM", "ssl_keystore_location": str(secured.client)}
+    own = {
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": str(secured.credentials.client_file),
+    }
     config = properties(secured, tmp_path, security_protocol="SSL", **own)
-    ran = shell.run("kafka-topics", secured.bootstrap("MTLS"), "--list", "--command-config", config)
+    ran = shell.run("kafka-topics", secured.at("MTLS"), "--list", "--command-config", config)
     assert ran.status == 0, ran
+
+
+def test_credentials_are_kept_in_records_that_kafka_reads(
+    secured: SecuredServer, shell: ToolShell
+) -> None:
+    admin = secured.at("PLAINTEXT")
+    dave = ("--entity-type", "users", "--entity-name", "dave")
+    for change in (
+        ("--add-config", "SCRAM-SHA-512=[iterations=4097,password=secret]"),
+        ("--add-config", "producer_byte_rate=1000000"),
+        ("--delete-config", "producer_byte_rate"),
+    ):
+        ran = shell.run("kafka-configs", admin, "--alter", *dave, *change)
+        assert ran.status == 0, ran
+    (segment,) = secured.data.rglob("__sharegroup_security-0/*.log")
+    dumped = dump_log(segment, "--cluster-metadata-decoder")
+    assert '"type":"USER_SCRAM_CREDENTIAL_RECORD"' in dumped
+    assert '"name":"dave","mechanism":2' in dumped
+    assert '"type":"CLIENT_QUOTA_RECORD"' in dumped

@@ -1,143 +1,200 @@
-"""confluent-kafka and aiokafka through every way to prove who one is: produce, and read back."""
+"""Each client by each listener and mechanism: a record is written, taken by a share group, and
+answered. aiokafka and kafka-python have no share consumer; aiokafka reads what it wrote.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import ssl
-import time
+import json
+import subprocess
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.abc import AbstractTokenProvider
-from confluent_kafka import Consumer, KafkaError, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Producer, ThrottleEvent
+from confluent_kafka.admin import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
-from tests.foreign.secured_server import CELLS, PASSWORD, USER, SecuredServer, secured_server
-from tests.servers.admin import SILENT, Admin
+from sharegroup import sync
+from tests.apache_kafka.java import java_command
+from tests.apache_kafka.program import compile_java
+from tests.apache_kafka.tools import QUIET, SHORT_RUN
+from tests.foreign.go_program import build_go
+from tests.secured.cells import CELLS, PASSWORD, USER, Cell, Credentials
+from tests.secured.clients import (
+    by_aiokafka,
+    by_librdkafka,
+    go_cell,
+    java_properties,
+    librdkafka_properties,
+)
+from tests.secured.server import SecuredServer
+from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin
 
-pytestmark = pytest.mark.process
-SECONDS = 30
-VALUES = [b"%d" % number for number in range(100)]
+pytestmark = pytest.mark.kafka
+
+cells = pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
-    with secured_server(tmp_path_factory.mktemp("secured")) as running:
-        yield running
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+    return Credentials(tmp_path_factory.mktemp("credentials"))
 
 
-def confluent(secured: SecuredServer, listener: str, mechanism: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "bootstrap.servers": secured.bootstrap(listener),
-        "security.protocol": listener.replace("MTLS", "SSL"),
-        "ssl.ca.location": str(secured.certificates.authority_path),
-        **SILENT,
-    }
-    if listener == "MTLS":
-        found |= dict.fromkeys(
-            ("ssl.certificate.location", "ssl.key.location"), str(secured.client)
-        )
-    if mechanism:
-        found["sasl.mechanism"] = mechanism
-    if mechanism == "OAUTHBEARER":
-        found["oauth_cb"] = lambda _: (secured.token(), time.time() + 600)
-    elif mechanism:
-        found |= {"sasl.username": USER, "sasl.password": PASSWORD}
-    return found
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, credentials: Credentials
+) -> Iterator[SecuredServer]:
+    with SecuredServer(tmp_path_factory.mktemp("server"), credentials) as server:
+        admin = Admin(server.at("PLAINTEXT")).client
+        changes = [
+            UserScramCredentialUpsertion(
+                USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode()
+            )
+            for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+        ]
+        for change in changes:  # one change of a user in a request
+            for done in admin.alter_user_scram_credentials([change]).values():
+                done.result(ADMIN_SECONDS)
+        yield server
 
 
-@pytest.mark.parametrize(("listener", "mechanism"), CELLS)
-def test_confluent_kafka(secured: SecuredServer, listener: str, mechanism: str) -> None:
-    topic = f"confluent-{listener}-{mechanism}"
-    Admin(secured.bootstrap("ADMIN")).create_topic(topic)
-    settings = confluent(secured, listener, mechanism)
-    producer = Producer(settings)
-    for value in VALUES:
-        producer.produce(topic, value)
-    assert producer.flush(SECONDS) == 0
-    consumer = Consumer({**settings, "group.id": topic})
-    consumer.assign([Place(topic, 0, 0)])
-    try:
-        found = consumer.consume(len(VALUES), timeout=SECONDS)
-    finally:
-        consumer.close()
-    assert [message.value() for message in found] == VALUES
+def prepared(server: SecuredServer, client: str, cell: Cell) -> tuple[str, str]:
+    """A topic of the cell, and a group that begins at its start."""
+    name = f"{client}-{cell.name}"
+    admin = Admin(server.at("PLAINTEXT"))
+    admin.create_topic(name)
+    admin.start_group_at_earliest(name)
+    return name, name
 
 
-def wrong(secured: SecuredServer, mechanism: str) -> dict[str, Any]:
-    if mechanism != "OAUTHBEARER":
-        return {"sasl.password": "wrong"}
-    token = secured.token(aud="another")
-    return {"oauth_cb": lambda _: (token, time.time() + 600)}
+@cells
+def test_ours(server: SecuredServer, credentials: Credentials, cell: Cell) -> None:
+    topic, group = prepared(server, "ours", cell)
+    settings = java_properties(cell, credentials)
+    if cell.mechanism == "OAUTHBEARER":
+        token = credentials.folder / "token"
+        token.write_text(credentials.token())
+        settings["sasl.oauthbearer.token.endpoint.url"] = token.as_uri()
+    with sync.Producer(server.at(cell.listener), security=settings) as producer:
+        producer.send(topic, b"ours")
+    with sync.ShareConsumer(
+        topic, group_id=group, bootstrap_servers=server.at(cell.listener), security=settings
+    ) as consumer:
+        assert [record.value for record in consumer.poll(timeout_ms=30_000)] == [b"ours"]
+        assert set(consumer.commit().values()) == {None}
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
-def test_confluent_kafka_is_told_why_it_may_not_come_in(
-    secured: SecuredServer, mechanism: str
-) -> None:
-    errors: list[KafkaError] = []
-    settings = {
-        **confluent(secured, "SASL_SSL", mechanism),
-        **wrong(secured, mechanism),
-        "error_cb": errors.append,
-    }
-    producer = Producer(settings)
-    deadline = time.monotonic() + SECONDS
-    while not errors and time.monotonic() < deadline:
-        producer.poll(0.1)
-    assert errors[0].code() == KafkaError._AUTHENTICATION
-    told = errors[0].str()
-    assert (
-        "invalid_token" in told if mechanism == "OAUTHBEARER" else "Authentication failed" in told
+@cells
+def test_librdkafka(server: SecuredServer, credentials: Credentials, cell: Cell) -> None:
+    topic, group = prepared(server, "librdkafka", cell)
+    by_librdkafka(cell, server.at(cell.listener), topic, group, credentials)
+
+
+@cells
+def test_aiokafka(server: SecuredServer, credentials: Credentials, cell: Cell) -> None:
+    topic, _ = prepared(server, "aiokafka", cell)
+    by_aiokafka(cell, server.at(cell.listener), topic, credentials)
+
+
+@pytest.fixture(scope="module")
+def said_by_java(
+    server: SecuredServer, credentials: Credentials, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """Cell → what came of it; one run for all."""
+    folder = tmp_path_factory.mktemp("java")
+    classes = compile_java(
+        Path(__file__).parents[1] / "foreign" / "java" / "SecuredWork.java", folder
     )
+    token = folder / "token"
+    token.write_text(credentials.token())
+    for cell in CELLS:
+        topic, group = prepared(server, "java", cell)
+        settings = java_properties(cell, credentials)
+        settings |= {"work.topic": topic, "work.group": group}
+        settings["bootstrap.servers"] = server.at(cell.listener)
+        if cell.mechanism == "OAUTHBEARER":
+            settings["sasl.oauthbearer.token.endpoint.url"] = token.as_uri()
+            settings["sasl.login.callback.handler.class"] = (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+            )
+        lines = (f"{name}={value}" for name, value in settings.items())
+        (folder / cell.name).write_text("\n".join(lines))
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token.as_uri()}"
+    done = subprocess.run(
+        [
+            *(java_command(), *SHORT_RUN, QUIET, allowed, "-cp", classes, "SecuredWork"),
+            *(str(folder / cell.name) for cell in CELLS),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = (line.split("\t") for line in done.stdout.splitlines())
+    return {Path(file).name: outcome for file, outcome in rows}
 
 
-class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    async def token(self) -> str:
-        return self._token
+@cells
+def test_java(said_by_java: dict[str, str], cell: Cell) -> None:
+    assert said_by_java[cell.name] == "ok"
 
 
-def aiokafka(secured: SecuredServer, listener: str, mechanism: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "bootstrap_servers": secured.bootstrap(listener),
-        "security_protocol": listener.replace("MTLS", "SSL"),
-    }
-    if listener != "SASL_PLAINTEXT":
-        tls = ssl.create_default_context(cafile=str(secured.certificates.authority_path))
-        if listener == "MTLS":
-            tls.load_cert_chain(secured.client)
-        found["ssl_context"] = tls
-    if mechanism == "OAUTHBEARER":
-        found["sasl_mechanism"] = mechanism
-        found["sasl_oauth_token_provider"] = Tokens(secured.token())
-    elif mechanism:
-        found |= {
-            "sasl_mechanism": mechanism,
-            "sasl_plain_username": USER,
-            "sasl_plain_password": PASSWORD,
-        }
-    return found
+@pytest.fixture(scope="module")
+def said_by_go(
+    server: SecuredServer, credentials: Credentials, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """Cell → what came of it; one run for all."""
+    folder = tmp_path_factory.mktemp("go")
+    program = build_go(folder)
+    told = [
+        go_cell(cell, server.at(cell.listener), *prepared(server, "go", cell), credentials)
+        for cell in CELLS
+    ]
+    (folder / "cells.json").write_text(json.dumps(told))
+    done = subprocess.run(
+        [str(program), "secured", str(folder / "cells.json")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = map(json.loads, done.stdout.splitlines())
+    return {event["name"]: event["outcome"] for event in events}
 
 
-@pytest.mark.parametrize(("listener", "mechanism"), CELLS)
-def test_aiokafka(secured: SecuredServer, listener: str, mechanism: str) -> None:
-    topic = f"aiokafka-{listener}-{mechanism}"
-    Admin(secured.bootstrap("ADMIN")).create_topic(topic)
+@cells
+@pytest.mark.timeout(500)
+def test_franz_go(said_by_go: dict[str, str], cell: Cell) -> None:
+    assert said_by_go[cell.name] == "ok"
 
-    async def work() -> list[bytes | None]:
-        settings = aiokafka(secured, listener, mechanism)
-        async with AIOKafkaProducer(**settings) as producer:
-            for value in VALUES:
-                await producer.send(topic, value)
-        async with AIOKafkaConsumer(**settings) as consumer:
-            place = TopicPartition(topic, 0)
-            consumer.assign([place])
-            await consumer.seek_to_beginning(place)
-            return [(await consumer.getone()).value for _ in VALUES]
 
-    assert asyncio.run(asyncio.wait_for(work(), SECONDS)) == VALUES
+def test_a_quota_holds_for_the_user_who_has_logged_in(
+    server: SecuredServer, credentials: Credentials
+) -> None:
+    """Whatever its client id is, and not for others."""
+    topic, _ = prepared(server, "quota", Cell("SASL_SSL", "PLAIN"))
+    throttled = {}
+    with sync.Admin(server.at("PLAINTEXT")) as admin:
+        admin.alter_client_quotas({"user": USER}, {"producer_byte_rate": 100_000})
+    for cell in (Cell("SASL_SSL", "SCRAM-SHA-512"), Cell("SSL")):
+        told: list[ThrottleEvent] = []
+        settings = librdkafka_properties(cell, credentials)
+        producer = Producer(
+            {
+                "bootstrap.servers": server.at(cell.listener),
+                "throttle_cb": told.append,
+                **settings,
+                **SILENT,
+            }
+        )
+        for _ in range(12):
+            producer.produce(topic, bytes(100_000))
+            assert producer.flush(60) == 0
+        producer.poll(0)
+        throttled[cell.listener] = bool(told)
+    with sync.Admin(server.at("PLAINTEXT")) as admin:
+        admin.alter_client_quotas({"user": USER}, {"producer_byte_rate": None})
+    assert throttled == {"SASL_SSL": True, "SSL": False}

@@ -13,6 +13,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
+from sharegroup.sasl.users_file import user_lines
 from sharegroup.tls.self_signed import Identity, authority, signed
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -24,8 +25,12 @@ LISTENERS: Final = {
     "SASL_SSL": "SASL_SSL",
 }
 """Listener → its protocol."""
+OTHERS: Final = {"EXPIRED": "SSL", "ELSEWHERE": "SSL", "SCRAM_ONLY": "SASL_PLAINTEXT"}
+"""Listeners that most clients cannot use."""
 
 USER: Final = "alice"
+FILE_USER: Final = "carol"
+"""In the broker's file of users."""
 PASSWORD: Final = "alice's pass-word"
 AUDIENCE: Final = "sharegroup"
 ISSUER: Final = "https://issuer.example"
@@ -47,7 +52,7 @@ class Cell:
     @property
     def protocol(self) -> str:
         """Kafka's ``security.protocol``."""
-        return LISTENERS[self.listener]
+        return (LISTENERS | OTHERS)[self.listener]
 
     @property
     def tls(self) -> bool:
@@ -81,6 +86,8 @@ class Credentials:
         public = json.loads(ECAlgorithm.to_jwk(self._token_key.public_key()))
         jwks = {"keys": [public | {"kid": KEY_ID, "alg": "ES256", "use": "sig"}]}
         self.jwks_file = self._write("jwks.json", json.dumps(jwks))
+        lines = user_lines(FILE_USER, PASSWORD, bytes(48), 4096)
+        self.users_file = self._write("users", "".join(f"{line}\n" for line in lines))
 
     def pem_file(self, name: str, identity: Identity) -> Path:
         """Key and certificate in one file, as Kafka's PEM stores are."""

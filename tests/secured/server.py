@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.secured.cells import AUDIENCE, ISSUER, LISTENERS, MECHANISMS, PASSWORD, USER, Credentials
@@ -15,9 +16,17 @@ SASL = ("sasl_plaintext", "sasl_ssl")
 class SecuredServer(SharegroupServer):
     """``listener`` → address by :meth:`at`."""
 
-    def __init__(self, folder: Path, credentials: Credentials, *options: str) -> None:
-        self._ports = {name: free_port() for name in LISTENERS}
-        protocols = ",".join(f"{name}:{protocol}" for name, protocol in LISTENERS.items())
+    def __init__(
+        self,
+        folder: Path,
+        credentials: Credentials,
+        *options: str,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        self.credentials = credentials
+        named = LISTENERS | dict(more or {})
+        self._ports = {name: free_port() for name in named}
+        protocols = ",".join(f"{name}:{protocol}" for name, protocol in named.items())
         listeners = ",".join(f"{name}://{HOST}:{port}" for name, port in self._ports.items())
         plain = f'{PLAIN_MODULE} required user_{USER}="{PASSWORD}";'
         super().__init__(
@@ -31,6 +40,7 @@ class SecuredServer(SharegroupServer):
             "listener.name.mtls.ssl.client.auth=required",
             f"sasl.enabled.mechanisms={','.join(MECHANISMS)}",
             *(f"listener.name.{name}.plain.sasl.jaas.config={plain}" for name in SASL),
+            f"sasl.users.file={credentials.users_file}",
             f"sasl.oauthbearer.jwks.endpoint.url={credentials.jwks_file.as_uri()}",
             f"sasl.oauthbearer.expected.audience={AUDIENCE}",
             f"sasl.oauthbearer.expected.issuer={ISSUER}",

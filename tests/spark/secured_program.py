@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -46,6 +47,15 @@ class Telling(StreamingQueryListener):
         tell("terminated", event.exception)
 
 
+def command_lines() -> bytes:
+    """What `ps` shows of every process."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            found.append(file.read_bytes())
+    return b"\n".join(found)
+
+
 def main(servers: str, topic: str, folder: Path) -> None:
     properties = json.loads((folder / "properties.json").read_text())
     secured = {f"kafka.{name}": text for name, text in properties.items()}
@@ -79,6 +89,8 @@ def main(servers: str, topic: str, folder: Path) -> None:
         .trigger(availableNow=True)
         .start()
     )
+    query.processAllAvailable()
+    (folder / "processes.txt").write_bytes(command_lines())
     query.awaitTermination()
     query.explain(True)
     tell("last", json.dumps(query.lastProgress, default=str))
@@ -90,6 +102,17 @@ def main(servers: str, topic: str, folder: Path) -> None:
         spark.readStream.format("kafka-share").options(**wrong, **group).load()
     except Exception as error:  # noqa: BLE001  Spark's own
         tell("refused", error)
+    lost = {**common, "kafka.sasl.jaas.config": common["kafka.sasl.jaas.config"][:-2] + '-not";'}
+    try:
+        stream = spark.readStream.format("kafka-share").options(**lost, **group).load()
+        to_console = stream.writeStream.format("console").trigger(availableNow=True)
+        to_console.option("checkpointLocation", str(folder / "lost")).start().awaitTermination()
+    except Exception as error:  # noqa: BLE001  Spark's own
+        tell("not let in:", error)
+    try:
+        spark.read.format("kafka-share").options(**lost, **group, states="all").load().collect()
+    except Exception as error:  # noqa: BLE001  Spark's own
+        tell("no look:", error)
     web = spark.sparkContext.uiWebUrl
     assert web is not None
     application = f"{web}/api/v1/applications/{spark.sparkContext.applicationId}"

@@ -73,8 +73,10 @@ def test_a_secured_query_runs_and_its_password_is_found_nowhere(
     assert "states ['acknowledged', 'acknowledged', 'acknowledged']" in done.stdout
     assert "refused" in done.stdout
     assert "'DIGEST-MD5' is none of" in done.stdout
+    assert done.stdout.count("refused the credentials for SCRAM-SHA-512") >= 2
     assert CANARY not in done.stdout
     assert CANARY not in done.stderr
     assert (tmp_path / "checkpoint" / "offsets" / "0").exists()
     assert (tmp_path / "StreamingQuery.html").exists()
+    assert b"pyspark" in (tmp_path / "processes.txt").read_bytes()
     assert leaks(tmp_path) == []

@@ -84,10 +84,12 @@ def _make(folder: Path, hosts: Iterable[str], *, client: bool) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     certificate, key = folder / AUTHORITY, folder / AUTHORITY_KEY
+    own = None
     if certificate.exists() and key.exists():
         own = Identity.load(certificate.read_text(), key.read_text())
-    else:
+    if own is None or own.expired:
         own = authority()
+        (folder / CLIENT).unlink(missing_ok=True)
         _write(key, own.key_pem)
         certificate.write_text(own.certificate_pem)
     names = {"localhost", "127.0.0.1", "::1", machine_name()}

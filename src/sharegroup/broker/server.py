@@ -103,6 +103,7 @@ class Broker:
         parts = broker.parts
         await parts.state.load()
         await parts.security.load()
+        await broker.security.load(parts.security)
         parts.security.start(broker.spawn)
         await broker._load_groups()
         await parts.transactions.load()
@@ -195,7 +196,7 @@ class Broker:
         """The rules have changed: open connections forget the answers that they keep."""
         self.dispatcher.authorizer = authorizer
         for connection in self.connections.all():
-            connection.access = self.dispatcher.access(connection)
+            connection.access = self.dispatcher.access(connection.principal, connection.host)
 
     def _take_stored_acls(self) -> None:
         state = self.parts.security.state

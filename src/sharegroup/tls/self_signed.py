@@ -36,6 +36,11 @@ class Identity:
         return cls(x509.load_pem_x509_certificate(certificate_pem.encode()), key)
 
     @property
+    def expired(self) -> bool:
+        """Whether the certificate is not valid any more."""
+        return datetime.now(UTC) >= self.certificate.not_valid_after_utc
+
+    @property
     def certificate_pem(self) -> str:
         """The certificate."""
         return self.certificate.public_bytes(serialization.Encoding.PEM).decode()

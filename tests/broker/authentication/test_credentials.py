@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sharegroup.broker.authentication.credentials import Credentials, Scram
 from sharegroup.broker.authentication.password_checks import PasswordChecks
@@ -76,5 +76,41 @@ def test_passwords() -> None:
         for user, password in (("a", "wrong"), ("b", "right"), ("c", "right"), ("b", "second")):
             assert not await users.has_password(user, password, "host", bool)
         assert not await credentials().has_password("a", "right", "host", bool)
+
+    asyncio.run(check())
+
+
+class CountedChecks(PasswordChecks):
+    """Counts the hashes that are computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    async def matches(
+        self, kept: PasswordHash, password: str, host: str, left: Callable[[], bool]
+    ) -> bool:
+        self.count += 1
+        return await super().matches(kept, password, host, left)
+
+
+def test_every_claim_costs_the_same_work() -> None:
+    """So that the time of an answer does not tell which users there are."""
+
+    async def check() -> None:
+        checks = CountedChecks()
+        users = Credentials(
+            stored=dict,
+            file=lambda: FileUsers({"file": PasswordHash.of("right", bytes(16))}),
+            jaas=lambda: {"jaas": "right"},
+            secret=b"secret",
+            entropy=os.urandom,
+            checks=checks,
+        )
+        for user in ("file", "jaas", "nobody"):
+            for password in ("right", "wrong"):
+                before = checks.count
+                await users.has_password(user, password, "host", bool)
+                assert checks.count == before + 1
 
     asyncio.run(check())

@@ -13,14 +13,11 @@ from sharegroup.broker.authentication.distinguished_name import _formatted
 from sharegroup.broker.authentication.principal_mapping import PrincipalMapping
 from sharegroup.model.errors import ConfigError
 
-RULES = ", ".join(
-    [
-        "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L",
-        "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L",
-        "RULE:^cn=(.*?),ou=(.*?),dc=(.*?),dc=(.*?)$/$1@$2/U",
-        "RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/U",
-        "DEFAULT",
-    ]
+RULES = (
+    "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, "
+    "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L, "
+    "RULE:^cn=(.*?),ou=(.*?),dc=(.*?),dc=(.*?)$/$1@$2/U, "
+    "RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/U, DEFAULT"
 )
 
 

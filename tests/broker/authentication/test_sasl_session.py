@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,6 +18,8 @@ from sharegroup.model.limits import (
 )
 from sharegroup.wire import apis
 from sharegroup.wire.messages.api_versions import ApiVersionsRequest
+from sharegroup.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from sharegroup.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from sharegroup.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -254,13 +257,19 @@ def test_authenticating_again(tmp_path: Path) -> None:
             await client.plain("alice", "secret")
             answer = await client.plain("bob", "secret")
             assert answer.error_code == 58
-            assert "Cannot change principals during re-authentication" in (
-                answer.error_message or ""
+            assert answer.error_message == (
+                "Cannot change principals during re-authentication from User.alice: User.bob"
             )
             assert await client.is_closed()
         async with raw_client(port) as client:
             await client.plain("alice", "secret")
-            assert (await client.handshake("SCRAM-SHA-256")).error_code == 33
+            assert not (await client.handshake("SCRAM-SHA-256")).error_code
+            answer = await client.authenticate(b"n,,n=alice,r=x")
+            assert answer.error_code == 58
+            assert answer.error_message == (
+                "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for "
+                "re-authentication of mechanism 'PLAIN'"
+            )
             assert await client.is_closed()
         async with raw_client(port) as client:
             await client.plain("alice", "secret")
@@ -297,3 +306,68 @@ def test_tls_to_a_plaintext_listener(tmp_path: Path, caplog: pytest.LogCaptureFi
 
     with_broker(tmp_path, work)
     assert "it speaks TLS to a plaintext listener" in caplog.text
+
+
+def test_an_unknown_user_keeps_its_salt_over_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    salts = []
+
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.handshake("SCRAM-SHA-256")
+            answer = await client.authenticate(b"n,,n=nobody,r=client")
+            salts.append(answer.auth_bytes.split(b",")[1])
+        assert ("", 1) in broker.parts.security.state.credentials
+
+    for _ in range(2):
+        with_broker(tmp_path, work, "sasl.enabled.mechanisms=SCRAM-SHA-256")
+    assert salts[0] == salts[1]
+    assert "nobody can log in to the listener SASL_PLAINTEXT yet" in caplog.text
+
+
+def test_no_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = "canary-3141"
+
+    async def work(broker: Broker, port: int) -> None:
+        for user, password in (
+            ("alice", secret),
+            ("alice", f"{secret}x"),
+            ("nobody", secret),
+            ("alice", f"{secret}\0{secret}"),
+            ("", secret),
+        ):
+            async with raw_client(port) as client:
+                await client.plain(user, password)
+        async with raw_client(port) as client:
+            await client.handshake("SCRAM-SHA-256")
+            await client.authenticate(secret.encode())
+        shown = [*broker.parts.configs.broker.describe(), broker.parts.configs.broker]
+        assert secret not in repr(shown)
+        assert secret not in repr(broker.security.open("SASL_PLAINTEXT").__dict__)  # type: ignore[union-attr]
+
+    with_broker(tmp_path, work, plain_users("SASL_PLAINTEXT", {"alice": secret}))
+    assert "did not authenticate" in caplog.text
+    assert secret not in caplog.text
+
+
+def test_fetches_that_wait_are_served_while_the_client_authenticates_again(tmp_path: Path) -> None:
+    async def work(broker: Broker, port: int) -> None:
+        async with raw_client(port) as client:
+            await client.plain("alice", "secret")
+            create = CreateTopicsRequest([CreatableTopic("t", 1, 1)])
+            await client.ask(apis.CREATE_TOPICS, 5, create)
+            topic = FetchTopic("t", partitions=[FetchPartition(0, fetch_offset=0)])
+            fetch = FetchRequest(max_wait_ms=200, min_bytes=1, topics=[topic])
+            for _ in range(2):  # the second waits for the first
+                client.send(apis.FETCH, 12, fetch)
+            client.send(apis.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN"))
+            client.send(apis.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"\0alice\0secret"))
+            for _ in range(2):
+                assert not (await client.receive(apis.FETCH, 12)).error_code
+            assert not (await client.receive(apis.SASL_HANDSHAKE, 1)).error_code
+            assert not (await client.receive(apis.SASL_AUTHENTICATE, 2)).error_code
+            assert await is_alice(client, broker)
+
+    with_broker(tmp_path, work, "connections.max.reauth.ms=3600000")

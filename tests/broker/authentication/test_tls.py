@@ -28,6 +28,7 @@ from sharegroup.wire.messages.incremental_alter_configs import (
 from sharegroup.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.authentication.raw_client import raw_client
 from tests.broker.authentication.secured import HOST, Certificates, certificates, secured
+from tests.broker.share_wire import until
 
 Work = Callable[[Broker, int, Certificates], Coroutine[Any, Any, None]]
 
@@ -59,11 +60,6 @@ def context(made: Certificates, client: Path | None = None) -> ssl.SSLContext:
 def failures(broker: Broker) -> dict[str, int]:
     counts = broker.parts.counters.statistics()
     return {label: n for (name, label), n in counts.items() if name == "tls_handshake_failures"}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 async def principal(broker: Broker, port: int, tls: ssl.SSLContext) -> str:
@@ -257,12 +253,16 @@ def test_settings_of_tls_are_altered_while_it_runs(tmp_path: Path) -> None:
         assert code == InvalidConfig.code
         assert "nowhere" in sentence
         assert await serial(port, made) == second
-        assert (await alter("ssl.client.auth", "required"))[0]  # that needs a restart
         secret = "hunter2"
         assert await alter("ssl.truststore.password", secret) == (0, "")
+        assert (await alter("ssl.principal.mapping.rules", "DEFAULT"))[0]  # that needs a restart
         entries = {entry.name: entry for entry in broker.parts.configs.broker.describe()}
         assert entries["ssl.truststore.password"].sensitive
         assert entries[name].value == str(other)
+        assert await alter("ssl.client.auth", "required") == (0, "")
+        assert await principal(broker, port, context(made, made.client("a"))) == "User:CN=a"
+        with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+            await principal(broker, port, context(made))
         assert secret not in repr(entries) + repr(broker.parts.configs.broker)
 
     with_broker(tmp_path, work)

@@ -9,7 +9,9 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import jwt
@@ -21,7 +23,7 @@ from sharegroup.app.environment import local_environment
 from sharegroup.broker.authentication.signing_keys import SigningKeys, parse_keys
 from sharegroup.broker.authentication.tokens import Expected, Tokens
 from sharegroup.broker.counters import Counters
-from sharegroup.model.limits import TOKEN_BYTES_MAX
+from sharegroup.model.limits import JWKS_BYTES_MAX, TOKEN_BYTES_MAX
 from sharegroup.sasl.server import Refused
 
 NOW_S = 1_800_000_000
@@ -51,8 +53,9 @@ class Fixture:
         self.path.write_bytes(document(r=RSA, e=EC))
         environment = local_environment()
         self.counters = Counters(environment.clock.monotonic_ms)
+        self.url = self.path.as_uri()
         self.keys = SigningKeys(
-            lambda: self.path.as_uri(),
+            lambda: self.url,
             lambda: 3_600_000,
             environment.clock,
             environment.disk,
@@ -203,7 +206,7 @@ def test_new_keys_are_found_at_once_and_old_ones_stay_while_there_are_none(
     "text", ["", "[]", "{}", '{"keys": 1}', '{"keys": [1]}', '{"keys": []}', '{"keys": [{}]}']
 )
 def test_what_is_no_document_of_keys(text: str) -> None:
-    with pytest.raises(ValueError, match="^it "):
+    with pytest.raises(ValueError, match=r"^it "):
         parse_keys(text.encode() or b"null")
 
 
@@ -214,3 +217,30 @@ def test_secrets_and_keys_for_encryption_are_passed_over() -> None:
         json.dumps({"keys": [secret, {**public, "use": "enc", "kid": "x"}, public]}).encode()
     )
     assert [key.key_id for key in keys] == ["r"]
+
+
+def test_keys_over_http(tmp_path: Path) -> None:
+    documents = {"/good": document(r=RSA), "/long": b" " * (JWKS_BYTES_MAX + 1), "/no": b"x"}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = documents.get(self.path)
+            self.send_response(200 if found is not None else 404)
+            self.end_headers()
+            self.wfile.write(found or b"")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Nothing."""
+
+    fixture = Fixture(tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        for path in ("/missing", "/long", "/no", "/good"):
+            fixture.url = f"http://127.0.0.1:{server.server_port}{path}"
+            fixture.keys.forget()
+            if path == "/good":
+                assert fixture.user(signed(GOOD)) == "alice"
+            else:
+                assert "no key of the JWKS document" in fixture.refused(signed(GOOD))
+        server.shutdown()
+    assert fixture.counters.statistics()["token_keys_failures", ""] == 3

@@ -13,8 +13,11 @@ from sharegroup.broker.metrics.reader import MetricsReader
 from sharegroup.broker.metrics.traffic import DENIALS
 from sharegroup.broker.server import Broker
 from sharegroup.client.network.connection import Connection
+from sharegroup.model.environment import Disk
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
+    CoordinatorNotAvailable,
+    KafkaStorageError,
     PolicyViolation,
     SecurityDisabled,
     TopicAuthorizationFailed,
@@ -30,12 +33,14 @@ from sharegroup.wire.messages.metadata import MetadataRequest, MetadataRequestTo
 from tests.broker.authorization.clients import TWO_LISTENERS, write_acls
 from tests.broker.by_hand import TIMEOUT_MS, connect
 from tests.broker.running import running
+from tests.storage.lacks import FullDisk
 
 STORED = (*TWO_LISTENERS, "authorizer.class.name=StandardAuthorizer")
 SEE_JOBS = AclCreation(2, "jobs", 3, "User:ANONYMOUS", "*", 8, 3)
 EVERY = DeleteAclsFilter(1, None, 1, None, None, 1, 1)
 ALL_OF_THEM = DescribeAclsRequest(1, None, 1, None, None, 1, 1)
 TOPIC_DENIED = TopicAuthorizationFailed.code
+UNKNOWN = UnknownTopicOrPartition.code
 
 
 class Two:
@@ -73,9 +78,9 @@ class Two:
         return await self._anybody.send(api, request, timeout_ms=TIMEOUT_MS)
 
 
-def with_two(folder: Path, scenario: Any, *options: str) -> None:
+def with_two(folder: Path, scenario: Any, *options: str, disk: Disk | None = None) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), running(folder, *options) as (broker, port):
+        async with asyncio.timeout(60), running(folder, *options, disk=disk) as (broker, port):
             _, admin_port = await broker.listen("127.0.0.1", 0, "ADMIN")
             await scenario(Two(broker, await connect(admin_port), await connect(port)))
 
@@ -107,6 +112,23 @@ def test_an_acl_holds_at_once_for_open_connections_and_after_a_restart(tmp_path:
 
 async def _nothing(two: Two) -> None:
     assert await two.shown() == []
+
+
+def test_who_changes_acls_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(two: Two) -> None:
+        await two.create([SEE_JOBS, SEE_JOBS])
+        await two.create([SEE_JOBS])
+        await two.create([AclCreation(2, f"t{n}", 3, "User:a", "*", 3, 3) for n in range(25)])
+        await two.delete(DeleteAclsFilter(2, "jobs", 3, None, None, 1, 1))
+
+    with caplog.at_level("INFO", logger="sharegroup.authorizer"):
+        with_two(tmp_path, scenario, *STORED)
+    told = [line for line in caplog.messages if line.startswith("User:admin from 127.0.0.1 has")]
+    acl = "ALLOW User:ANONYMOUS DESCRIBE on TOPIC:LITERAL:jobs from host *"
+    assert told[0] == f"User:admin from 127.0.0.1 has made an ACL: {acl}"
+    assert told[-1] == f"User:admin from 127.0.0.1 has deleted an ACL: {acl}"
+    assert told[-2].endswith("and 5 more")
+    assert len(told) == 1 + 20 + 1 + 1
 
 
 def test_who_may_not_alter_the_cluster_changes_no_acls(tmp_path: Path) -> None:
@@ -235,6 +257,27 @@ def test_limits_of_one_request(tmp_path: Path) -> None:
     with_two(tmp_path, scenario, *STORED)
 
 
+def test_an_acl_that_cannot_be_written_does_not_hold(tmp_path: Path) -> None:
+    disk = FullDisk()
+    disk.where = "__sharegroup_security"
+
+    async def scenario(two: Two) -> None:
+        group = AclCreation(3, "workers", 3, "User:a", "*", 3, 3)
+        assert await two.create([group]) == [(0, None)]
+        disk.full = True
+        ((code, _),) = await two.create([SEE_JOBS])
+        assert code in (CoordinatorNotAvailable.code, KafkaStorageError.code)
+        assert await two.sees("jobs") == TOPIC_DENIED
+        disk.full = False
+        async with asyncio.timeout(30):
+            while (await two.create([SEE_JOBS]))[0][0]:
+                pass  # the log is being read again
+        assert await two.sees("jobs") == 3
+        assert sorted(await two.shown()) == [("jobs", 8), ("workers", 3)]
+
+    with_two(tmp_path, scenario, *STORED, disk=disk)
+
+
 def test_denials_are_counted_and_told_with_their_request(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -264,19 +307,19 @@ def test_nobody_reads_or_alters_the_topic_that_credentials_are_kept_in(tmp_path:
             max_wait_ms=0, min_bytes=0, topics=[fetch.FetchTopic(topic=topic, partitions=[part])]
         )
         (found,) = (await two.as_admin(apis.FETCH, asked)).responses
-        assert found.partitions[0].error_code == UnknownTopicOrPartition.code
+        assert found.partitions[0].error_code == UNKNOWN
         assert not found.partitions[0].records
         place = list_offsets.ListOffsetsTopic(topic, [list_offsets.ListOffsetsPartition(0, -1, -1)])
         listed = await two.as_admin(
             apis.LIST_OFFSETS, list_offsets.ListOffsetsRequest(-1, 0, [place])
         )
-        assert listed.topics[0].partitions[0].error_code == UnknownTopicOrPartition.code
+        assert listed.topics[0].partitions[0].error_code == UNKNOWN
         change = incremental_alter_configs.AlterableConfig("cleanup.policy", 0, "delete")
         resource = incremental_alter_configs.AlterConfigsResource(2, topic, [change])
         altered = await two.as_admin(
             apis.INCREMENTAL_ALTER_CONFIGS,
             incremental_alter_configs.IncrementalAlterConfigsRequest([resource]),
         )
-        assert altered.responses[0].error_code == UnknownTopicOrPartition.code
+        assert altered.responses[0].error_code == UNKNOWN
 
     with_two(tmp_path, scenario, *STORED)

@@ -7,6 +7,7 @@ import pytest
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
 from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
+from sharegroup.broker.authorization.acl_rows import acl_of, row_of
 from sharegroup.broker.authorization.resources import (
     CLUSTER,
     SUPPORTED,
@@ -23,6 +24,7 @@ from sharegroup.model.errors import (
     TopicAuthorizationFailed,
 )
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
+from sharegroup.wire.internal.security import AclRow
 
 HEADER = ",".join(COLUMNS)
 HERE = "127.0.0.1"
@@ -199,6 +201,21 @@ def test_a_host_is_written_as_a_connections_address_is() -> None:
         f"{HEADER}\nALLOW,User:a,0:0:0:0:0:0:0:1,READ,TOPIC,jobs,LITERAL\n", "acls.csv"
     )
     assert [acl.host for acl in acls] == ["::1"]
+
+
+def test_a_stored_host_is_meant_as_an_address() -> None:
+    row = AclRow(2, "jobs", 3, "User:alice", "0:0:0:0:0:0:0:1", 3, 3)  # as Java writes it
+    access = alice(AclAuthorizer([acl_of(row)]), "::1")
+    assert access.allows(Operation.READ, topic("jobs"))
+    assert acl_of(row._replace(host="no.address")).host == "no.address"
+
+
+def test_a_row_and_an_acl_are_the_same() -> None:
+    row = AclRow(5, "pay-", 4, "User:alice", "*", 4, 2)
+    assert row_of(acl_of(row)) == row
+    for wrong in ({"pattern_type": 1}, {"operation": 99}, {"resource_type": 0}):
+        with pytest.raises(ValueError, match=r"an ACL of pattern|is not a valid"):
+            acl_of(row._replace(**wrong))
 
 
 def test_a_file_without_its_header_is_refused() -> None:

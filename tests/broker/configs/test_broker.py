@@ -166,7 +166,10 @@ def test_unsupported_replication_factors_give_a_warning() -> None:
         ),
         (
             "listener.security.protocol.map=PLAINTEXT:TLS",
-            "listener.security.protocol.map: TLS is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+            (
+                "listener.security.protocol.map: TLS is none of "
+                "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"
+            ),
         ),
         (
             "listeners=OUTER://:9093",

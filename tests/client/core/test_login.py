@@ -109,7 +109,19 @@ def test_a_login_comes_after_the_versions_and_before_all_requests() -> None:
         dialogue.ask("too early")
     assert dialogue.log_in() == [Ready]
     assert dialogue.messages == [b"\0user\0password"]
-    assert dialogue.protocol.session_lifetime_ms == 60_000
+    assert dialogue.protocol.login_due_s == 51.0
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "due_s"),
+    [(0, None), (-1, None), (1, 1.0), (2_000, 1.7), (2**63 - 1, 86_400.0)],
+)
+def test_when_a_login_is_done_anew(lifetime_ms: int, due_s: float | None) -> None:
+    dialogue = Dialogue(plain())
+    dialogue.answer(SASL_HANDSHAKE, 1, SaslHandshakeResponse(mechanisms=["PLAIN"]))
+    yes = SaslAuthenticateResponse(session_lifetime_ms=lifetime_ms)
+    assert dialogue.answer(SASL_AUTHENTICATE, 2, yes) == [Ready]
+    assert dialogue.protocol.login_due_s == due_s
 
 
 def test_requests_wait_for_a_login_anew_and_come_in_their_order() -> None:
@@ -180,10 +192,16 @@ def test_a_mechanism_that_is_refused(response: Message, error: type[KafkaError],
         Dialogue(plain()).answer(SASL_HANDSHAKE, 1, response)
 
 
-@pytest.mark.parametrize("missing", [SASL_HANDSHAKE, SASL_AUTHENTICATE])
-def test_a_broker_without_sasl(missing: Api) -> None:
+@pytest.mark.parametrize(
+    ("missing", "error", "why"),
+    [
+        (SASL_HANDSHAKE, IllegalSaslState, "b:1 takes no login by SASL"),
+        (SASL_AUTHENTICATE, UnsupportedVersion, "b:1 does not serve SaslAuthenticate"),
+    ],
+)
+def test_a_broker_without_sasl(missing: Api, error: type[KafkaError], why: str) -> None:
     served = [one for one in SERVED if one.api_key != missing.key]
-    with pytest.raises(UnsupportedVersion, match=f"b:1 does not serve {missing.name}"):
+    with pytest.raises(error, match=why):
         Dialogue(plain(), served).log_in()
 
 

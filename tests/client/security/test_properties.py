@@ -24,6 +24,7 @@ IN_CLEAR = {"security.protocol": "SASL_PLAINTEXT"}
         ({}, Security()),
         ({"security.protocol": "plaintext"}, Security()),
         ({"security.protocol": "SSL"}, Security(protocol="SSL")),
+        ({"security.protocol": "SSL", "ssl.ca.location": "probe"}, Security(protocol="SSL")),
         (
             {
                 "security.protocol": "SASL_SSL",
@@ -210,6 +211,7 @@ def test_properties_come_to(properties: Mapping[str, str], expected: Security) -
         ({"security.protocol": "TLS"}, "'TLS' is none of PLAINTEXT, SSL"),
         ({"security.protocl": "SSL"}, "did you mean security.protocol"),
         ({"sasl.username": "k"}, "PLAINTEXT does not go with sasl.username"),
+        ({"security.protocol": "SSL", "sasl.mechanism": "PLAIN"}, "go with sasl.mechanism: set"),
         ({"security.protocol": "SSL", "sasl.password": SECRET}, "SSL does not go with sasl.pass"),
         ({**IN_CLEAR, "ssl.ca.location": "/ca.pem"}, "does not go with ssl.ca.location"),
         (IN_CLEAR, "needs a SASL mechanism"),
@@ -290,6 +292,14 @@ def test_properties_come_to(properties: Mapping[str, str], expected: Security) -
                 "ssl.keystore.password": SECRET,
             },
             "keytool -importkeystore",
+        ),
+        (
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.location": "/key.pem",
+                "ssl.keystore.password": SECRET,
+            },
+            "encrypted key is ssl.key.password",
         ),
         (
             {"security.protocol": "SSL", "ssl.truststore.location": "/trust"},

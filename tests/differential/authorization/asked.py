@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
-from sharegroup.wire.batch import encode_batch
+from sharegroup.wire.batch import TRANSACTIONAL, encode_batch
 from sharegroup.wire.messages import add_offsets_to_txn as offsets_to_txn
 from sharegroup.wire.messages import add_partitions_to_txn as to_txn
 from sharegroup.wire.messages import alter_client_quotas as alter_quotas
@@ -52,7 +52,7 @@ from sharegroup.wire.messages import (
 )
 from sharegroup.wire.messages import alter_partition_reassignments as reassign
 from sharegroup.wire.messages import alter_share_group_offsets as alter_share
-from sharegroup.wire.messages import alter_user_scram_credentials as alter_scram
+from sharegroup.wire.messages import alter_user_scram_credentials as alter_users
 from sharegroup.wire.messages import consumer_group_describe as consumer_describe
 from sharegroup.wire.messages import consumer_group_heartbeat as consumer_heartbeat
 from sharegroup.wire.messages import delete_share_group_offsets as delete_share
@@ -62,7 +62,7 @@ from sharegroup.wire.messages import describe_producers as producers
 from sharegroup.wire.messages import describe_share_group_offsets as describe_share
 from sharegroup.wire.messages import describe_topic_partitions as topic_partitions
 from sharegroup.wire.messages import describe_transactions as describe_txns
-from sharegroup.wire.messages import describe_user_scram_credentials as describe_scram
+from sharegroup.wire.messages import describe_user_scram_credentials as describe_users
 from sharegroup.wire.messages import incremental_alter_configs as incremental
 from sharegroup.wire.messages import init_producer_id as init_producer
 from sharegroup.wire.messages import initialize_share_group_state as initialize
@@ -117,6 +117,21 @@ def _produced_by_name(_: Ids) -> Any:
     parts = [produce.PartitionProduceData(0, BATCH)]
     return produce.ProduceRequest(
         None, 1, 1000, [produce.TopicProduceData(name, NOBODY, parts) for name in TOPICS]
+    )
+
+
+def _produced_in_a_transaction(_: Ids) -> Any:
+    batch = encode_batch(
+        [(b"k", b"v")],
+        timestamp_ms=0,
+        producer_id=99,
+        producer_epoch=0,
+        base_sequence=0,
+        attributes=TRANSACTIONAL,
+    )
+    parts = [produce.PartitionProduceData(0, batch)]
+    return produce.ProduceRequest(
+        "payments", -1, 1000, [produce.TopicProduceData(name, NOBODY, parts) for name in TOPICS]
     )
 
 
@@ -233,6 +248,7 @@ def _add_by_broker(_: Ids) -> Any:
 ASKED = (
     Asked("Produce by id", apis.PRODUCE, 13, _produced),
     Asked("Produce by name", apis.PRODUCE, 12, _produced_by_name),
+    Asked("Produce in a transaction", apis.PRODUCE, 11, _produced_in_a_transaction),
     Asked("Fetch by id", apis.FETCH, 17, _fetched),
     Asked("Fetch by name", apis.FETCH, 12, _fetched_by_name),
     Asked("ListOffsets", apis.LIST_OFFSETS, 10, lambda _: list_offsets.ListOffsetsRequest(-1, 0, [
@@ -242,6 +258,12 @@ ASKED = (
         None, False, False, True)),
     Asked("Metadata of all with the cluster's operations", apis.METADATA, 10,
           lambda _: metadata.MetadataRequest(None, False, True, True)),
+    Asked("Metadata that makes topics", apis.METADATA, 12, lambda _: metadata.MetadataRequest(
+        [metadata.MetadataRequestTopic(name=name) for name in ("jobs-to-make", "to-make")],
+        True, False, True)),
+    Asked("DescribeConfigs of others", apis.DESCRIBE_CONFIGS, 4,
+          lambda _: describe_configs.DescribeConfigsRequest([
+              describe_configs.DescribeConfigsResource(8, "1", ["none"])])),
     Asked("Metadata by name", apis.METADATA, 12, lambda _: metadata.MetadataRequest(
         [metadata.MetadataRequestTopic(name=name) for name in TOPICS], False, False, True)),
     Asked("Metadata by id", apis.METADATA, 12, lambda ids: metadata.MetadataRequest(
@@ -393,20 +415,22 @@ ASKED = (
           lambda _: config_resources.ListConfigResourcesRequest([TOPIC, GROUP])),
     Asked("DescribeClientQuotas", apis.DESCRIBE_CLIENT_QUOTAS, 1,
           lambda _: quotas.DescribeClientQuotasRequest()),
-    Asked("AlterClientQuotas", apis.ALTER_CLIENT_QUOTAS, 1,
-          lambda _: alter_quotas.AlterClientQuotasRequest([alter_quotas.AlteredEntry(
-              [quotas.EntityData("user", "nobody")],
-              [alter_quotas.AlteredQuota("producer_byte_rate", 1e9)])], True)),
-    Asked("DescribeUserScramCredentials", apis.DESCRIBE_USER_SCRAM_CREDENTIALS, 0,
-          lambda _: describe_scram.DescribeUserScramCredentialsRequest()),
-    Asked("AlterUserScramCredentials", apis.ALTER_USER_SCRAM_CREDENTIALS, 0,
-          lambda _: alter_scram.AlterUserScramCredentialsRequest(
-              [alter_scram.ScramCredentialDeletion("nobody", 1)])),
     Asked("DescribeTopicPartitions", apis.DESCRIBE_TOPIC_PARTITIONS, 0,
           lambda _: topic_partitions.DescribeTopicPartitionsRequest(
               [topic_partitions.TopicRequest(name) for name in TOPICS])),
     Asked("DescribeTopicPartitions of all", apis.DESCRIBE_TOPIC_PARTITIONS, 0,
           lambda _: topic_partitions.DescribeTopicPartitionsRequest([])),
+    Asked("AlterClientQuotas", apis.ALTER_CLIENT_QUOTAS, 1,
+          lambda _: alter_quotas.AlterClientQuotasRequest([alter_quotas.AlteredEntry(
+              [quotas.EntityData("user", NO_MEMBER)],
+              [alter_quotas.AlteredQuota("producer_byte_rate", 1.0)])], True)),
+    Asked("DescribeUserScramCredentials", apis.DESCRIBE_USER_SCRAM_CREDENTIALS, 0,
+          lambda _: describe_users.DescribeUserScramCredentialsRequest(
+              [describe_users.ScramUserName(NO_MEMBER)])),
+    Asked("AlterUserScramCredentials", apis.ALTER_USER_SCRAM_CREDENTIALS, 0,
+          lambda _: alter_users.AlterUserScramCredentialsRequest(
+              [alter_users.ScramCredentialDeletion(NO_MEMBER, 1)], [])),
     Asked("DeleteGroups", apis.DELETE_GROUPS, 2,
           lambda _: delete_groups.DeleteGroupsRequest(["workers", "others"])),
 )  # fmt: skip
+"""Those of APIs that are not served here yet are kept for the day when they are."""

@@ -279,8 +279,8 @@ async def _until(ready: Callable[[], Awaitable[bool]]) -> None:
 
 
 def outline(value: Any) -> Any:
-    """Error codes and names of an answer, in an order of their own; what tells nothing is left
-    out."""
+    """Error codes and names of an answer, in an order of their own; what has neither is left out,
+    such as acquired records."""
     if isinstance(value, list | tuple):
         return sorted((outline(each) for each in value), key=repr)
     if not is_dataclass(value):
@@ -294,7 +294,8 @@ def outline(value: Any) -> Any:
             found[field.name] = bool(inner)
         elif isinstance(inner, list | tuple) and any(is_dataclass(each) for each in inner):
             told = outline([each for each in inner if not _is_internal(each)])
-            found[field.name] = [each for each in told if each]
+            if any(told):
+                found[field.name] = [each for each in told if each]
     return found
 
 

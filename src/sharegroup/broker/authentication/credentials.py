@@ -95,8 +95,8 @@ class Credentials:
         kinds = Counter(
             (kept.iterations, len(kept.salt), kept.salt.isalnum())
             for users in (self._stored(), self._file().credentials)
-            for (_, of), kept in islice(users.items(), USERS_COMPARED_MAX)
-            if of is mechanism
+            for (user, of), kept in islice(users.items(), USERS_COMPARED_MAX)
+            if of is mechanism and user
         )
         usual = min(kinds, key=lambda kind: (-kinds[kind], kind)) if kinds else None
         iterations, size, text = usual or (ITERATIONS_MIN, _SALT_BYTES, False)

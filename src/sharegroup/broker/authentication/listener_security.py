@@ -25,9 +25,10 @@ from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.jaas import jaas_users
 from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
 from sharegroup.sasl.users_file import FileUsers, parse_users
-from sharegroup.tls.contexts import server_context
-from sharegroup.tls.stores import KeyStore, TrustStore, check_type
+from sharegroup.tls.contexts import NONE, server_context
+from sharegroup.tls.stores import JKS, PEM, PKCS12, KeyStore, TrustStore, check_type
 
+_CLIENT_AUTH: Final = "ssl.client.auth"
 _OAUTH: Final = "sasl.oauthbearer."
 _JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _SCHEMES: Final = ("file:///", "https://", "http://")
@@ -69,6 +70,7 @@ class ListenerSecurity:
         self.name = name
         self.protocol = config().protocol(name)
         self._config = config
+        self._stored = stored
         self._disk = environment.disk
         self.material = self.load(config())
         self._credentials = Credentials(
@@ -105,6 +107,14 @@ class ListenerSecurity:
         """The SASL mechanisms that are offered."""
         return self._settings.names("sasl.enabled.mechanisms")
 
+    @property
+    def knows_nobody(self) -> bool:
+        """Whether no user exists who could log in."""
+        if not self.uses_sasl or {PLAIN, OAUTHBEARER} & {*self.mechanisms}:
+            return False
+        stored = any(user for user, _ in self._stored())
+        return not (stored or self.material.users.credentials)
+
     def begin(self, mechanism: str, client: Client) -> Exchange:
         """A new exchange of an offered mechanism."""
         return begin(mechanism, self._credentials, self._tokens, client)
@@ -131,7 +141,7 @@ class ListenerSecurity:
         """
         settings = config.listener(self.name)
         mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules"))
-        context = tls_context(settings) if self.uses_tls else None
+        context = tls_context(settings, self.protocol) if self.uses_tls else None
         users, passwords = self._users(settings) if self.uses_sasl else (FileUsers(), {})
         return Material(context, mapping, users, passwords)
 
@@ -171,8 +181,9 @@ class ListenerSecurity:
         return self._config().listener(self.name)
 
 
-def tls_context(settings: ListenerSettings) -> ssl.SSLContext:
-    """The context of a listener.
+def tls_context(settings: ListenerSettings, protocol: str) -> ssl.SSLContext:
+    """The context of a listener. One that speaks SASL_SSL asks for certificates only by a setting
+    of its own (KIP-684).
 
     Raises:
         ConfigError: a file cannot be read, or there is no key.
@@ -181,8 +192,9 @@ def tls_context(settings: ListenerSettings) -> ssl.SSLContext:
     def text(name: str) -> str | None:
         return settings.text(name) or None
 
+    asks = protocol == SSL or settings.is_set(_CLIENT_AUTH, here=True)
     key = KeyStore(
-        type=check_type("ssl.keystore.type", settings.text("ssl.keystore.type")),
+        type=_store_type(settings, "ssl.keystore"),
         location=text("ssl.keystore.location"),
         certificate_text=text("ssl.keystore.certificate.chain"),
         key_text=text("ssl.keystore.key"),
@@ -190,7 +202,7 @@ def tls_context(settings: ListenerSettings) -> ssl.SSLContext:
         key_password=text("ssl.key.password"),
     )
     trust = TrustStore(
-        type=check_type("ssl.truststore.type", settings.text("ssl.truststore.type")),
+        type=_store_type(settings, "ssl.truststore"),
         location=text("ssl.truststore.location"),
         text=text("ssl.truststore.certificates"),
         password=text("ssl.truststore.password"),
@@ -198,10 +210,21 @@ def tls_context(settings: ListenerSettings) -> ssl.SSLContext:
     return server_context(
         key,
         trust,
-        client_auth=settings.text("ssl.client.auth"),
+        client_auth=settings.text(_CLIENT_AUTH) if asks else NONE,
         protocols=settings.names("ssl.enabled.protocols"),
         ciphers=openssl_ciphers(settings.names("ssl.cipher.suites")),
     )
+
+
+def _store_type(settings: ListenerSettings, store: str) -> str:
+    """The type that is set; else what the file's name says, so that a JKS store, Kafka's default,
+    is refused in words."""
+    name, location = f"{store}.type", settings.text(f"{store}.location").lower()
+    if settings.is_set(name):
+        return check_type(name, settings.text(name))
+    if location.endswith((".p12", ".pfx")):
+        return PKCS12
+    return check_type(name, JKS if location.endswith(".jks") else PEM)
 
 
 def _expected(settings: ListenerSettings) -> Expected:

@@ -11,14 +11,19 @@ from sharegroup.broker.authentication.guessing import Guessing
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.broker.configs.broker import BrokerConfig
-from sharegroup.broker.configs.listeners import PLAINTEXT
+from sharegroup.broker.configs.listener_settings import LISTENER_CONFIGS, suffix_of
+from sharegroup.broker.configs.listeners import PLAINTEXT, SASL_PROTOCOLS, Listener
+from sharegroup.broker.coordination.security_store import SecurityStore
 from sharegroup.broker.counters import Counters
 from sharegroup.model.environment import Environment
-from sharegroup.model.errors import ConfigError, InvalidConfig
+from sharegroup.model.errors import ConfigError, InvalidConfig, KafkaError
+from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism
+from sharegroup.wire.internal.security import ScramChange
 
 logger = logging.getLogger("sharegroup.broker")
 
 _SECRET_BYTES: Final = 32
+NOBODY: Final = "", ScramMechanism.SHA_256
 
 
 class ListenersSecurity:
@@ -46,6 +51,26 @@ class ListenersSecurity:
             lambda: config().integer("connection.failed.authentication.delay.ms"),
         )
 
+    async def load(self, store: SecurityStore) -> None:
+        """Take the secret of earlier starts, so that an unknown user keeps its salt as a known one
+        does. It is kept as the salt of a user without name, whom no client can create.
+        """
+        if not any(self._config().protocol(each.name) in SASL_PROTOCOLS for each in self._named):
+            return
+        kept = store.state.credentials.get(NOBODY)
+        if kept is None:
+            kept = ScramCredential(salt=self._secret, stored_key=b"", server_key=b"", iterations=0)
+            change = ScramChange(*NOBODY, kept)
+            try:
+                await store.change(lambda _: (None, [change]))
+            except KafkaError as error:
+                logger.warning("the secret of this start cannot be kept: %s", error)
+        self._secret = kept.salt
+
+    @property
+    def _named(self) -> list[Listener]:
+        return self._config().listeners
+
     def open(self, name: str) -> ListenerSecurity | None:
         """The security of the listener ``name``; None if it speaks PLAINTEXT.
 
@@ -64,14 +89,28 @@ class ListenersSecurity:
                 checks=self._checks,
                 counters=self._counters,
             )
+            if self._listeners[name].knows_nobody:
+                logger.warning(
+                    "nobody can log in to the listener %s yet: start with --users FILE, which "
+                    "`sharegroup users create NAME --file FILE` writes; or run `sharegroup users "
+                    "create NAME` through another listener",
+                    name,
+                )
         return self._listeners[name]
 
     def prepare(self, config: BrokerConfig) -> Callable[[], None]:
-        """Read all files anew, as ``config`` names them; returns what lets them hold.
+        """Read all files anew, as ``config`` names them; returns what lets them hold. Nothing is
+        read if no setting of TLS or SASL is altered while the broker runs.
 
         Raises:
             InvalidConfig: a file cannot be read; the old ones stay.
         """
+        altered = {*config.dynamic, *self._config().dynamic}
+        if not any(name in LISTENER_CONFIGS or suffix_of(name) for name in altered):
+            return lambda: None
+        return self._read(config)
+
+    def _read(self, config: BrokerConfig) -> Callable[[], None]:
         try:
             read = [(each, each.load(config)) for each in self._listeners.values()]
         except ConfigError as error:
@@ -89,5 +128,5 @@ class ListenersSecurity:
         Raises:
             InvalidConfig: a file cannot be read; the old ones stay.
         """
-        self.prepare(self._config())()
+        self._read(self._config())()
         return len(self._listeners)

@@ -57,6 +57,7 @@ class SigningKeys:
         self._counters = counters
         self._keys: list[SigningKey] = []
         self._tried_ms: int | None = None
+        self._failed = False
         self._lock = asyncio.Lock()
 
     def forget(self) -> None:
@@ -88,20 +89,22 @@ class SigningKeys:
 
     def _fresh(self, age_ms: int) -> bool:
         tried_ms = self._tried_ms
-        return tried_ms is not None and self._clock.monotonic_ms() - tried_ms < age_ms
+        wait_ms = min(age_ms, AGAIN_MS) if self._failed else age_ms
+        return tried_ms is not None and self._clock.monotonic_ms() - tried_ms < wait_ms
 
     async def _refresh(self, age_ms: int) -> None:
         async with self._lock:
             if self._fresh(age_ms):
                 return
-            self._tried_ms = now_ms = self._clock.monotonic_ms()
+            self._tried_ms = self._clock.monotonic_ms()
+            self._failed = True
             try:
                 async with asyncio.timeout(FETCH_S):
                     self._keys = parse_keys(await self._read(self._url()))
+                self._failed = False
             except (OSError, ValueError, TimeoutError) as error:
                 sentence = f"the keys of tokens cannot be read from {self._url()}: {error}"
                 self._counters.say(logging.ERROR, "token_keys_failures", sentence)
-                self._tried_ms = now_ms - age_ms + min(age_ms, AGAIN_MS)
 
     async def _read(self, url: str) -> bytes:
         parts = urlsplit(url)

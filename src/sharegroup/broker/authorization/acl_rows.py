@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sharegroup.broker.authorization.acls import ANY, Acl
+from sharegroup.broker.authorization.acls import ANY, Acl, as_address
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
 from sharegroup.wire.internal.security import AclRow
 
@@ -109,7 +109,7 @@ def acl_of(row: AclRow) -> Acl:
     return Acl(
         allow=row.permission_type == ALLOW,
         principal=row.principal,
-        host=row.host,
+        host=as_address(row.host),
         operation=Operation(row.operation),
         resource=Resource(ResourceType(row.resource_type), row.resource_name),
         prefixed=row.pattern_type == PREFIXED,

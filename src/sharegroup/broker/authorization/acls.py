@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from sharegroup.broker.authorization.resources import Operation, Resource
@@ -31,6 +32,17 @@ _IMPLIED_BY: Final = {
     ),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)),
 }
+
+
+def as_address(host: str) -> str:
+    """An IP address as a connection's address is written; another text unchanged. Java writes IPv6
+    addresses in full, so ACLs made for Kafka have them so."""
+    if host == ANY:
+        return ANY
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

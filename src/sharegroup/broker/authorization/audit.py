@@ -1,11 +1,13 @@
-"""What is denied: a line of the log, and a count."""
+"""What is denied: a line of the log, and a count. And who has changed ACLs."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final
 
+from sharegroup.broker.authorization.acls import Acl
 from sharegroup.broker.authorization.resources import Operation, Resource
 from sharegroup.broker.counters import Counters
 from sharegroup.model.limits import AUTHORIZER_ANSWERS_MAX
@@ -14,6 +16,9 @@ logger = logging.getLogger("sharegroup.authorizer")
 
 REQUEST: Final[ContextVar[str]] = ContextVar("REQUEST", default="")
 """The name of the API whose request this task answers."""
+
+CHANGES_TOLD_MAX: Final = 20
+"""ACLs of one request that are each logged; of the others only their number."""
 
 
 class Audit:
@@ -55,3 +60,24 @@ class Audit:
             f" for request = {api}" if api else "",
             left_out,
         )
+
+
+def tell_changes(principal: str, host: str, deed: str, acls: Sequence[Acl]) -> None:
+    """Log who has made or deleted ACLs."""
+    for acl in acls[:CHANGES_TOLD_MAX]:
+        logger.info(
+            "%s from %s has %s: %s %s %s on %s:%s:%s from host %s",
+            principal,
+            host,
+            deed,
+            "ALLOW" if acl.allow else "DENY",
+            acl.principal,
+            acl.operation.name,
+            acl.resource.type.name,
+            "PREFIXED" if acl.prefixed else "LITERAL",
+            acl.resource.name,
+            acl.host,
+        )
+    if len(acls) > CHANGES_TOLD_MAX:
+        more = len(acls) - CHANGES_TOLD_MAX
+        logger.info("%s from %s has %s, and %d more", principal, host, deed, more)

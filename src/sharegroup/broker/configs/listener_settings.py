@@ -79,6 +79,11 @@ class ListenerSettings:
         value = self.value(setting)
         return value if isinstance(value, tuple) else ()
 
+    def is_set(self, setting: str, *, here: bool = False) -> bool:
+        """Whether somebody has set it; with ``here``: for this listener alone."""
+        names = self._names(setting, "")
+        return any(name in self._texts for name in (names[:1] if here else names))
+
     def name_of(self, setting: str, mechanism: str = "") -> str:
         """The name under which it is set, for errors."""
         found = self._names(setting, mechanism)

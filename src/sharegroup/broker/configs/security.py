@@ -25,7 +25,8 @@ TLS_CONFIGS: Final = (
         name="ssl.keystore.type",
         type=ConfigType.STRING,
         default="PEM",
-        doc="The format of the key store: PEM or PKCS12.",
+        doc="The format of the key store: PEM or PKCS12. When not set, a file named *.p12 or *.pfx "
+        "is PKCS12.",
         departs=_PEM_NOT_JKS,
         dynamic=True,
     ),
@@ -33,7 +34,7 @@ TLS_CONFIGS: Final = (
         "ssl.keystore.location",
         None,
         "The file with the private key and the certificate chain of TLS listeners. Files are read "
-        "anew on SIGHUP, and when a broker setting is altered.",
+        "anew on SIGHUP, and when a setting of TLS or SASL is altered.",
         dynamic=True,
     ),
     _secret("ssl.keystore.password", "The password of a PKCS12 key store."),
@@ -46,7 +47,7 @@ TLS_CONFIGS: Final = (
         name="ssl.truststore.type",
         type=ConfigType.STRING,
         default="PEM",
-        doc="The format of the trust store: PEM or PKCS12.",
+        doc="The format of the trust store: PEM or PKCS12; when not set, as the key store's.",
         departs=_PEM_NOT_JKS,
         dynamic=True,
     ),
@@ -64,7 +65,9 @@ TLS_CONFIGS: Final = (
         "none",
         ("none", "requested", "required"),
         "Whether clients show a certificate. On a listener that speaks SSL it names the principal; "
-        "a client without one is User:ANONYMOUS.",
+        "a client without one is User:ANONYMOUS. A listener that speaks SASL_SSL asks for one only "
+        "by listener.name.NAME.ssl.client.auth.",
+        dynamic=True,
     ),
     names(
         "ssl.enabled.protocols",
@@ -96,14 +99,15 @@ SASL_CONFIGS: Final = (
         "OAUTHBEARER.",
         choices=MECHANISMS,
         departs="there is no Kerberos (Kafka: GSSAPI)",
+        dynamic=True,
     ),
     text(
         USERS_FILE,
         None,
         "A file of users for PLAIN and SCRAM, which `sharegroup users create --file` writes: it "
         "has salted hashes, no passwords. SCRAM credentials that kafka-configs or `sharegroup "
-        "users` created are looked up first. Read anew on SIGHUP, and when a broker setting is "
-        "altered. Not a Kafka setting.",
+        "users` created are looked up first. Read anew on SIGHUP, and when a setting of TLS or "
+        "SASL is altered. Not a Kafka setting.",
         dynamic=True,
     ),
     ConfigDef(
@@ -147,7 +151,6 @@ SASL_CONFIGS: Final = (
         None,
         "Where the keys are that sign tokens: an https, http or file URL of a JWKS document. The "
         "file is read anew on SIGHUP, both when they are old or lack a key.",
-        dynamic=True,
     ),
     long(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",

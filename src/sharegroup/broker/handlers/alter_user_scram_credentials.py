@@ -36,7 +36,9 @@ Change = ScramCredentialDeletion | ScramCredentialUpsertion
 async def alter_user_scram_credentials(
     parts: BrokerParts, request: AlterUserScramCredentialsRequest, context: RequestContext
 ) -> AlterUserScramCredentialsResponse:
-    """Each user on its own: all of its changes are made, or none.
+    """Each user on its own: all of its changes are made, or none. A user may be changed for both
+    mechanisms at once, as Kafka's documentation shows for kafka-configs. (Kafka itself answers
+    DUPLICATE_RESOURCE to that.)
 
     Raises:
         ClusterAuthorizationFailed: the client may not alter the cluster.

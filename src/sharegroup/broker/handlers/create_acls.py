@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from sharegroup.broker.authorization.acl_rows import ALLOW, DENY, LITERAL, PREFIXED
+from sharegroup.broker.authorization.acl_rows import ALLOW, DENY, LITERAL, PREFIXED, acl_of
+from sharegroup.broker.authorization.audit import tell_changes
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, ResourceType
 from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.parts import BrokerParts
@@ -48,7 +49,9 @@ async def create_acls(
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
     if rows:
-        await parts.security.change(_addition(rows, parts.new_id))
+        made = await parts.security.change(_addition(rows, parts.new_id))
+        access = context.access
+        tell_changes(access.principal, access.host, "made an ACL", list(map(acl_of, made)))
     return CreateAclsResponse(results=results)
 
 
@@ -76,10 +79,10 @@ def check_stored(parts: BrokerParts) -> None:
 
 def _addition(
     rows: Mapping[AclRow, None], new_id: Callable[[], UUID]
-) -> Callable[[SecurityMachine], tuple[None, Sequence[AclChange]]]:
-    def decide(machine: SecurityMachine) -> tuple[None, Sequence[AclChange]]:
-        known = machine.acl_ids
-        return None, [AclChange(new_id(), row) for row in rows if row not in known]
+) -> Callable[[SecurityMachine], tuple[list[AclRow], Sequence[AclChange]]]:
+    def decide(machine: SecurityMachine) -> tuple[list[AclRow], Sequence[AclChange]]:
+        new = [row for row in rows if row not in machine.acl_ids]
+        return new, [AclChange(new_id(), row) for row in new]
 
     return decide
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sharegroup.broker.authorization.acl_rows import AclFilter, row_of
+from sharegroup.broker.authorization.acl_rows import AclFilter, acl_of, row_of
+from sharegroup.broker.authorization.audit import tell_changes
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.handlers.create_acls import check_stored
@@ -50,6 +51,9 @@ async def delete_acls(
         return found, [AclChange(machine.acl_ids[acl], None) for acl in gone]
 
     deleted = await parts.security.change(decide)
+    different = dict.fromkeys(acl for acls in deleted for acl in acls)
+    access = context.access
+    tell_changes(access.principal, access.host, "deleted an ACL", list(map(acl_of, different)))
     results = []
     for each, gone, kept in zip(filters, deleted, _taken(in_file, filters, wide), strict=True):
         wrong = _why_wrong(each)

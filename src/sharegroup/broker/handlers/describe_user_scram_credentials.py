@@ -28,7 +28,8 @@ async def describe_user_scram_credentials(
     context.access.require(Operation.DESCRIBE, CLUSTER)
     infos: dict[str, list[ScramCredentialInfo]] = {}
     for (user, mechanism), kept in sorted(parts.security.state.credentials.items()):
-        infos.setdefault(user, []).append(ScramCredentialInfo(mechanism, kept.iterations))
+        if user:  # the one without name is the broker's own
+            infos.setdefault(user, []).append(ScramCredentialInfo(mechanism, kept.iterations))
     asked = Counter(user.name for user in request.users or ()) or Counter(infos.keys())
     return DescribeUserScramCredentialsResponse(
         results=[

@@ -19,7 +19,6 @@ from sharegroup.broker.handlers.describe_configs import (
     owner_of,
 )
 from sharegroup.broker.handlers.describe_configs import entries_of as described
-from sharegroup.broker.internal_topics import SECURITY
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
 from sharegroup.groups.config import GROUP_CONFIGS
@@ -120,8 +119,6 @@ def alter_resource(
     if kind == TOPIC:
         if parts.topics.find(name) is None:
             raise UnknownTopicOrPartition
-        if name == SECURITY:
-            raise InvalidRequest(f"{name} is the broker's own; its settings are fixed")
         live.set_topic(name, changed(live.of_topic(name)), validate_only=validate_only)
     elif kind == GROUP:
         if not name:

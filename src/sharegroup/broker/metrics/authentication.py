@@ -7,6 +7,7 @@ from typing import Final
 
 from sharegroup.broker.metrics.metric import Sample, counter, gauge
 from sharegroup.broker.parts import BrokerParts
+from sharegroup.sasl.mechanisms import MECHANISMS
 
 _SOCKETS: Final = "kafka.server:type=socket-server-metrics "
 
@@ -45,12 +46,6 @@ UNAUTHENTICATED: Final = gauge(
 
 METRICS: Final = (AUTHENTICATED, FAILED, LATE, EXPIRED, HANDSHAKES_FAILED, UNAUTHENTICATED)
 
-_LABELLED: Final = {
-    "authentications": AUTHENTICATED,
-    "authentication_failures": FAILED,
-    "tls_handshake_failures": HANDSHAKES_FAILED,
-}
-
 
 def read(parts: BrokerParts) -> Iterator[Sample]:
     """The samples of this table."""
@@ -58,6 +53,10 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
     yield LATE.of(counts.get(("authentications_late", ""), 0))
     yield EXPIRED.of(counts.get(("authentications_expired", ""), 0))
     yield UNAUTHENTICATED.of(parts.connections.unauthenticated)
+    for mechanism in MECHANISMS:
+        yield AUTHENTICATED.of(counts.get(("authentications", mechanism), 0), mechanism)
+    for mechanism in (*MECHANISMS, "none", "SSL"):
+        yield FAILED.of(counts.get(("authentication_failures", mechanism), 0), mechanism)
     for (name, label), count in counts.items():
-        if name in _LABELLED:
-            yield _LABELLED[name].of(count, label)
+        if name == "tls_handshake_failures":
+            yield HANDSHAKES_FAILED.of(count, label)

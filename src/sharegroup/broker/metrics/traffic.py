@@ -51,6 +51,11 @@ DENIALS: Final = counter(
     "sharegroup.authorizer).",
     labels=("operation", "resource_type"),
 )
+ACLS: Final = gauge(
+    "sharegroup_acls",
+    "ACLs in force: those of authorizer.acl.file and those made by CreateAcls.",
+    kafka="kafka.server:type=authorizer-metrics acls-total-count",
+)
 CONNECTIONS: Final = gauge(
     "sharegroup_connections",
     "Open connections.",
@@ -173,6 +178,7 @@ METRICS: Final = (
     ERRORS,
     MALFORMED,
     DENIALS,
+    ACLS,
     CONNECTIONS,
     ACCEPTED,
     REFUSED,
@@ -212,6 +218,7 @@ def read(parts: BrokerParts) -> Iterator[Sample]:
         yield REQUEST_BYTES.of(requests.request_bytes, api)
         yield RESPONSE_BYTES.of(requests.response_bytes, api)
     yield from _counted(parts)
+    yield ACLS.of(parts.access_rules.acl_count)
     yield CONNECTIONS.of(len(parts.connections))
     yield REQUEST_MEMORY.of(parts.connections.request_bytes)
     yield RESPONSE_MEMORY.of(parts.connections.unread_bytes)

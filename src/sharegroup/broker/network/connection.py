@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Sequence
-from typing import Final, TypeVar, cast
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
 from sharegroup.broker.network.connections import Connections
@@ -107,7 +107,7 @@ class BrokerConnection(asyncio.Protocol):
         self.endpoint = endpoint
         self.host = ""
         self.principal = endpoint.principal
-        self.access = dispatcher.access(self)
+        self.access = dispatcher.access(self.principal, "")
 
     @property
     def authenticated(self) -> bool:
@@ -157,7 +157,7 @@ class BrokerConnection(asyncio.Protocol):
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
         if self._connections.admit(self) and self._knows_certificate():
-            self.access = self._dispatcher.access(self)
+            self.access = self._dispatcher.access(self.principal, self.host)
             if self._sasl is not None:
                 self._sasl.host = self.host
                 self._sasl.left = lambda: self._closing
@@ -319,7 +319,10 @@ class BrokerConnection(asyncio.Protocol):
         """Queue a slot for the frame's answer, and start the request if it may start now."""
         slot = _Slot()
         self._slots.append(slot)
-        if frame[:2] not in CARRIES_RECORDS:
+        if self._sasl is not None and self._sasl.takes(frame):
+            self._sasl.busy = True
+            self._run(self._authenticate(self._sasl, frame, slot), frame)
+        elif frame[:2] not in CARRIES_RECORDS:
             self._start(frame, slot)
         elif self._records_slot is None:
             self._records_slot = slot
@@ -336,12 +339,11 @@ class BrokerConnection(asyncio.Protocol):
             self._start(frame, self._records_slot)
 
     def _start(self, frame: bytes, slot: _Slot) -> None:
+        self._run(self._answer(frame, slot), frame)
+
+    def _run(self, work: Coroutine[Any, Any, None], frame: bytes) -> None:
         self._running_bytes += len(frame) + LENGTH_BYTES
-        if self._sasl is not None and self._sasl.takes(frame):
-            self._sasl.busy = True
-            task = self._loop.create_task(self._authenticate(self._sasl, frame, slot))
-        else:
-            task = self._loop.create_task(self._answer(frame, slot))
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -362,7 +364,7 @@ class BrokerConnection(asyncio.Protocol):
             return
         if sasl.principal != was:
             self.principal = sasl.principal
-            self.access = self._dispatcher.access(self)
+            self.access = self._dispatcher.access(self.principal, self.host)
             self._splitter.frame_bytes_max = self._frame_bytes_max
             self._connections.authenticated(self)
         self._fill(slot, answer.chunks)

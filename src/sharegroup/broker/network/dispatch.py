@@ -49,12 +49,6 @@ class Client(Protocol):
 
     access: Access
     endpoint: Endpoint
-    host: str
-
-    @property
-    def principal(self) -> str:
-        """Who the client is."""
-        ...
 
     @property
     def client_host(self) -> str:
@@ -82,9 +76,9 @@ class Dispatcher:
         self.authorizer = authorizer
         self._now_s = asyncio.get_running_loop().time
 
-    def access(self, connection: Client) -> Access:
-        """The access rights of a client, by who it is and where it connects from."""
-        return Access(self.authorizer, connection.principal, connection.host, self._counters)
+    def access(self, principal: str, host: str) -> Access:
+        """The access rights of ``principal`` that connects from ``host``."""
+        return Access(self.authorizer, principal, host, self._counters)
 
     def admission(self, host: str) -> Admission:
         """Whether a new connection from ``host`` has to wait, by quotas."""

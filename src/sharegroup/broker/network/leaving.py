@@ -21,6 +21,8 @@ _WAITING_BYTES: Final = 16 * 1024
 """Bytes given to the transport when the socket is full."""
 _READ_BYTES: Final = 256 * 1024
 """Bytes read at once where a range cannot be sent."""
+_JOINED_BYTES: Final = 16 * 1024
+"""Up to so many bytes are joined, a record of TLS: it makes a record of its own of each chunk."""
 
 
 def _bare_socket(transport: asyncio.Transport) -> Any:
@@ -64,7 +66,7 @@ class Leaving:
         while self._chunks and (room := self.size - until) > 0:
             first = self._chunks[0]
             if isinstance(first, bytes | memoryview):
-                transport.writelines(self._next_bytes(room))
+                self._write_bytes(transport, room)
                 continue
             wanted = min(room, len(first) - self._at)
             socket = None if bytes_max is None else _bare_socket(transport)
@@ -75,6 +77,14 @@ class Leaving:
         if self._bare and not self._chunks:
             self._bare = False
             transport.set_write_buffer_limits()
+
+    def _write_bytes(self, transport: asyncio.Transport, room: int) -> None:
+        """Write chunks up to the next range, ``room`` bytes at most."""
+        size, chunks = self.size, self._next_bytes(room)
+        if size - self.size <= _JOINED_BYTES:
+            transport.write(b"".join(chunks))
+        else:
+            transport.writelines(chunks)
 
     def _next_bytes(self, room: int) -> list[bytes | memoryview]:
         """Take chunks up to the next range, ``room`` bytes at most."""

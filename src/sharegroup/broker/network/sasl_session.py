@@ -68,6 +68,21 @@ class _State(Enum):
     FAILED = auto()
 
 
+class _AnotherMechanism:
+    """The exchange of a client that authenticates anew by another mechanism: it fails, with Kafka's
+    words."""
+
+    def __init__(self, wanted: str, before: str) -> None:
+        self._told = (
+            f"SASL mechanism '{wanted}' requested by client is not supported for "
+            f"re-authentication of mechanism '{before}'"
+        )
+
+    async def evaluate(self, message: bytes) -> Step:
+        """Refuse."""
+        raise Refused("another mechanism than before", self._told)
+
+
 class SaslSession:
     """One connection. ``principal`` is the client's, once ``authenticated``.
 
@@ -162,13 +177,15 @@ class SaslSession:
 
         if header.version < 1:  # its tokens would come without a header
             return await self._failed(answer(UnsupportedVersion()), "SaslHandshake version 0")
-        again = self.authenticated and request.mechanism != self._mechanism
-        if request.mechanism not in offered or again:
-            reason = "another mechanism than before" if again else "a mechanism that is not offered"
+        if request.mechanism not in offered:
+            reason = "a mechanism that is not offered"
             return await self._failed(answer(UnsupportedSaslMechanism()), reason)
-        self._mechanism = request.mechanism
-        self._claimed = ""
-        self._exchange = self._security.begin(request.mechanism, self)
+        if self.authenticated and request.mechanism != self._mechanism:
+            self._exchange = _AnotherMechanism(request.mechanism, self._mechanism)
+        else:
+            self._mechanism = request.mechanism
+            self._claimed = ""
+            self._exchange = self._security.begin(request.mechanism, self)
         self._state = _State.EXCHANGE
         return Answer(answer(None))
 
@@ -213,7 +230,7 @@ class SaslSession:
         if self.principal and principal != self.principal:
             told = (
                 "Cannot change principals during re-authentication from "
-                f"{self.principal}: {principal}"
+                f"{self.principal.replace(':', '.', 1)}: {principal.replace(':', '.', 1)}"
             )
             raise Refused("another principal than before", told)
         lifetimes = []

@@ -195,7 +195,7 @@ async def delete_offsets(
     ]
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
     response = await cluster.send_to_coordinator(group_id, apis.OFFSET_DELETE, request)
-    check_group(cluster, group_id, response)
+    check_group(cluster, group_id, response, "DELETE")
     return {
         TopicPartition(topic.name, one.partition_index): _checked(cluster, group_id, one)
         for topic in response.topics
@@ -217,7 +217,7 @@ async def remove_members(
     """LeaveGroup for these members; each with its error, by instance id or else by member id."""
     request = LeaveGroupRequest(group_id=group_id, members=members)
     response = await cluster.send_to_coordinator(group_id, apis.LEAVE_GROUP, request)
-    check_group(cluster, group_id, response)
+    check_group(cluster, group_id, response, "READ")
     return {
         one.group_instance_id or one.member_id: error_from_code(one.error_code)
         if one.error_code

@@ -13,6 +13,7 @@ from sharegroup.client.admin.descriptions import (
     ShareGroupOffset,
 )
 from sharegroup.client.admin.topic_requests import by_topic
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.model.errors import (
     CoordinatorNotAvailable,
@@ -174,7 +175,7 @@ async def alter_share_group_offsets(
         ],
     )
     response = await cluster.send_to_coordinator(group_id, apis.ALTER_SHARE_GROUP_OFFSETS, request)
-    check_group(cluster, group_id, response)
+    check_group(cluster, group_id, response, "READ")
     return {
         TopicPartition(topic.topic_name, partition.partition_index): answer_error(partition)
         for topic in response.responses
@@ -190,7 +191,7 @@ async def delete_share_group_offsets(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
     )
     response = await cluster.send_to_coordinator(group_id, apis.DELETE_SHARE_GROUP_OFFSETS, request)
-    check_group(cluster, group_id, response)
+    check_group(cluster, group_id, response, "DELETE")
     return {topic.topic_name: answer_error(topic) for topic in response.responses}
 
 
@@ -199,7 +200,7 @@ async def delete_group(cluster: Cluster, group_id: str) -> None:
     request = DeleteGroupsRequest(groups_names=[group_id])
     response = await cluster.send_to_coordinator(group_id, apis.DELETE_GROUPS, request)
     [result] = response.results
-    check_group(cluster, group_id, result)
+    check_group(cluster, group_id, result, "DELETE")
 
 
 def answer_error(answer: Any) -> KafkaError | None:
@@ -209,11 +210,16 @@ def answer_error(answer: Any) -> KafkaError | None:
     return error_from_code(answer.error_code, getattr(answer, "error_message", None) or None)
 
 
-def check_group(cluster: Cluster, group_id: str, answer: Any) -> None:
-    """Raise the answer's error. A node that does not coordinate the group is not asked again."""
-    error = answer_error(answer)
-    if error is None:
+def check_group(cluster: Cluster, group_id: str, answer: Any, operation: str = "DESCRIBE") -> None:
+    """Raise the answer's error. A node that does not coordinate the group is not asked again.
+
+    Args:
+        operation: what was asked for, as ACLs call it.
+    """
+    if not answer.error_code:
         return
+    text = getattr(answer, "error_message", None) or None
+    error = error_on(answer.error_code, text, operation, f"group {group_id!r}")
     if isinstance(error, NotCoordinator | CoordinatorNotAvailable):
         cluster.forget_coordinator(group_id)
     raise error

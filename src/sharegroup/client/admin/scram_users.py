@@ -76,14 +76,12 @@ class ScramUserCalls(ABC):
             UnacceptableCredential: too few iterations, or too many.
             ClusterAuthorizationFailed: it is not allowed.
         """
-        changes = []
         for mechanism in dict.fromkeys(mechanisms):
             kind = _MECHANISMS[mechanism]
             own = secrets.token_bytes(SALT_BYTES) if salt is None else salt
             salted = await asyncio.to_thread(salt_password, kind, password, own, iterations)
-            changes.append(ScramCredentialUpsertion(name, kind, iterations, own, salted))
-        request = AlterUserScramCredentialsRequest(upsertions=changes)
-        await self._trying(lambda: _alter(self._cluster, request))
+            change = ScramCredentialUpsertion(name, kind, iterations, own, salted)
+            await self._alter(AlterUserScramCredentialsRequest(upsertions=[change]))
 
     async def delete_scram_user(self, name: str, *mechanisms: str) -> None:
         """Delete a user's credentials of these mechanisms, or all of them.
@@ -93,9 +91,12 @@ class ScramUserCalls(ABC):
             ClusterAuthorizationFailed: it is not allowed.
         """
         kept = mechanisms or tuple((await self.describe_scram_users(name))[0].iterations)
-        request = AlterUserScramCredentialsRequest(
-            deletions=[ScramCredentialDeletion(name, _MECHANISMS[each]) for each in kept]
-        )
+        for mechanism in kept:
+            change = ScramCredentialDeletion(name, _MECHANISMS[mechanism])
+            await self._alter(AlterUserScramCredentialsRequest(deletions=[change]))
+
+    async def _alter(self, request: AlterUserScramCredentialsRequest) -> None:
+        """With one change: Apache Kafka takes no two of one user."""
         await self._trying(lambda: _alter(self._cluster, request))
 
 

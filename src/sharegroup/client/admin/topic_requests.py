@@ -14,6 +14,7 @@ from sharegroup.client.admin.descriptions import (
     ResourceType,
     TopicDescription,
 )
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.metadata import Node
 from sharegroup.model.errors import (
@@ -82,7 +83,7 @@ async def create_topics(
         timeout_ms=cluster.request_timeout_ms,
     )
     response = await cluster.send_to_any(apis.CREATE_TOPICS, request)
-    _raise_first(response.topics)
+    _raise_first(response.topics, "CREATE")
 
 
 async def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
@@ -93,7 +94,7 @@ async def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
         timeout_ms=cluster.request_timeout_ms,
     )
     response = await cluster.send_to_any(apis.DELETE_TOPICS, request)
-    _raise_first(response.responses)
+    _raise_first(response.responses, "DELETE")
 
 
 async def create_partitions(cluster: Cluster, topic: str, count: int) -> None:
@@ -102,7 +103,7 @@ async def create_partitions(cluster: Cluster, topic: str, count: int) -> None:
         topics=[CreatePartitionsTopic(topic, count, None)], timeout_ms=cluster.request_timeout_ms
     )
     response = await cluster.send_to_any(apis.CREATE_PARTITIONS, request)
-    _raise_first(response.results)
+    _raise_first(response.results, "ALTER")
 
 
 async def describe_topics(cluster: Cluster, names: Sequence[str] | None) -> list[TopicDescription]:
@@ -137,7 +138,7 @@ def _described(topic: MetadataResponseTopic) -> TopicDescription:
 async def describe_cluster(cluster: Cluster) -> ClusterDescription:
     """DescribeCluster."""
     response = await cluster.send_to_any(apis.DESCRIBE_CLUSTER, DescribeClusterRequest())
-    _raise_first([response])
+    _raise_first([response], "DESCRIBE", "the cluster")
     nodes = [Node(b.broker_id, b.host, b.port, b.rack) for b in response.brokers]
     return ClusterDescription(
         cluster_id=response.cluster_id,
@@ -153,7 +154,7 @@ async def describe_configs(
     resource = DescribeConfigsResource(int(kind), name, None)
     request = DescribeConfigsRequest(resources=[resource], include_documentation=True)
     response = await _send_about(cluster, kind, name, apis.DESCRIBE_CONFIGS, request)
-    _raise_first(response.results)
+    _raise_first(response.results, "DESCRIBE_CONFIGS", _resource(kind, name))
     return {
         entry.name: ConfigSetting(
             name=entry.name,
@@ -183,7 +184,7 @@ async def alter_configs(
         resources=[AlterConfigsResource(int(kind), name, entries)]
     )
     response = await _send_about(cluster, kind, name, apis.INCREMENTAL_ALTER_CONFIGS, request)
-    _raise_first(response.responses)
+    _raise_first(response.responses, "ALTER_CONFIGS", _resource(kind, name))
 
 
 async def _send_about(
@@ -279,7 +280,9 @@ async def leaders_of(
 async def _check_leaders(cluster: Cluster, answers: Sequence[Any]) -> None:
     if any(answer.error_code for answer in answers):
         await cluster.refresh()  # so that a retry knows the current leader
-    _raise_first(answers)
+    for answer in answers:
+        if answer.error_code:
+            raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
@@ -290,11 +293,23 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _raise_first(answers: Iterable[Any]) -> None:
-    """Raise the first error among these answers; some answers carry no error message."""
+def _raise_first(answers: Iterable[Any], operation: str, resource: str | None = None) -> None:
+    """Raise the first error among these answers; some answers carry no error message.
+
+    Args:
+        operation: what was asked for, as ACLs call it.
+        resource: on what; None: on the topic that the answer names.
+    """
     for answer in answers:
         if answer.error_code:
-            raise error_from_code(answer.error_code, getattr(answer, "error_message", None))
+            text = getattr(answer, "error_message", None)
+            about = f"topic {answer.name!r}" if resource is None else resource
+            raise error_on(answer.error_code, text, operation, about)
+
+
+def _resource(kind: ResourceType, name: str) -> str:
+    """As :func:`error_on` writes it. Settings of a broker are a right on the cluster."""
+    return "the cluster" if kind is ResourceType.BROKER else f"{kind.name.lower()} {name!r}"
 
 
 def _text(answer: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, cast
 from sharegroup import __version__
 from sharegroup.model.errors import (
     AuthenticationFailed,
+    IllegalSaslState,
     KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanism,
@@ -119,6 +120,8 @@ def _choose_mechanism(
     address: str, served: Served, mechanism: str
 ) -> Generator[Exchange, Message, None]:
     theirs = served.versions.get(SASL_HANDSHAKE.key)
+    if theirs is None:
+        raise IllegalSaslState(f"{address} takes no login by SASL: is security.protocol right?")
     version = common_version(address, SASL_HANDSHAKE, _HANDSHAKE_VERSIONS, theirs)
     exchange = Exchange(SASL_HANDSHAKE, version, SaslHandshakeRequest(mechanism=mechanism))
     response = cast(SaslHandshakeResponse, (yield exchange))

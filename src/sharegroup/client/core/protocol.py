@@ -8,7 +8,7 @@ A driver sends what :meth:`ClientProtocol.start` returns and passes on each even
 :meth:`ClientProtocol.receive` until :class:`Ready`. From then on it sends requests. When the
 connection ends for any reason, it calls :meth:`ClientProtocol.end` and fails the waiting callers.
 
-A login may hold for a time only (:attr:`ClientProtocol.session_lifetime_ms`). Before that is over
+A login may hold for a time only (:attr:`ClientProtocol.login_due_s`). Before that is over
 the driver calls :meth:`ClientProtocol.log_in_again`. Requests sent meanwhile are kept, and go out
 with the next :class:`Ready`.
 """
@@ -43,6 +43,11 @@ from sharegroup.wire.schema import Message
 
 T = TypeVar("T")
 
+SESSION_PART: Final = 0.85
+"""The part of a login's life after which it is done anew; Kafka's clients take 0.85 to 0.95."""
+LOGIN_S_MIN: Final = 1.0
+"""Kafka's brokers refuse a login that comes sooner after the last."""
+LOGIN_S_MAX: Final = 86_400.0
 _REFUSED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
 _TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is not TLS; RFC 8446, 5.1
 
@@ -149,9 +154,12 @@ class ClientProtocol(Generic[T]):
         return self._served.finalized
 
     @property
-    def session_lifetime_ms(self) -> int:
-        """How long the last login holds, from when its response came; 0: for ever."""
-        return self._served.session_lifetime_ms
+    def login_due_s(self) -> float | None:
+        """In how many seconds from the last :class:`Ready` on to log in again; None: never."""
+        lifetime_ms = self._served.session_lifetime_ms
+        if lifetime_ms <= 0:
+            return None
+        return min(max(lifetime_ms / 1000 * SESSION_PART, LOGIN_S_MIN), LOGIN_S_MAX)
 
     @property
     def wanted(self) -> int:

@@ -246,7 +246,9 @@ class Fetcher:
                 behind = min(answer.read_up_to, max(end, position.offset))
                 self._covered.read(where, (), holes)
                 self._positions.advance(where, version, Position(behind, position.leader_epoch))
-        if answer.records:
+        if answer.records and answer.high_watermark > position.offset:
+            # Kafka looks at the high watermark first and reads then, so records may be newer than
+            # it. They come again with the next fetch.
             fetched = _fetched(where, version, position, answer)
             self.arrived.append(fetched._replace(read_up_to=answer.read_up_to, holes=holes))
 

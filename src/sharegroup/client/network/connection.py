@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("sharegroup.client")
 
-SESSION_PART: Final = 0.85
-"""The part of a login's life after which it is done anew; Kafka's clients take 0.85 to 0.95."""
+PREPARE_S: Final = 6.0
+"""How long a token and the files of certificates may take: less than a client's start."""
 
 
 class Connection(asyncio.Protocol):
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
             KafkaError: the broker refuses the handshake.
         """
         address = f"{host}:{port}"
-        secured = PLAIN_ACCESS if access is None else await _prepared(access)
+        secured = PLAIN_ACCESS if access is None else await _prepared(access, timeout_ms)
         connection = cls(address, client_id, versions, access, secured)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -214,10 +214,9 @@ class Connection(asyncio.Protocol):
         """The handshake, or a login anew, is over."""
         if not self._ready.done():
             self._ready.set_result(None)
-        if lifetime_ms := self._protocol.session_lifetime_ms:
-            self._login_due = self._loop.call_later(
-                lifetime_ms / 1000 * SESSION_PART, self._begin_login
-            )
+        due_s = self._protocol.login_due_s
+        if due_s is not None:
+            self._login_due = self._loop.call_later(due_s, self._begin_login)
 
     def _begin_login(self) -> None:
         self._logging_in = self._loop.create_task(self._log_in_again())
@@ -236,6 +235,8 @@ class Connection(asyncio.Protocol):
             return
         if self._login_due is not None:
             self._login_due.cancel()
+        if self._logging_in is not None:
+            self._logging_in.cancel()
         waiting = self._protocol.end()
         if self._transport is not None:
             self._transport.abort()
@@ -244,9 +245,13 @@ class Connection(asyncio.Protocol):
             _fail(answer, NetworkException(error.message))
 
 
-async def _prepared(access: Access) -> Secured:
+async def _prepared(access: Access, timeout_ms: int) -> Secured:
     """What a new connection is secured with."""
-    return await _off_the_loop(access, access.prepare)
+    try:
+        async with asyncio.timeout(min(timeout_ms / 1000, PREPARE_S)):
+            return await _off_the_loop(access, access.prepare)
+    except TimeoutError:
+        raise NetworkException("no token was given in time, or a file was not read") from None
 
 
 async def _off_the_loop(access: Access, work: Callable[[], T]) -> T:

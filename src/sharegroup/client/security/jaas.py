@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final
 
 from sharegroup.model.errors import ConfigError
 
@@ -29,11 +30,12 @@ _SYNTAX: Final = (
 )
 
 
-class LoginModule(NamedTuple):
-    """The class's name without its package, and the options."""
+@dataclass(frozen=True, slots=True)
+class LoginModule:
+    """The class's name without its package, and the options, which have secrets."""
 
     name: str
-    options: dict[str, str]
+    options: dict[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> LoginModule:

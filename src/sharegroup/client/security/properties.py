@@ -61,6 +61,9 @@ _SHOWN: Final = {
 }
 """Field → the property that a sentence names instead, where none was given."""
 
+_SYSTEMS_OWN: Final = ("ssl.ca.location", "probe")
+"""How librdkafka writes the authorities of the system, which is what nothing means here."""
+
 _WITHOUT_EFFECT: Final = frozenset(
     (
         "sasl.login.connect.timeout.ms",
@@ -133,7 +136,7 @@ def parse_security(properties: Mapping[str, str]) -> Security:
 class _Given:
     """Fields and what is not one yet, and the property that each came from."""
 
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict, repr=False)
     origin: dict[str, str] = field(default_factory=dict)
 
     def put(self, name: str, value: object, by: str) -> None:
@@ -157,7 +160,7 @@ class _Given:
 _FIELDS: Final = re.compile(
     r"\b("
     + "|".join(sorted({*FIELD_NAMES} - {"protocol", "mechanism", "verify"}, key=len, reverse=True))
-    + r")\b"
+    + r")\b|(?<=\bwith )mechanism\b|(?<=\bleave )mechanism\b"
 )
 
 
@@ -165,7 +168,7 @@ def _read(given: _Given, name: str, text: str) -> None:
     if name in _WITHOUT_EFFECT:
         return
     if name in _TEXTS:
-        if text.strip():
+        if text.strip() and (name, text) != _SYSTEMS_OWN:
             given.put(_TEXTS[name], text, name)
         return
     reader = _READERS.get(name)
@@ -335,12 +338,12 @@ def _stores(given: _Given) -> None:
     location, password = given.pop("keystore location"), given.pop("keystore password")
     if location:
         key_password = given.pop("key_password")
-        store = KeyStore(
-            type=kind,
-            location=location,
-            password=password if kind == PKCS12 else None,
-            key_password=key_password,
-        )
+        if password and kind == PEM:
+            raise ConfigError(
+                "ssl.keystore.password does not go with a PEM file: the password of an encrypted "
+                "key is ssl.key.password"
+            )
+        store = KeyStore(type=kind, location=location, password=password, key_password=key_password)
         given.put("keystore", store, "ssl.keystore.location")
     elif password:
         raise ConfigError("ssl.keystore.password is set without ssl.keystore.location")

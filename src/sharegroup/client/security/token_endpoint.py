@@ -16,7 +16,7 @@ from sharegroup.model.errors import ConfigError, NetworkException, SaslAuthentic
 from sharegroup.model.limits import TOKEN_RESPONSE_BYTES_MAX
 from sharegroup.model.printable import printable
 
-TIMEOUT_S: Final = 8.0
+TIMEOUT_S: Final = 5.0
 """How long to wait for the endpoint."""
 
 

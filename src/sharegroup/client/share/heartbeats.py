@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 from sharegroup.client.core.denials import error_on
 from sharegroup.client.core.membership import Membership, MemberState
@@ -24,6 +25,9 @@ from sharegroup.wire.messages.share_group_heartbeat import (
 )
 
 log = logging.getLogger("sharegroup.client")
+
+LANE: Final = "heartbeats"
+"""Their connection: a fetch that the broker holds back by a quota must not cost the membership."""
 
 
 class Heartbeats(MemberLoop):
@@ -63,7 +67,7 @@ class Heartbeats(MemberLoop):
         self._metrics.heartbeat_sent()
         try:
             response: ShareGroupHeartbeatResponse = await self._cluster.send_to_coordinator(
-                membership.group_id, SHARE_GROUP_HEARTBEAT, request
+                membership.group_id, SHARE_GROUP_HEARTBEAT, request, lane=LANE
             )
             self._metrics.heartbeat_answered()
             if response.error_code:

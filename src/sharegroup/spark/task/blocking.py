@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Message)
 
-SESSION_PART: Final = 0.85
-"""The part of a login's life after which it is done anew."""
 CONNECT_SECONDS: Final = 10.0
 VERSIONS: Final[dict[Api, Versions]] = {
     apis.FETCH: (
@@ -108,8 +106,8 @@ class BlockingConnection:
         while not isinstance(event := self._event(), Ready):
             assert isinstance(event, Send)
             self._write(event.chunks)
-        if lifetime_ms := self._protocol.session_lifetime_ms:
-            self._login_at_s = time.monotonic() + lifetime_ms / 1000 * SESSION_PART
+        due_s = self._protocol.login_due_s
+        self._login_at_s = None if due_s is None else time.monotonic() + due_s
 
     def _log_in_when_due(self) -> None:
         """A login that holds for a time is done anew before that is over (KIP-368)."""

@@ -1,0 +1,157 @@
+"""`sharegroup users`, and a broker that starts secured from nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.cli.command import Commands
+from tests.cli.test_serve_addresses import refused, serving
+from tests.servers.admin import SILENT
+from tests.servers.process import HOST, free_port
+
+pytestmark = pytest.mark.process
+SECONDS = 30
+NO_BROKER = Commands(f"{HOST}:1")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_users_of_a_broker(own_commands: Commands, tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("canary\n")
+    done = own_commands.ok("users", "create", "alice", "--password-file", str(password))
+    assert done.stdout == "alice can log in\n"
+    assert own_commands.ok("users", "create", "bob", "--json", stdin="canary\n").json == {
+        "user": "bob"
+    }
+    listed = own_commands.ok("users", "list", "--json").json
+    assert [row["user"] for row in listed] == ["alice", "bob"]
+    assert listed[0]["mechanisms"] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    own_commands.ok("users", "delete", "alice", "--yes")
+    assert [row["user"] for row in own_commands.ok("users", "list", "--json").json] == ["bob"]
+    again = own_commands.run("users", "delete", "alice", "--yes")
+    assert again.status == 1
+    assert "RESOURCE_NOT_FOUND" in again.stderr
+    assert "canary" not in done.stdout + done.stderr
+
+
+def test_users_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    file = ("--file", str(path))
+    NO_BROKER.ok("users", "create", "alice", *file, stdin="canary\n")
+    NO_BROKER.ok("users", "create", "bob", *file, stdin="other")
+    NO_BROKER.ok("users", "create", "alice", *file, stdin="canary 2\n")
+    assert mode(path) == 0o600
+    assert "canary" not in path.read_text()
+    assert len(path.read_text().splitlines()) == 6
+    listed = NO_BROKER.ok("users", "list", *file, "--json").json
+    assert [row["user"] for row in listed] == ["alice", "bob"]
+    NO_BROKER.ok("users", "delete", "alice", *file, "--yes")
+    assert [row["user"] for row in NO_BROKER.ok("users", "list", *file, "--json").json] == ["bob"]
+    assert NO_BROKER.run("users", "delete", "alice", *file, "--yes").status == 2
+    assert NO_BROKER.run("users", "create", "c", *file, stdin="\n").status == 2
+    other = tmp_path / "other"
+    other.write_text("this is something else\n")
+    refusal = NO_BROKER.run("users", "create", "c", "--file", str(other), stdin="x")
+    assert refusal.status == 2
+    assert other.read_text() == "this is something else\n"
+    assert "line 1" in refusal.stderr
+
+
+def produce(port: int, folder: Path, user: str, password: str) -> int:
+    producer = Producer(
+        {
+            "bootstrap.servers": f"{HOST}:{port}",
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(folder / "ca.pem"),
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": user,
+            "sasl.password": password,
+            **SILENT,
+        }
+    )
+    producer.produce("jobs", b"1")
+    return producer.flush(SECONDS)
+
+
+def test_from_nothing_to_scram_over_tls(tmp_path: Path) -> None:
+    port, users, tls = free_port(), tmp_path / "users", tmp_path / "tls"
+    NO_BROKER.ok("users", "create", "alice", "--file", str(users), stdin="canary\n")
+    listen = ("--listen", f"SASL_SSL://0.0.0.0:{port}", "--users", str(users))
+    advertised = ("-o", f"advertised.listeners=SASL_SSL://localhost:{port}")
+    with serving(tmp_path, *listen, *advertised, "--tls-self-signed", str(tls)) as server:
+        said = server.output()
+        for line in (
+            "security.protocol=SASL_SSL",
+            "ssl.truststore.type=PEM",
+            f"ssl.truststore.location={tls / 'ca.pem'}",
+            "sasl.mechanism=SCRAM-SHA-512",
+        ):
+            assert f"\n  {line}\n" in f"\n{said}"
+        assert produce(port, tls, "alice", "canary") == 0
+        NO_BROKER.ok("users", "create", "bob", "--file", str(users), stdin="canary\n")
+        os.kill(server.pid, signal.SIGHUP)
+        server.wait_until(
+            lambda: "users of 1 listeners are in force" in server.output(), timeout_s=SECONDS
+        )
+        assert produce(port, tls, "bob", "canary") == 0
+        assert "canary" not in server.output()
+    assert mode(tls / "ca.key") == mode(tls / "broker.pem") == 0o600
+    authority = (tls / "ca.pem").read_text()
+    with serving(tmp_path, *listen, *advertised, "--tls-self-signed", str(tls)):
+        assert (tls / "ca.pem").read_text() == authority
+        assert produce(port, tls, "alice", "canary") == 0
+
+
+def test_what_does_not_start(tmp_path: Path) -> None:
+    port = free_port()
+    for words, sentence in (
+        (("--listen", f"0.0.0.0:{port}"), "add --insecure"),
+        (("--listen", f"SSL://{HOST}:{port}"), "a TLS listener needs a key"),
+        (("--listen", f"NAME://{HOST}:{port}"), "NAME has no protocol"),
+        (
+            ("--listen", f"SASL_PLAINTEXT://{HOST}:{port}", "--users", "nowhere"),
+            "sasl.users.file nowhere cannot be read",
+        ),
+        (
+            (
+                *("--listen", f"SASL_PLAINTEXT://{HOST}:{port}"),
+                *("-o", "sasl.enabled.mechanisms=PLAIN"),
+            ),
+            "offers PLAIN and knows no users",
+        ),
+        (
+            (
+                *("--listen", f"SASL_PLAINTEXT://{HOST}:{port}"),
+                *("-o", "sasl.enabled.mechanisms=OAUTHBEARER"),
+            ),
+            "offers OAUTHBEARER: set sasl.oauthbearer.jwks.endpoint.url",
+        ),
+    ):
+        status, said = refused(tmp_path, *words)
+        assert status == 2
+        assert sentence in said
+
+
+@pytest.mark.parametrize(("again", "status"), [("canary", 0), ("canery", 2)])
+def test_the_password_is_asked_for_without_being_shown(
+    tmp_path: Path, again: str, status: int
+) -> None:
+    file = ("--file", str(tmp_path / "users"))
+    done, shown = NO_BROKER.answering(
+        "canary\n",
+        *("users", "create", "alice", *file),
+        after="Password: ",
+        then=("Once more: ", f"{again}\n"),
+    )
+    assert done == status, shown
+    assert "Once more: " in shown
+    assert "can" not in shown.replace("alice can log in", "")

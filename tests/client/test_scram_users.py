@@ -1,0 +1,47 @@
+"""The admin clients' calls about users of SCRAM, asynchronous and synchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from sharegroup import sync
+from sharegroup.client import Admin
+from sharegroup.client.admin.scram_users import ITERATIONS_DEFAULT, ScramUser
+from sharegroup.model.errors import ResourceNotFound, UnacceptableCredential
+from tests.servers.running import RunningServer
+
+pytestmark = pytest.mark.process
+BOTH = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def test_the_life_of_a_user(broker: RunningServer) -> None:
+    async def scenario() -> None:
+        async with Admin(broker.bootstrap) as admin:
+            await admin.upsert_scram_user("life", "one", salt=os.urandom(16), mechanisms=BOTH)
+            found = await admin.describe_scram_users("life")
+            assert found == [
+                ScramUser(name="life", iterations=dict.fromkeys(BOTH, ITERATIONS_DEFAULT))
+            ]
+            assert found[0] in await admin.describe_scram_users()
+            await admin.delete_scram_user("life", "SCRAM-SHA-256")
+            (left,) = await admin.describe_scram_users("life")
+            assert list(left.iterations) == ["SCRAM-SHA-512"]
+            await admin.delete_scram_user("life")
+            with pytest.raises(ResourceNotFound):
+                await admin.delete_scram_user("life")
+            with pytest.raises(UnacceptableCredential, match="Too few iterations"):
+                await admin.upsert_scram_user("life", "one", salt=b"salt", iterations=1)
+
+    asyncio.run(scenario())
+
+
+def test_the_synchronous_calls(broker: RunningServer) -> None:
+    with sync.Admin(broker.bootstrap) as admin:
+        admin.upsert_scram_user("sync", "one", salt=os.urandom(16), iterations=4096)
+        assert admin.describe_scram_users("sync") == [
+            ScramUser(name="sync", iterations={"SCRAM-SHA-512": 4096})
+        ]
+        admin.delete_scram_user("sync")
