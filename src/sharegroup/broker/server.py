@@ -231,6 +231,7 @@ class Broker:
             connection,
             self.connections.admit_handshake,
             self.connections.end_handshake,
+            self.connections.handshake_turns,
             lambda: room.timeout_s,
             counters,
             self.spawn,

@@ -331,6 +331,12 @@ UNAUTHENTICATED_MEMORY_SHARE: Final = 8
 """One part in this many of queued.max.request.bytes is for connections that have not authenticated
 yet and hold more than MODEST_BYTES."""
 
+HANDSHAKES_PER_SECOND_MAX: Final = 250
+"""TLS handshakes that begin in a second, over all listeners: they take a third of a processor."""
+
+HANDSHAKES_AT_ONCE_MAX: Final = 8
+"""TLS handshakes that begin at once, when there were few before."""
+
 FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
 """How often the delay of a failed authentication doubles: up to 32 times."""
 

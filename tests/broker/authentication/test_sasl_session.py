@@ -25,6 +25,7 @@ from sharegroup.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.broker.authentication.raw_client import RawClient, raw_client
 from tests.broker.authentication.secured import plain_users, secured
+from tests.broker.share_wire import until
 
 Work = Callable[[Broker, int], Coroutine[Any, Any, None]]
 
@@ -203,8 +204,7 @@ def test_strangers_may_have_a_share_of_the_connections(tmp_path: Path) -> None:
                 await stack.enter_async_context(raw_client(port))
                 for _ in range(UNAUTHENTICATED_MIN)
             ]
-            while broker.connections.unauthenticated < UNAUTHENTICATED_MIN:
-                await asyncio.sleep(0)
+            await until(lambda: broker.connections.unauthenticated == UNAUTHENTICATED_MIN)
             async with raw_client(port) as client:
                 assert not (await client.plain("alice", "secret")).error_code
             assert await strangers[0].is_closed(), "the oldest makes room"
@@ -224,8 +224,8 @@ def test_strangers_may_have_a_share_of_the_memory(tmp_path: Path) -> None:
                 client = await stack.enter_async_context(raw_client(port))
                 client.writer.write(begun)
             name = ("connections_refused", "unauthenticated requests")
-            while broker.parts.counters.statistics().get(name) != 2 * UNAUTHENTICATED_MIN:
-                await asyncio.sleep(0)
+            counts = broker.parts.counters.statistics
+            await until(lambda: counts().get(name) == 2 * UNAUTHENTICATED_MIN)
             assert broker.connections.request_bytes < UNAUTHENTICATED_MIN * 600_000
 
     with_broker(tmp_path, work, "queued.max.request.bytes=16777216", LONGEST)

@@ -17,6 +17,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.answer_memory import AnswerMemory
+from sharegroup.broker.network.handshake_turns import HandshakeTurns
 from sharegroup.broker.network.request_memory import Holder, RequestMemory
 from sharegroup.broker.network.turns import Turns
 from sharegroup.broker.network.waiting_room import Waiting, WaitingRoom
@@ -98,6 +99,8 @@ class Connections(Generic[C]):
             counters,
         )
         """Those that have not authenticated yet."""
+        self.handshake_turns = HandshakeTurns()
+        """Which TLS handshake begins next."""
         self.first_bytes_max = Setting(config, "sasl.server.max.receive.size")
         """Bytes of the longest request of a client that has not authenticated."""
         self.turns = Turns()
@@ -200,6 +203,8 @@ class Connections(Generic[C]):
             self._timer.cancel()
             self._timer = None
         self.requests.close()
+        self.handshake_turns.close()
+        self.waiting_room.close()
         for connection in self.all():
             connection.close()
 

@@ -11,10 +11,11 @@ import logging
 import ssl
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.counters import Counters
+from sharegroup.broker.network.handshake_turns import HandshakeTurns
 
 SHUTDOWN_S: Final = 2.0
 """How long a closing connection waits for the peer's end of TLS."""
@@ -54,8 +55,31 @@ def _begun(start: Coroutine[Any, Any, _T]) -> Awaitable[_T]:
     return rest()
 
 
+class Feedable(Protocol):
+    """TLS of asyncio, and of uvloop."""
+
+    def get_buffer(self, size: int) -> memoryview:
+        """Where received bytes go."""
+        ...
+
+    def buffer_updated(self, size: int) -> None:
+        """So many are there."""
+        ...
+
+
+def _feed(tls: Feedable, data: bytes) -> None:
+    """Give TLS what came before it began."""
+    while data:
+        buffer = memoryview(tls.get_buffer(len(data)))
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        tls.buffer_updated(size)
+        data = data[size:]
+
+
 class TlsAccepting(asyncio.Protocol):
-    """The asyncio protocol of one accepted socket, until its handshake is over.
+    """The asyncio protocol of one accepted socket, until its handshake is over. It begins in its
+    turn after the first bytes have come: who sends nothing costs nothing.
 
     Args:
         make: the protocol of the connection.
@@ -71,6 +95,7 @@ class TlsAccepting(asyncio.Protocol):
         make: Callable[[], asyncio.Protocol],
         begins: Callable[[TlsAccepting, str], bool],
         ended: Callable[[TlsAccepting, str], None],
+        turns: HandshakeTurns,
         timeout_s: Callable[[], float],
         counters: Counters,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
@@ -79,37 +104,84 @@ class TlsAccepting(asyncio.Protocol):
         self._make = make
         self._begins = begins
         self._ended = ended
+        self._turns = turns
         self._timeout_s = timeout_s
         self._counters = counters
         self._spawn = spawn
+        self._loop = asyncio.get_running_loop()
         self._raw: asyncio.Transport | None = None
+        self._host = ""
+        self._came = b""
+        self._timer: asyncio.TimerHandle | None = None  # while the handshake has not begun
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A peer connected."""
-        raw = cast(asyncio.Transport, transport)
+        self._raw = raw = cast(asyncio.Transport, transport)
         peer = raw.get_extra_info("peername")
-        host = peer[0] if peer else ""
-        self._raw = raw
-        if not self._begins(self, host):
+        self._host = peer[0] if peer else ""
+        if not self._begins(self, self._host):
+            self._raw = None
             raw.abort()
             return
-        early = _Early()
-        context = self._security.material.context
-        assert context is not None
-        start = asyncio.get_running_loop().start_tls(
-            raw,
-            early,
-            context,
-            server_side=True,
-            ssl_handshake_timeout=self._timeout_s(),
-            ssl_shutdown_timeout=SHUTDOWN_S,
-        )
-        self._spawn(self._shake_hands(raw, host, early, _begun(start)))
+        self._timer = self._loop.call_later(self._timeout_s(), self._late)
+
+    def data_received(self, data: bytes) -> None:
+        """The handshake wants to begin."""
+        if self._timer is None or self._raw is None:
+            return
+        self._came += data
+        self._raw.pause_reading()
+        self._turns.enter(self, self._host)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The peer has left before its turn came."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._turns.leave(self, self._host)
+            self._failed(self._host, error if isinstance(error, OSError) else ConnectionError())
+            self._ended(self, self._host)
 
     def abort(self) -> None:
         """Close at once."""
         if self._raw is not None:
             self._raw.abort()
+
+    def begin(self) -> bool:
+        """Its turn has come. False if it has ended meanwhile."""
+        raw, timer = self._raw, self._timer
+        if raw is None or timer is None or raw.is_closing():
+            return False
+        timer.cancel()
+        self._timer = None
+        early = _Early()
+        context = self._security.material.context
+        assert context is not None
+        start = self._loop.start_tls(
+            raw,
+            early,
+            context,
+            server_side=True,
+            ssl_handshake_timeout=max(0.001, timer.when() - self._loop.time()),
+            ssl_shutdown_timeout=SHUTDOWN_S,
+        )
+        begun = _begun(start)
+        tls = cast(Feedable, raw.get_protocol())
+        self._loop.call_soon(self._give, tls)  # after TLS has been told of its connection
+        self._spawn(self._shake_hands(raw, self._host, early, begun))
+        return True
+
+    def _give(self, tls: Feedable) -> None:
+        came, self._came = self._came, b""
+        if self._raw is not None and not self._raw.is_closing():
+            _feed(tls, came)
+
+    def _late(self) -> None:
+        self._failed(self._host, TimeoutError())
+        self._timer = None
+        self._turns.leave(self, self._host)
+        self._ended(self, self._host)
+        self.abort()
 
     async def _shake_hands(
         self,

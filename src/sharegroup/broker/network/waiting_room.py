@@ -110,6 +110,11 @@ class WaitingRoom:
         if not neighbours:
             del self._by_host[place.host]
 
+    def close(self) -> None:
+        """Close all that is here."""
+        for waiting in list(self._places):
+            waiting.abort()
+
     def _put(self, waiting: Waiting, place: _Place) -> None:
         self._places[waiting] = place
         self._by_host.setdefault(place.host, {})[waiting] = None
