@@ -334,8 +334,8 @@ yet and hold more than MODEST_BYTES."""
 HANDSHAKES_PER_SECOND_MAX: Final = 250
 """TLS handshakes that begin in a second, over all listeners: they take a third of a processor."""
 
-HANDSHAKES_AT_ONCE_MAX: Final = 8
-"""TLS handshakes that begin at once, when there were few before."""
+HANDSHAKES_AT_ONCE_MAX: Final = 2
+"""TLS handshakes that begin at once, when there were few before: what others wait for in one go."""
 
 FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
 """How often the delay of a failed authentication doubles: up to 32 times."""

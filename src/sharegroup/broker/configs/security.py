@@ -130,7 +130,8 @@ SASL_CONFIGS: Final = (
         100,
         0,
         "How long a failed authentication waits for its answer. It doubles with each further "
-        "failure from the same address, up to 32 times as long.",
+        "failure of the same user from the same address, up to 32 times as long, and what comes "
+        "from there about this user meanwhile is looked at afterwards.",
         maximum=10_000,
     ),
     integer(
