@@ -159,7 +159,10 @@ class Supervisor:
                 self._query = None
             return
         if self._query is not None:
-            log.warning("%s failed: %s", self._pipeline.lane.name, self._query.exception())
+            error = str(self._query.exception())
+            log.warning("%s failed: %s", self._pipeline.lane.name, error)
+            if "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY" in error:
+                self._delete_half_written_offsets()
             folder.fail_tasks.unlink(missing_ok=True)
             folder.fail_sink.unlink(missing_ok=True)
             self._query = None
@@ -167,6 +170,14 @@ class Supervisor:
             folder.pause.rename(folder.paused)
         if may_start and not folder.paused.exists() and not folder.finish.exists():
             self._query = self._pipeline.start()
+
+    def _delete_half_written_offsets(self) -> None:
+        """Spark does not start a query with state again that was killed while it wrote its first
+        offsets: the file is there under a temporary name. docs/spark.md says to delete it."""
+        offsets = self._folder.checkpoint / "offsets"
+        assert not (offsets / "0").exists()
+        for leftover in offsets.glob(".*.tmp*"):
+            leftover.unlink()
 
 
 def main(bootstrap: str, root: str, *seeds: str) -> None:
