@@ -31,6 +31,7 @@ OPTIONS = (
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found=true",  # until the administrator has made the first ACLs
     "auto.create.topics.enable=false",
+    "log.retention.ms=-1",  # the records are from 1970, and Kafka looks after thirty seconds
 )
 OPEN = {apis.API_VERSIONS, apis.SASL_HANDSHAKE, apis.SASL_AUTHENTICATE}
 """Asked by everybody, and so not asked about here."""

@@ -26,7 +26,6 @@ DIFFERENT = {
     "listTransactions fenced": "Kafka takes what never began for older than any duration",
     "listTransactions at last": "the same",
     "describeFeatures": "our own features; metadata.version is Kafka's",
-    "describeUserScramCredentials": "not served",
     "describeMetadataQuorum": "not served: one node, no quorum",
     "describeDelegationToken": "not served; Kafka refuses it on a plain connection",
     "unregisterBroker": "not served: one node",

@@ -7,17 +7,24 @@ failure can quote it. The process is killed when the interpreter ends, whatever 
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
+import random
 import socket
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.005
+PORTS = (10_000, 32_000)
+PORT_SHARES = 8
+PORTS_SHARE = (PORTS[1] - PORTS[0]) // PORT_SHARES
+"""Below those that Linux gives to clients: a client's port is taken without being asked for."""
 API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -129,21 +136,27 @@ class ServerProcess:
         return "\n".join(self.output().splitlines()[-lines:])
 
 
-_given: set[int] = set()
+def _ports() -> Iterator[int]:
+    """Ports that no other worker of pytest-xdist is given, and that the system gives to no client:
+    a server is told its port some time before it listens there."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_SHARES
+    first = PORTS[0] + worker * PORTS_SHARE
+    begin = random.randrange(PORTS_SHARE)
+    for number in itertools.count(begin):
+        yield first + number % PORTS_SHARE
+
+
+_next_ports = _ports()
 
 
 def free_port() -> int:
-    """A TCP port that nobody listened on a moment ago, and that was not given out before.
-
-    The system may name the same port twice running: two listeners of one server once got it.
-    """
-    while True:
-        with socket.socket() as listener:
-            listener.bind((HOST, 0))
-            port = int(listener.getsockname()[1])
-        if port not in _given:
-            _given.add(port)
+    """A TCP port that nobody listened on a moment ago, and that was not given out lately."""
+    for port in _next_ports:
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((HOST, port))
             return port
+    raise AssertionError("the ports do not end")
 
 
 def answers_api_versions(port: int) -> bool:

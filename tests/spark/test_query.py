@@ -13,10 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from sharegroup import Admin
 from sharegroup.spark.report.checkpoint import read_checkpoint
 from sharegroup.spark.report.findings import findings
 from sharegroup.spark.report.picture import draw
-from sharegroup.spark.report.queue import ask
+from sharegroup.spark.report.queue import Queue, ask
 from tests.servers.admin import produce
 from tests.servers.running import RunningServer
 from tests.spark.conftest import lags, source_options, wait_for
@@ -196,7 +197,12 @@ def test_a_query_that_stopped_is_seen_by_its_checkpoint_and_in_the_queue(
     assert 0 < first.records <= 100
     assert first.run_s is not None
     assert (second.finished_at, second.run_s) == (None, None)
-    queue = asyncio.run(ask(server.bootstrap, topic, found.topics))
+
+    async def asked() -> Queue:
+        async with Admin(server.bootstrap) as admin:
+            return await ask(admin, topic, found.topics)
+
+    queue = asyncio.run(asked())
     assert queue.lag[f"{topic}-0"] == 300 - first.records
     sentences = findings(found, second.planned_at + 720, [queue])
     assert sentences[0].startswith(f"batch 1 holds {second.records:,} locks of {topic}-0 since 12 ")

@@ -38,6 +38,19 @@ async def describe_user_scram_credentials(
     )
 
 
+def failure(
+    request: DescribeUserScramCredentialsRequest, error: KafkaError
+) -> DescribeUserScramCredentialsResponse:
+    """The error, for each user that is asked for as well."""
+    return DescribeUserScramCredentialsResponse(
+        error_code=error.code,
+        error_message=error.message,
+        results=[
+            DescribedScramUser(user.name, error.code, error.message) for user in request.users or ()
+        ],
+    )
+
+
 def _described(
     name: str, count: int, infos: list[ScramCredentialInfo] | None
 ) -> DescribedScramUser:
