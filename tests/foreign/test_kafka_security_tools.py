@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.apache_kafka.tools import dump_log
+from tests.apache_kafka.tools import KafkaTools, dump_log
 from tests.foreign.tool_shell import ToolShell
 from tests.secured.cells import FILE_USER, PASSWORD, Credentials
 from tests.secured.server import SecuredServer
+from tests.servers.admin import Admin
 
 pytestmark = pytest.mark.kafka
 MODULES = "org.apache.kafka.common.security"
@@ -113,3 +114,16 @@ def test_credentials_are_kept_in_records_that_kafka_reads(
     assert '"type":"USER_SCRAM_CREDENTIAL_RECORD"' in dumped
     assert '"name":"dave","mechanism":2' in dumped
     assert '"type":"CLIENT_QUOTA_RECORD"' in dumped
+
+
+def test_console_tools(secured: SecuredServer, tmp_path: Path) -> None:
+    config = properties(secured, tmp_path, **login("SCRAM-SHA-512", FILE_USER, PASSWORD))
+    admin = Admin(secured.at("PLAINTEXT"))
+    admin.create_topic("console")
+    admin.start_group_at_earliest("console")
+    address = secured.at("SASL_SSL")
+    options = ("--command-config", config)
+    tools = KafkaTools(address, Path(config))
+    assert tools.produce("console", 3, record_bytes=10).records == 3
+    read = tools.share_console("console", "console", 3, *options)
+    assert [len(value) for value in read] == [10, 10, 10]
