@@ -7,6 +7,7 @@ import os
 import time
 
 from sharegroup.app.descriptors import descriptor_limit
+from sharegroup.app.low_priority import low_priority
 from sharegroup.model.environment import Environment
 from sharegroup.storage.descriptors import cached_files
 from sharegroup.storage.disk import LocalDisk
@@ -32,4 +33,5 @@ def local_environment() -> Environment:
         disk=LocalDisk(cached_files(descriptor_limit())),
         entropy=os.urandom,
         descriptors=descriptor_limit,
+        low_priority=low_priority(),
     )

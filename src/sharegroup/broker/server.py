@@ -29,7 +29,7 @@ from sharegroup.broker.network.descriptors import DescriptorBudget
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.network.sasl_session import SaslSession
-from sharegroup.broker.network.tls_accepting import TlsAccepting
+from sharegroup.broker.network.tls_accepting import InThread, TlsAccepting
 from sharegroup.model.environment import Environment
 from sharegroup.model.store import Store
 
@@ -55,6 +55,7 @@ class Broker:
     ) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
+        self._in_thread: InThread = environment.low_priority or asyncio.to_thread
         counters = Counters(environment.clock.monotonic_ms)
         self.connections: Connections[BrokerConnection] = Connections(
             lambda: self.parts.configs.broker,
@@ -234,7 +235,7 @@ class Broker:
             self.connections.handshake_turns,
             lambda: room.timeout_s,
             counters,
-            self.spawn,
+            self._in_thread,
         )
 
     async def _load_groups(self) -> None:

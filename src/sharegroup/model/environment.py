@@ -13,7 +13,7 @@ No other module of the shell may call ``time``, ``open``, ``random`` or ``socket
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
@@ -160,6 +160,8 @@ class Environment:
     """Returns that number of random bytes (``os.urandom``, or a seeded source)."""
     descriptors: Callable[[], int] = lambda: NO_LIMIT
     """How many file descriptors this process may have at this moment."""
+    low_priority: Callable[[Callable[[], None]], Awaitable[None]] | None = None
+    """Runs in a thread what must not slow down requests; None: there is no such thread."""
 
     def new_id(self) -> UUID:
         """A random id, for topics and clusters."""

@@ -332,7 +332,7 @@ UNAUTHENTICATED_MEMORY_SHARE: Final = 8
 yet and hold more than MODEST_BYTES."""
 
 HANDSHAKES_PER_SECOND_MAX: Final = 250
-"""TLS handshakes that begin in a second, over all listeners: they take a third of a processor."""
+"""TLS handshakes that begin in a second, over all listeners: they take a quarter of a processor."""
 
 HANDSHAKES_AT_ONCE_MAX: Final = 2
 """TLS handshakes that begin at once, when there were few before: what others wait for in one go."""

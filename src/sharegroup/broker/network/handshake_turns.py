@@ -1,8 +1,8 @@
-"""Which TLS handshake begins next: each takes a millisecond or two of the processor that all
-requests share, so only so many begin in a second, and addresses take turns.
+"""Which TLS handshake begins next: each takes up to a millisecond of a processor, so only so many
+begin in a second, and addresses take turns.
 
-A flood of handshakes therefore costs others a part of the processor, and a client at another
-address does not wait behind it.
+A flood of handshakes therefore costs others a part of a processor, and a client at another address
+does not wait behind it.
 """
 
 from __future__ import annotations

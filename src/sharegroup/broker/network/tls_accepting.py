@@ -1,7 +1,9 @@
 """Accepts connections of a TLS listener: the handshake comes first, then the connection is made.
 
 Each connection gets the context that holds when it comes, so that renewed certificates need no
-restart. A handshake that fails is counted, and said now and then.
+restart. A handshake that fails is counted, and said now and then. Its arithmetic runs in a thread
+of low priority: on the event loop all other clients would wait for it. OpenSSL works without the
+interpreter lock.
 """
 
 from __future__ import annotations
@@ -9,72 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, Final, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
 
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.handshake_turns import HandshakeTurns
+from sharegroup.broker.network.tls_transport import Tls, TlsTransport
 
-SHUTDOWN_S: Final = 2.0
-"""How long a closing connection waits for the peer's end of TLS."""
+ALERT_S: Final = 2.0
+"""How long the peer of a failed handshake may take to read why."""
 
-
-_T = TypeVar("_T")
-
-
-class _Early(asyncio.Protocol):
-    """Keeps what comes between the end of the handshake and the connection."""
-
-    def __init__(self) -> None:
-        self.data: list[bytes] = []
-        self.lost = False
-
-    def data_received(self, data: bytes) -> None:
-        self.data.append(data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.lost = True
-
-
-def _begun(start: Coroutine[Any, Any, _T]) -> Awaitable[_T]:
-    """A coroutine after its first step, which is taken now: a task would take it later, and the
-    first bytes that come would not reach TLS. (uvloop reads from then on, whatever one says.)"""
-    waits_for = start.send(None)
-
-    @types.coroutine
-    def rest() -> Generator[Any, Any, _T]:
-        try:
-            yield waits_for
-        except BaseException as error:
-            start.throw(error)
-            raise
-        return (yield from start.__await__())
-
-    return rest()
-
-
-class Feedable(Protocol):
-    """TLS of asyncio, and of uvloop."""
-
-    def get_buffer(self, size: int) -> memoryview:
-        """Where received bytes go."""
-        ...
-
-    def buffer_updated(self, size: int) -> None:
-        """So many are there."""
-        ...
-
-
-def _feed(tls: Feedable, data: bytes) -> None:
-    """Give TLS what came before it began."""
-    while data:
-        buffer = memoryview(tls.get_buffer(len(data)))
-        size = min(len(buffer), len(data))
-        buffer[:size] = data[:size]
-        tls.buffer_updated(size)
-        data = data[size:]
+InThread = Callable[[Callable[[], None]], Awaitable[None]]
 
 
 class TlsAccepting(asyncio.Protocol):
@@ -86,7 +34,7 @@ class TlsAccepting(asyncio.Protocol):
         begins: asks whether one more connection may be in its handshake; it counts it then.
         ended: takes it from the count.
         timeout_s: the longest that a handshake may take.
-        spawn: runs the handshake.
+        in_thread: computes handshakes while the event loop goes on.
     """
 
     def __init__(
@@ -98,7 +46,7 @@ class TlsAccepting(asyncio.Protocol):
         turns: HandshakeTurns,
         timeout_s: Callable[[], float],
         counters: Counters,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        in_thread: InThread,
     ) -> None:
         self._security = security
         self._make = make
@@ -107,40 +55,38 @@ class TlsAccepting(asyncio.Protocol):
         self._turns = turns
         self._timeout_s = timeout_s
         self._counters = counters
-        self._spawn = spawn
+        self._in_thread = in_thread
         self._loop = asyncio.get_running_loop()
         self._raw: asyncio.Transport | None = None
         self._host = ""
         self._came = b""
-        self._timer: asyncio.TimerHandle | None = None  # while the handshake has not begun
+        self._tls: Tls | None = None  # from its turn on
+        self._timer: asyncio.TimerHandle | None = None  # until it has ended
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A peer connected."""
         self._raw = raw = cast(asyncio.Transport, transport)
         peer = raw.get_extra_info("peername")
         self._host = peer[0] if peer else ""
-        if not self._begins(self, self._host):
-            self._raw = None
+        if self._begins(self, self._host):
+            self._timer = self._loop.call_later(self._timeout_s(), self._late)
+        else:
             raw.abort()
-            return
-        self._timer = self._loop.call_later(self._timeout_s(), self._late)
 
     def data_received(self, data: bytes) -> None:
-        """The handshake wants to begin."""
+        """The handshake can begin, or go on."""
         if self._timer is None or self._raw is None:
             return
         self._came += data
         self._raw.pause_reading()
-        self._turns.enter(self, self._host)
+        if self._tls is None:
+            self._turns.enter(self, self._host)
+        else:
+            self._step(self._tls)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The peer has left before its turn came."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._turns.leave(self, self._host)
-            self._failed(self._host, error if isinstance(error, OSError) else ConnectionError())
-            self._ended(self, self._host)
+        """The peer has left."""
+        self._end(error if isinstance(error, OSError) else ConnectionError())
 
     def abort(self) -> None:
         """Close at once."""
@@ -149,68 +95,59 @@ class TlsAccepting(asyncio.Protocol):
 
     def begin(self) -> bool:
         """Its turn has come. False if it has ended meanwhile."""
-        raw, timer = self._raw, self._timer
-        if raw is None or timer is None or raw.is_closing():
+        if self._timer is None:
             return False
-        timer.cancel()
-        self._timer = None
-        early = _Early()
         context = self._security.material.context
         assert context is not None
-        start = self._loop.start_tls(
-            raw,
-            early,
-            context,
-            server_side=True,
-            ssl_handshake_timeout=max(0.001, timer.when() - self._loop.time()),
-            ssl_shutdown_timeout=SHUTDOWN_S,
-        )
-        begun = _begun(start)
-        tls = cast(Feedable, raw.get_protocol())
-        self._loop.call_soon(self._give, tls)  # after TLS has been told of its connection
-        self._spawn(self._shake_hands(raw, self._host, early, begun))
+        self._tls = Tls(context)
+        self._step(self._tls)
         return True
 
-    def _give(self, tls: Feedable) -> None:
+    def _step(self, tls: Tls) -> None:
+        """Go on with what has come, in the thread. Until it has done so nothing is read, and
+        nobody else uses ``tls``."""
         came, self._came = self._came, b""
-        if self._raw is not None and not self._raw.is_closing():
-            _feed(tls, came)
+        tls.incoming.write(came)
+        step = asyncio.ensure_future(self._in_thread(tls.session.do_handshake))
+        step.add_done_callback(lambda done: self._stepped(tls, done))
+
+    def _stepped(self, tls: Tls, step: asyncio.Future[None]) -> None:
+        raw = self._raw
+        if step.cancelled():
+            return
+        error = step.exception()
+        if raw is None or self._timer is None or raw.is_closing():
+            return
+        if tls.outgoing.pending:
+            raw.write(tls.outgoing.read())
+        if isinstance(error, ssl.SSLWantReadError):
+            raw.resume_reading()
+        elif error is None:
+            self._end(None)
+            transport = TlsTransport(raw, tls, self._make())
+            raw.resume_reading()
+            transport.start()
+        else:
+            self._end(error if isinstance(error, OSError) else ConnectionError())
+            raw.close()
+            self._loop.call_later(ALERT_S, raw.abort)
 
     def _late(self) -> None:
-        self._failed(self._host, TimeoutError())
+        self._end(TimeoutError())
+        self.abort()
+
+    def _end(self, error: OSError | None) -> None:
+        """The handshake is over; a second call does nothing."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
         self._timer = None
         self._turns.leave(self, self._host)
         self._ended(self, self._host)
-        self.abort()
-
-    async def _shake_hands(
-        self,
-        raw: asyncio.Transport,
-        host: str,
-        early: _Early,
-        start: Awaitable[asyncio.Transport | None],
-    ) -> None:
-        try:
-            transport = await start
-        except OSError as error:
-            self._failed(host, error)
-            raw.abort()
-            return
-        finally:
-            self._ended(self, host)
-        if transport is None or early.lost:
-            return
-        connection = self._make()
-        transport.set_protocol(connection)
-        connection.connection_made(transport)
-        for data in early.data:
-            if not transport.is_closing():
-                connection.data_received(data)
-
-    def _failed(self, host: str, error: OSError) -> None:
-        reason = handshake_reason(error)
-        sentence = f"no TLS with {host} on the listener {self._security.name}: {reason}"
-        self._counters.say(logging.WARNING, "tls_handshake_failures", sentence, reason)
+        if error is not None:
+            reason = handshake_reason(error)
+            sentence = f"no TLS with {self._host} on the listener {self._security.name}: {reason}"
+            self._counters.say(logging.WARNING, "tls_handshake_failures", sentence, reason)
 
 
 def handshake_reason(error: OSError) -> str:

@@ -1,0 +1,147 @@
+"""TLS of one connection after its handshake: the transport of the connection, and the protocol of
+the socket.
+
+asyncio has one (``loop.start_tls``), but it does the handshake on the event loop, where all other
+clients wait for its arithmetic. See ``tls_accepting``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Iterable
+from typing import Any, Final
+
+RECORD_BYTES: Final = 16 * 1024
+"""The longest record of TLS; OpenSSL reads one at a time."""
+
+
+class Tls:
+    """OpenSSL's state, and the encrypted bytes on the way to it and from it."""
+
+    __slots__ = ("context", "incoming", "outgoing", "session")
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.context = context
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.session = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+
+class TlsTransport(asyncio.Transport, asyncio.Protocol):
+    """See the module.
+
+    Args:
+        raw: the transport of the socket.
+        tls: its handshake is done.
+        protocol: the connection.
+    """
+
+    def __init__(self, raw: asyncio.Transport, tls: Tls, protocol: asyncio.Protocol) -> None:
+        super().__init__()
+        self._raw = raw
+        self._tls = tls
+        self._protocol = protocol
+
+    def start(self) -> None:
+        """Tell the connection that it is made, and give it what came with the handshake."""
+        self._raw.set_protocol(self)
+        self._protocol.connection_made(self)
+        self._decrypt()
+
+    def data_received(self, data: bytes) -> None:
+        """Encrypted bytes came."""
+        self._tls.incoming.write(data)
+        self._decrypt()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is closed."""
+        self._protocol.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        """The peer does not read."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The peer reads again."""
+        self._protocol.resume_writing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """As the TLS transports of asyncio."""
+        if name == "ssl_object":
+            return self._tls.session
+        if name == "sslcontext":
+            return self._tls.context
+        return self._raw.get_extra_info(name, default)
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Encrypt and send."""
+        self.writelines([data])
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        """Encrypt each, and send them together."""
+        if self._raw.is_closing():
+            return
+        for data in list_of_data:
+            if data:
+                self._tls.session.write(data)
+        self._send()
+
+    def pause_reading(self) -> None:
+        """Take nothing more from the socket."""
+        self._raw.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take from the socket again."""
+        self._raw.resume_reading()
+
+    def get_write_buffer_size(self) -> int:
+        """Encrypted bytes that the socket has not taken."""
+        return self._raw.get_write_buffer_size()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """In encrypted bytes."""
+        self._raw.set_write_buffer_limits(high, low)
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or will be."""
+        return self._raw.is_closing()
+
+    def close(self) -> None:
+        """Send what is written and the end of TLS, then close."""
+        if self._raw.is_closing():
+            return
+        with contextlib.suppress(ssl.SSLError):  # it would wait for the peer's end
+            self._tls.session.unwrap()
+        self._send()
+        self._raw.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._raw.abort()
+
+    def _decrypt(self) -> None:
+        """Give the connection all records that are complete."""
+        session, incoming = self._tls.session, self._tls.incoming
+        chunks: list[bytes] = []
+        ended = False
+        try:
+            while incoming.pending or session.pending():
+                chunk = session.read(RECORD_BYTES)
+                if not chunk:
+                    ended = True
+                    break
+                chunks.append(chunk)
+        except ssl.SSLWantReadError:
+            pass  # the rest of a record is still to come
+        except ssl.SSLError:
+            ended = True  # OpenSSL has made the alert that says why
+        self._send()
+        if chunks:
+            self._protocol.data_received(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        if ended:
+            self.close()
+
+    def _send(self) -> None:
+        if self._tls.outgoing.pending:
+            self._raw.write(self._tls.outgoing.read())
