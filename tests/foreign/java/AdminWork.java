@@ -217,7 +217,7 @@ public class AdminWork {
         say("describeConfigs topic", () -> shown(plain, false));
         say("describeConfigs group", () -> shown(group, false));
         say("describeConfigs no topic", () -> shown(none, false));
-        say("describeConfigs no broker", () -> shown(new ConfigResource(ConfigResource.Type.BROKER, "99"), true));
+        say("describeConfigs no broker", () -> admin.describeConfigs(List.of(new ConfigResource(ConfigResource.Type.BROKER, "99")), new DescribeConfigsOptions().timeoutMs(500)).all().get());
         say("describeConfigs bad broker", () -> shown(new ConfigResource(ConfigResource.Type.BROKER, "x"), true));
         say("describeConfigs brokers", () -> shown(brokers, true));
         say("alter set", () -> alter(plain, op("retention.ms", "5000", AlterConfigOp.OpType.SET), op("cleanup.policy", "compact", AlterConfigOp.OpType.APPEND)));
@@ -240,7 +240,7 @@ public class AdminWork {
         say("alter delete unknown", () -> alter(plain, op("no.such.key", null, AlterConfigOp.OpType.DELETE)));
         say("alter null", () -> alter(plain, op("retention.ms", null, AlterConfigOp.OpType.SET)));
         say("alter no topic", () -> alter(none, op("retention.ms", "1", AlterConfigOp.OpType.SET)));
-        say("alter no broker", () -> alter(new ConfigResource(ConfigResource.Type.BROKER, "99"), op("log.retention.ms", "1000", AlterConfigOp.OpType.SET)));
+        say("alter no broker", () -> each(admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.BROKER, "99"), List.of(op("log.retention.ms", "1000", AlterConfigOp.OpType.SET))), new AlterConfigsOptions().timeoutMs(500)).values()));
         say("alter broker read-only", () -> alter(broker, op("node.id", "3", AlterConfigOp.OpType.SET)));
         say("alter group", () -> alter(group, op("consumer.session.timeout.ms", "50000", AlterConfigOp.OpType.SET), op("share.auto.offset.reset", "earliest", AlterConfigOp.OpType.SET)));
         settle();
