@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +35,6 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
     more = {"SCRAM_ONLY": "SASL_PLAINTEXT"}
     with SecuredServer(folder, credentials, HOLDS, ONLY_SCRAM, more=more) as server:
         yield server
-
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)

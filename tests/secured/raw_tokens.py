@@ -241,12 +241,8 @@ CONVERSATIONS: Final[Mapping[str, Conversation]] = {
     "a token without a handshake": _bytes(b"\0\0\0\x06\x60\x82\x02\x3c\x06\x09"),
     "a token of PLAIN without a handshake": _bytes(b"\0\0\0\x0d\0alice\0secret"),
     "ApiVersions before": _versions_before,
-    "ApiVersions instead": _request_instead(
-        apis.API_VERSIONS, 3, ApiVersionsRequest("raw", "1")
-    ),
-    "a second handshake": _request_instead(
-        apis.SASL_HANDSHAKE, 0, SaslHandshakeRequest("PLAIN")
-    ),
+    "ApiVersions instead": _request_instead(apis.API_VERSIONS, 3, ApiVersionsRequest("raw", "1")),
+    "a second handshake": _request_instead(apis.SASL_HANDSHAKE, 0, SaslHandshakeRequest("PLAIN")),
     "a second handshake of version 1": _request_instead(
         apis.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")
     ),

@@ -1,6 +1,6 @@
-"""Tokens without a header, after SaslHandshake version 0: all that holds for an exchange by requests
-holds for them. What a client sees of each conversation stands beside Apache Kafka in
-tests/differential/test_raw_tokens.py."""
+"""Tokens without a header, after SaslHandshake version 0: all that holds for an exchange by
+requests holds for them. tests/differential/test_raw_tokens.py holds each conversation beside Apache
+Kafka."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def test_wrong_passwords_slow_the_next_guess_down(
 CLOSED = sorted(
     name
     for name in CONVERSATIONS
-    if "instead" in name or name.startswith(("a second handshake", "an empty", "a token of another"))
+    if "instead" in name
+    or name.startswith(("a second handshake", "an empty", "a token of another"))
 )
 
 
@@ -288,7 +289,11 @@ def test_no_secret_is_logged(
 
     async def work(broker: Broker, port: int, account: Account) -> None:
         for mechanism in MECHANISMS:
-            for token in (f"\0{FILE_USER}\0{secret}", secret, f"n,,\x01auth=Bearer {secret}\x01\x01"):
+            for token in (
+                f"\0{FILE_USER}\0{secret}",
+                secret,
+                f"n,,\x01auth=Bearer {secret}\x01\x01",
+            ):
                 async with raw_client(port) as client:
                     await client.handshake(mechanism, version=0)
                     client.send_token(token.encode())

@@ -180,6 +180,15 @@ class SaslSession:
             if header.api_key != apis.SASL_AUTHENTICATE.key:
                 return await self._out_of_order(frame, header)
             return await self._authenticate(_read(SaslAuthenticateRequest, header, frame), header)
+        return await self._opening(frame, header, api_versions)
+
+    async def _opening(
+        self,
+        frame: bytes,
+        header: RequestHeader,
+        api_versions: Callable[[], Awaitable[Sequence[Chunk]]],
+    ) -> Answer:
+        """Before the exchange."""
         if header.api_key == apis.API_VERSIONS.key and not self.authenticated:
             if header.version in API_TABLE[header.api_key].versions:
                 self._versions_told += 1
