@@ -171,7 +171,7 @@ def test_bearer() -> None:
     shown = parse_bearer(b"n,a=alice,\x01auth=Bearer a.b-c_d\x01traceId=1\x01\x01")
     assert (shown.token, shown.authorization_id) == ("a.b-c_d", "alice")
     assert parse_bearer(b"n,,\x01auth=bearer x\x01\x01").token == "x"
-    assert token_refusal() == b'{"status": "invalid_token"}'
+    assert token_refusal() == b'{"status":"invalid_token"}'
     assert b"insufficient_scope" in token_refusal("read")
 
 

@@ -19,7 +19,9 @@ import pytest
 
 from sharegroup.broker.network.api_table import API_TABLE
 from sharegroup.wire import apis
+from sharegroup.wire.framing import request_frame
 from sharegroup.wire.messages.metadata import MetadataRequest
+from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.broker.authentication.raw_client import RawClient
 from tests.broker.hostile import Maker
 from tests.secured.cells import PASSWORD, USER, Credentials
@@ -92,8 +94,15 @@ def test_thousands_that_do_not_authenticate(target: Target) -> None:
     assert target.metric("sharegroup_connections_unauthenticated") == 0
 
 
-def test_requests_that_never_end(target: Target) -> None:
-    begun = (500_000).to_bytes(4, "big") + bytes.fromhex("00240002") + bytes(100_000)
+RAW_HANDSHAKE = b"".join(
+    request_frame(apis.SASL_HANDSHAKE, 0, 1, "", SaslHandshakeRequest("PLAIN"))
+)
+"""SaslHandshake version 0: a token without a header comes next."""
+
+
+@pytest.mark.parametrize("before", [b"", RAW_HANDSHAKE], ids=["requests", "tokens"])
+def test_requests_and_tokens_that_never_end(target: Target, before: bytes) -> None:
+    begun = before + (500_000).to_bytes(4, "big") + bytes.fromhex("00240002") + bytes(100_000)
     put_out = target.metric("sharegroup_connections_refused", "unauthenticated requests")
 
     async def attack() -> None:
@@ -270,6 +279,12 @@ async def is_refused(client: RawClient, attempt: bytes) -> bool:
     return answer.error_code == WRONG and await all_closed([client])
 
 
+async def is_refused_silently(client: RawClient, attempt: bytes) -> bool:
+    """By tokens without a header."""
+    client.send_token(attempt)
+    return await client.is_closed()
+
+
 def test_scram_that_must_not_succeed(target: Target) -> None:
     at = target.at("SASL_PLAINTEXT")
 
@@ -324,7 +339,8 @@ def test_tokens_that_must_not_be_accepted(target: Target, credentials: Credentia
     attacked(target, attack)
 
 
-def test_plain_with_odd_names(target: Target) -> None:
+@pytest.mark.parametrize("version", [0, 1])
+def test_plain_with_odd_names(target: Target, version: int) -> None:
     at = target.at("SASL_PLAINTEXT")
     forms = [b"", b"\0", b"\0\0", b"\0\0\0", b"\0" * 100_000, b"\xff\0\xff\0\xff", b"alice"]
     forms += [f"root\0{USER}\0{PASSWORD}".encode(), f"\0{USER}\0{PASSWORD}\0".encode()]
@@ -332,8 +348,8 @@ def test_plain_with_odd_names(target: Target) -> None:
 
     async def one(form: bytes) -> None:
         async with attacker(at) as client:
-            await chosen(client, "PLAIN")
-            assert await is_refused(client, form)
+            await chosen(client, "PLAIN", version)
+            assert await (is_refused if version else is_refused_silently)(client, form)
 
     async def attack() -> None:
         await asyncio.gather(*map(one, forms))
@@ -370,10 +386,39 @@ def test_tokens_with_unknown_keys(tmp_path: Path, credentials: Credentials) -> N
         assert "Traceback" not in target.output()
 
 
+def test_scram_by_tokens_that_must_not_succeed(target: Target) -> None:
+    at, bare = target.at("SASL_PLAINTEXT"), f"n={USER},r={NONCE}"
+
+    async def first(client: RawClient) -> Seen:
+        await chosen(client, "SCRAM-SHA-256", 0)
+        client.send_token(f"n,,{bare}".encode())
+        return seen(bare, await client.receive_token())
+
+    async def bad_first(text: str) -> None:
+        async with attacker(at) as client:
+            await chosen(client, "SCRAM-SHA-256", 0)
+            assert await is_refused_silently(client, text.encode())
+
+    async def bad_final(make: Callable[[Seen], bytes]) -> None:
+        async with attacker(at) as client:
+            assert await is_refused_silently(client, make(await first(client)))
+
+    async def attack() -> None:
+        async with attacker(at) as client:
+            client.send_token((await first(client)).final())
+            assert await client.receive_token()
+            assert (await client.metadata()).cluster_id
+        await asyncio.gather(*map(bad_first, BAD_FIRST.values()))
+        await asyncio.gather(*map(bad_final, BAD_FINAL.values()))
+
+    attacked(target, attack)
+
+
 GUESSES = 200
 
 
-def test_brute_force(target: Target) -> None:
+@pytest.mark.parametrize("version", [0, 1])
+def test_brute_force(target: Target, version: int) -> None:
     """Guesses over many connections at once, whose clients do not wait for the answers."""
     at = target.at("SASL_PLAINTEXT")
     looked_at = target.metric("sharegroup_authentication_failures", "PLAIN")
@@ -381,9 +426,13 @@ def test_brute_force(target: Target) -> None:
     async def guess(number: int, done: list[int]) -> None:
         with suppress(asyncio.IncompleteReadError, OSError):
             async with attacker(at, source=ATTACKER) as client:
-                await chosen(client, "PLAIN")
-                await client.authenticate(f"\0{USER}\0guess {number}".encode())
-                done.append(number)
+                await chosen(client, "PLAIN", version)
+                attempt = f"\0{USER}\0guess {number}".encode()
+                if version:
+                    await client.authenticate(attempt)
+                    done.append(number)
+                else:  # it cannot tell a refusal from its time being over
+                    await is_refused_silently(client, attempt)
 
     async def attack() -> None:
         done: list[int] = []

@@ -51,15 +51,18 @@ def _names() -> list[str]:
     return [f"somebody{number}" for number in range(USERS)]
 
 
+@pytest.mark.parametrize("by_tokens", [False, True], ids=["requests", "tokens"])
 @pytest.mark.parametrize("mechanism", TRIES)
-def test_unknown_users_and_wrong_passwords_take_as_long(target: Target, mechanism: str) -> None:
+def test_unknown_users_and_wrong_passwords_take_as_long(
+    target: Target, mechanism: str, by_tokens: bool
+) -> None:
     new: NewLogin
     new, tries = TRIES[mechanism]
     with_many_users(target.users_file)
     with target:
         address = HOST, port_of(target.at("SASL_PLAINTEXT"))
-        measured(address, new, 10)
-        times = measured(address, new, tries)
+        measured(address, new, 10, by_tokens=by_tokens)
+        times = measured(address, new, tries, by_tokens=by_tokens)
     logger.info("%s: %s", mechanism, times)
     allowed_ms = max(3 * times.by_chance_ms, SMALL_PART * min(times.wrong_password))
     assert abs(times.difference_ms) <= allowed_ms, str(times)

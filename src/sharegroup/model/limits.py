@@ -337,6 +337,16 @@ HANDSHAKES_PER_SECOND_MAX: Final = 250
 HANDSHAKES_AT_ONCE_MAX: Final = 2
 """TLS handshakes that begin at once, when there were few before: what others wait for in one go."""
 
+TLS_RECORDS_AT_ONCE: Final = 64
+"""TLS records decrypted before their data is looked at: a millisecond if each changes keys."""
+
+TLS_EMPTY_RECORDS_MAX: Final = 64
+"""TLS records without data (changes of keys, padding, attempts to renegotiate) that one connection
+may send; each costs some 20 µs of the event loop."""
+
+TLS_DATA_PER_EMPTY_RECORD: Final = 1 << 20
+"""One more of them for each so many bytes of data."""
+
 FAILURE_DELAY_DOUBLINGS_MAX: Final = 5
 """How often the delay of a failed authentication doubles: up to 32 times."""
 

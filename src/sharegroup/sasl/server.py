@@ -198,7 +198,8 @@ def token_refusal(scope: str = "") -> bytes:
     """What the server answers to a token that it does not accept (RFC 7628, section 3.2.2). The
     client answers with one byte 0x01; then the exchange has failed."""
     status = "insufficient_scope" if scope else "invalid_token"
-    return json.dumps({"status": status, **({"scope": scope} if scope else {})}).encode()
+    told = {"status": status, **({"scope": scope} if scope else {})}
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
 def _xor(one: bytes, other: bytes) -> bytes:

@@ -229,6 +229,11 @@ def response_frame(api: Api, version: int, correlation_id: int, response: Messag
     return _framed(head, encode(response, version))
 
 
+def bare_frame(content: bytes) -> bytes:
+    """A frame without a header: a SASL token after SaslHandshake version 0."""
+    return _LENGTH.pack(len(content)) + content
+
+
 def _framed(head: bytes, body: list[bytes]) -> list[bytes]:
     size = len(head) + sum(map(len, body))
     return [_LENGTH.pack(size) + head, *body]

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from sharegroup.sasl.client import Login
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.codec import decode
-from sharegroup.wire.framing import request_frame, response_body
+from sharegroup.wire.framing import bare_frame, request_frame, response_body
 from sharegroup.wire.messages.metadata import MetadataRequest
 from sharegroup.wire.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
@@ -34,10 +35,28 @@ class RawClient:
         self._number += 1
         self.writer.writelines(request_frame(api, version, self._number, "raw", request))
 
+    def send_token(self, token: bytes) -> None:
+        """A frame without a header, as after SaslHandshake version 0."""
+        self.writer.write(bare_frame(token))
+
+    async def receive_token(self) -> bytes:
+        """The content of the next frame, whatever it is; raises as :meth:`receive`."""
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    async def log_in_by_tokens(self, login: Login) -> None:
+        """A login by SaslHandshake version 0, until one side is content."""
+        assert not (await self.handshake(login.mechanism, version=0)).error_code
+        self.send_token(login.first())
+        while True:
+            token = login.next(await self.receive_token())
+            if login.done:
+                return
+            self.send_token(token)
+
     async def receive(self, api: Api, version: int) -> Any:
         """The next answer; raises IncompleteReadError if the broker closes instead."""
-        size = int.from_bytes(await self.reader.readexactly(4), "big")
-        frame = await self.reader.readexactly(size)
+        frame = await self.receive_token()
         _, position = response_body(api, version, frame)
         return decode(api.response, version, frame, position)
 

@@ -20,7 +20,7 @@ from sharegroup.sasl.scram_keys import ScramMechanism
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.codec import decode
-from sharegroup.wire.framing import request_frame, response_body
+from sharegroup.wire.framing import bare_frame, request_frame, response_body
 from sharegroup.wire.messages.metadata import MetadataRequest
 from sharegroup.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from sharegroup.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -40,10 +40,7 @@ class Client:
 
     def ask(self, api: Api, version: int, request: Any) -> Any:
         self._socket.sendall(b"".join(request_frame(api, version, 1, "neighbour", request)))
-        head = self._file.read(4)
-        if len(head) < 4:
-            raise ConnectionResetError("the broker has closed the connection")
-        frame = self._file.read(int.from_bytes(head, "big"))
+        frame = self._receive()
         _, position = response_body(api, version, frame)
         return decode(api.response, version, frame, position)
 
@@ -55,6 +52,23 @@ class Client:
             if answer.error_code:
                 raise PermissionError(answer.error_message)
             message = login.next(bytes(answer.auth_bytes))
+
+    def login_by_tokens(self, login: Login) -> None:
+        """The same by SaslHandshake version 0, which has no words for a refusal."""
+        self.ask(apis.SASL_HANDSHAKE, 0, SaslHandshakeRequest(login.mechanism))
+        token = login.first()
+        while not login.done:
+            self._socket.sendall(bare_frame(token))
+            try:
+                token = login.next(self._receive())
+            except ConnectionResetError as error:
+                raise PermissionError(str(error)) from None
+
+    def _receive(self) -> bytes:
+        head = self._file.read(4)
+        if len(head) < 4:
+            raise ConnectionResetError("the broker has closed the connection")
+        return self._file.read(int.from_bytes(head, "big"))
 
     def close(self) -> None:
         self._file.close()

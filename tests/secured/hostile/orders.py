@@ -17,8 +17,8 @@ ILLEGAL_STATE = 34
 WRONG = 58
 
 
-async def chosen(client: RawClient, mechanism: str) -> None:
-    assert not (await client.handshake(mechanism)).error_code
+async def chosen(client: RawClient, mechanism: str, version: int = 1) -> None:
+    assert not (await client.handshake(mechanism, version)).error_code
 
 
 async def before_the_handshake(client: RawClient) -> None:

@@ -80,8 +80,10 @@ class Times:
         )
 
 
-def measured(address: tuple[str, int], new: NewLogin, tries: int) -> Times:
-    """Of a broker whose answers are not delayed."""
+def measured(
+    address: tuple[str, int], new: NewLogin, tries: int, *, by_tokens: bool = False
+) -> Times:
+    """Of a broker whose answers are not delayed. ``by_tokens`` are without a header."""
     found: dict[bool, list[float]] = {False: [], True: []}
     order = random.Random(2)
     for number in range(tries):
@@ -89,16 +91,16 @@ def measured(address: tuple[str, int], new: NewLogin, tries: int) -> Times:
         order.shuffle(pair)
         for unknown in pair:
             name = f"user{number % 10:x}" if unknown else USER
-            found[unknown].append(_one(address, new(name)))
+            found[unknown].append(_one(address, new(name), by_tokens))
     return Times(found[False], found[True])
 
 
-def _one(address: tuple[str, int], login: Login) -> float:
+def _one(address: tuple[str, int], login: Login, by_tokens: bool) -> float:
     client = Client(address)
     try:
         begun = time.perf_counter()
         try:
-            client.login(login)
+            (client.login_by_tokens if by_tokens else client.login)(login)
         except PermissionError:
             return 1000 * (time.perf_counter() - begun)
     finally:

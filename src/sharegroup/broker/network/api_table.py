@@ -105,7 +105,7 @@ API_TABLE: dict[int, ServedApi] = {
         _row(apis.DESCRIBE_GROUPS, 0, 6, "describe_groups", "members of classic groups"),
         _row(apis.LIST_GROUPS, 0, 5, "list_groups", "groups by state and type"),
         _row(apis.API_VERSIONS, 0, 5, "api_versions", "this table, and the features"),
-        _row(apis.SASL_HANDSHAKE, 1, 1, "sasl_handshake", "choose a SASL mechanism"),
+        _row(apis.SASL_HANDSHAKE, 0, 1, "sasl_handshake", "choose a SASL mechanism"),
         _row(apis.CREATE_TOPICS, 2, 7, "create_topics", "create topics"),
         _row(apis.DELETE_TOPICS, 1, 6, "delete_topics", "delete topics, by name or id"),
         _row(apis.DELETE_RECORDS, 0, 2, "delete_records", "move the log start"),

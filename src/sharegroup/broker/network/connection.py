@@ -17,17 +17,17 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from sharegroup.broker.network.api_table import CARRIES_RECORDS, check_length
+from sharegroup.broker.network.api_table import CARRIES_RECORDS
 from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import Endpoint
+from sharegroup.broker.network.frame_lengths import FrameLengths
 from sharegroup.broker.network.leaving import Chunk, Leaving
 from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.errors import MalformedMessage
 from sharegroup.model.limits import (
     ANSWERS_AHEAD_BYTES_MAX,
-    FIRST_REQUEST_BYTES_MAX,
     OPEN_BYTES_MAX,
     OPEN_REQUESTS_MAX,
     TURN_BYTES,
@@ -74,11 +74,9 @@ class BrokerConnection(asyncio.Protocol):
         self._turns = connections.turns
         self._requests = connections.requests
         self._answers = connections.answers
-        self._splitter = FrameSplitter(frame_bytes_max, self._check_begun)
-        self._frame_bytes_max = frame_bytes_max
         self._sasl = sasl
-        if sasl is not None:
-            self._splitter.frame_bytes_max = min(frame_bytes_max, connections.first_bytes_max())
+        self._lengths = FrameLengths(frame_bytes_max, connections.first_bytes_max, sasl)
+        self._splitter = FrameSplitter(self._lengths.most(), self._lengths.check)
         self._slots: deque[_Slot] = deque()
         self._records_slot: _Slot | None = None
         self._held: deque[tuple[bytes, _Slot]] = deque()
@@ -94,7 +92,6 @@ class BrokerConnection(asyncio.Protocol):
         self._sent_bytes = 0
         self._leaving = Leaving()
         self._paused = False  # the socket takes no more
-        self._answered = False
         self._active_s = 0.0
         self._muted: asyncio.TimerHandle | None = None  # until when, by a quota
         self._loop = asyncio.get_running_loop()
@@ -300,14 +297,6 @@ class BrokerConnection(asyncio.Protocol):
             self._muted.cancel()
             self._muted = None
 
-    def _check_begun(self, key: int, version: int, length: int) -> None:
-        """Refuse a long request as soon as it begins."""
-        check_length(key, version, length)
-        if not self._answered and length > FIRST_REQUEST_BYTES_MAX:
-            raise MalformedMessage(
-                f"a first request of {length} bytes; the limit is {FIRST_REQUEST_BYTES_MAX}"
-            )
-
     def _claim_room(self) -> None:
         """Reserve memory for the rest of an unfinished request."""
         missing = self._splitter.missing
@@ -350,7 +339,7 @@ class BrokerConnection(asyncio.Protocol):
     async def _answer(self, frame: bytes, slot: _Slot) -> None:
         chunks = await self._handled(frame, self._dispatcher.answer(self, frame))
         if chunks is not None:
-            self._answered = True
+            self._lengths.answered = True
             self._fill(slot, chunks)
 
     async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: _Slot) -> None:
@@ -365,8 +354,8 @@ class BrokerConnection(asyncio.Protocol):
         if sasl.principal != was:
             self.principal = sasl.principal
             self.access = self._dispatcher.access(self.principal, self.host)
-            self._splitter.frame_bytes_max = self._frame_bytes_max
             self._connections.authenticated(self)
+        self._splitter.frame_bytes_max = self._lengths.most()
         self._fill(slot, answer.chunks)
         if answer.close:
             self.close()

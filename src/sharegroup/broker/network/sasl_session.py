@@ -2,7 +2,9 @@
 when it authenticates anew (KIP-368).
 
 Before that a client may send ApiVersions, then SaslHandshake, then SaslAuthenticate, one at a time.
-Anything else closes the connection. Source: Kafka class SaslServerAuthenticator.
+Anything else closes the connection. After SaslHandshake version 0 the messages of the exchange are
+frames of their own, without a request or an answer around them (KIP-43); a refusal closes the
+connection without a word. Source: Kafka class SaslServerAuthenticator.
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ from sharegroup.model.errors import (
     MalformedMessage,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanism,
-    UnsupportedVersion,
 )
 from sharegroup.sasl.server import Refused
 from sharegroup.wire import apis
 from sharegroup.wire.codec import decode
-from sharegroup.wire.framing import RequestHeader, parse_request_header, response_frame
+from sharegroup.wire.framing import (
+    RequestHeader,
+    bare_frame,
+    parse_request_header,
+    response_frame,
+)
 from sharegroup.wire.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -50,6 +56,9 @@ VERSIONS_TOLD_MAX: Final = 3
 answers one."""
 
 _HANDSHAKE: Final = apis.SASL_HANDSHAKE.key.to_bytes(2, "big")
+
+
+_Framing = Callable[[SaslAuthenticateResponse], Sequence[Chunk]]
 
 
 class Answer(NamedTuple):
@@ -103,6 +112,7 @@ class SaslSession:
         self._state = _State.FIRST
         self._mechanism = ""
         self._versions_told = 0
+        self._raw = False
         self._exchange: Exchange | None = None
         self._expires_ms: int | None = None
         self._again_ms: int | None = None  # when it has begun to authenticate anew
@@ -117,6 +127,16 @@ class SaslSession:
     def authenticated(self) -> bool:
         """Whether it is known who the client is."""
         return bool(self.principal)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no authentication is in progress, neither the first nor a later one."""
+        return self._state is _State.DONE
+
+    @property
+    def wants_raw_token(self) -> bool:
+        """Whether the next frame is a SASL token without a request around it."""
+        return self._raw and self._state is _State.EXCHANGE
 
     def turn(self, user: str) -> AbstractAsyncContextManager[None]:
         """Wait until the claim to be ``user`` may be looked at."""
@@ -146,6 +166,8 @@ class SaslSession:
         Raises:
             MalformedMessage: it cannot be read; the caller must close the connection.
         """
+        if self.wants_raw_token:
+            return await self._evaluated(frame, _raw_token)
         header = parse_request_header(frame)
         if self._state is _State.DONE:
             if header.api_key != apis.SASL_HANDSHAKE.key:
@@ -158,6 +180,15 @@ class SaslSession:
             if header.api_key != apis.SASL_AUTHENTICATE.key:
                 return await self._out_of_order(frame, header)
             return await self._authenticate(_read(SaslAuthenticateRequest, header, frame), header)
+        return await self._opening(frame, header, api_versions)
+
+    async def _opening(
+        self,
+        frame: bytes,
+        header: RequestHeader,
+        api_versions: Callable[[], Awaitable[Sequence[Chunk]]],
+    ) -> Answer:
+        """Before the exchange."""
         if header.api_key == apis.API_VERSIONS.key and not self.authenticated:
             if header.version in API_TABLE[header.api_key].versions:
                 self._versions_told += 1
@@ -175,8 +206,6 @@ class SaslSession:
             code = error.code if error else 0
             return _framed(apis.SASL_HANDSHAKE, header, SaslHandshakeResponse(code, offered))
 
-        if header.version < 1:  # its tokens would come without a header
-            return await self._failed(answer(UnsupportedVersion()), "SaslHandshake version 0")
         if request.mechanism not in offered:
             reason = "a mechanism that is not offered"
             return await self._failed(answer(UnsupportedSaslMechanism()), reason)
@@ -186,19 +215,25 @@ class SaslSession:
             self._mechanism = request.mechanism
             self._claimed = ""
             self._exchange = self._security.begin(request.mechanism, self)
+        self._raw = header.version == 0
         self._state = _State.EXCHANGE
         return Answer(answer(None))
 
     async def _authenticate(
         self, request: SaslAuthenticateRequest, header: RequestHeader
     ) -> Answer:
-        assert self._exchange is not None
-
         def answer(response: SaslAuthenticateResponse) -> Sequence[Chunk]:
+            if header.version < 1:
+                response.session_lifetime_ms = 0
             return _framed(apis.SASL_AUTHENTICATE, header, response)
 
+        return await self._evaluated(bytes(request.auth_bytes), answer)
+
+    async def _evaluated(self, message: bytes, framed: _Framing) -> Answer:
+        """The answer to the client's next message in the exchange."""
+        assert self._exchange is not None
         try:
-            step = await self._exchange.evaluate(bytes(request.auth_bytes))
+            step = await self._exchange.evaluate(message)
             lifetime_ms = self._complete(step) if step.user is not None else 0
         except Left:
             self._state = _State.FAILED
@@ -207,7 +242,7 @@ class SaslSession:
             response = SaslAuthenticateResponse(
                 SaslAuthenticationFailed.code, error.told or self._wrong_credentials()
             )
-            return await self._failed(answer(response), str(error))
+            return await self._failed(framed(response), str(error))
         except Exception as error:  # noqa: BLE001  its text could have a secret
             self._counters.say(
                 logging.ERROR,
@@ -218,11 +253,11 @@ class SaslSession:
             response = SaslAuthenticateResponse(
                 SaslAuthenticationFailed.code, self._wrong_credentials()
             )
-            return await self._failed(answer(response), "an error of the broker")
-        response = SaslAuthenticateResponse(auth_bytes=step.answer)
-        if header.version >= 1:
-            response.session_lifetime_ms = lifetime_ms
-        return Answer(answer(response))
+            return await self._failed(framed(response), "an error of the broker")
+        response = SaslAuthenticateResponse(
+            error_message="", auth_bytes=step.answer, session_lifetime_ms=lifetime_ms
+        )
+        return Answer(framed(response))
 
     def _complete(self, step: Step) -> int:
         """The client is known; returns for how long, 0: for ever."""
@@ -291,10 +326,16 @@ class SaslSession:
 
 def _read(kind: type[M], header: RequestHeader, frame: bytes) -> M:
     served = API_TABLE[header.api_key]
-    version = header.version
-    if version not in served.versions and not (kind is SaslHandshakeRequest and version == 0):
-        raise MalformedMessage(f"{served.api.name} version {version} is not served here")
-    return decode(kind, version, frame, header.body)
+    if header.version not in served.versions:
+        raise MalformedMessage(f"{served.api.name} version {header.version} is not served here")
+    return decode(kind, header.version, frame, header.body)
+
+
+def _raw_token(response: SaslAuthenticateResponse) -> Sequence[Chunk]:
+    """Without a header; there are no words for a refusal."""
+    if response.error_code:
+        return []
+    return [bare_frame(bytes(response.auth_bytes))]
 
 
 def _framed(api: apis.Api, header: RequestHeader, response: Message) -> Sequence[Chunk]:

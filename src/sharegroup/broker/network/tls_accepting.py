@@ -124,13 +124,17 @@ class TlsAccepting(asyncio.Protocol):
             raw.resume_reading()
         elif error is None:
             self._end(None)
-            transport = TlsTransport(raw, tls, self._make())
+            transport = TlsTransport(raw, tls, self._make(), self._flooded)
             raw.resume_reading()
             transport.start()
         else:
             self._end(error if isinstance(error, OSError) else ConnectionError())
             raw.close()
             self._loop.call_later(ALERT_S, raw.abort)
+
+    def _flooded(self) -> None:
+        sentence = f"closing the connection from {self._host}: TLS records without data"
+        self._counters.say(logging.WARNING, "malformed_requests", sentence)
 
     def _late(self) -> None:
         self._end(TimeoutError())

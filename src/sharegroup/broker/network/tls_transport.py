@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
+
+from sharegroup.broker.network.tls_records import TlsRecords
 
 RECORD_BYTES: Final = 16 * 1024
 """The longest record of TLS; OpenSSL reads one at a time."""
@@ -35,24 +37,49 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         raw: the transport of the socket.
         tls: its handshake is done.
         protocol: the connection.
+        flooded: called when the peer sends too many records without data, and is closed.
     """
 
-    def __init__(self, raw: asyncio.Transport, tls: Tls, protocol: asyncio.Protocol) -> None:
+    def __init__(
+        self,
+        raw: asyncio.Transport,
+        tls: Tls,
+        protocol: asyncio.Protocol,
+        flooded: Callable[[], None],
+    ) -> None:
         super().__init__()
         self._raw = raw
         self._tls = tls
         self._protocol = protocol
+        self._flooded = flooded
+        self._records = TlsRecords()
 
     def start(self) -> None:
         """Tell the connection that it is made, and give it what came with the handshake."""
         self._raw.set_protocol(self)
         self._protocol.connection_made(self)
-        self._decrypt()
+        if self._tls.incoming.pending:
+            self.data_received(self._tls.incoming.read())
 
     def data_received(self, data: bytes) -> None:
-        """Encrypted bytes came."""
-        self._tls.incoming.write(data)
-        self._decrypt()
+        """Encrypted bytes came: give the connection what is in the records that are complete."""
+        chunks: list[bytes] = []
+        ended = flooded = False
+        for piece, records in self._records.cut(data):
+            self._tls.incoming.write(piece)
+            ended, read = self._decrypt()
+            chunks += read
+            flooded = not self._records.read(records, read)
+            if ended or flooded:
+                break
+        self._send()
+        if chunks:
+            self._protocol.data_received(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        if flooded and not ended:
+            self._flooded()
+            self.abort()
+        elif ended:
+            self.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
@@ -120,27 +147,21 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         """Close at once."""
         self._raw.abort()
 
-    def _decrypt(self) -> None:
-        """Give the connection all records that are complete."""
+    def _decrypt(self) -> tuple[bool, list[bytes]]:
+        """(whether TLS has ended, the data of all records that are complete)"""
         session, incoming = self._tls.session, self._tls.incoming
         chunks: list[bytes] = []
-        ended = False
         try:
             while incoming.pending or session.pending():
                 chunk = session.read(RECORD_BYTES)
                 if not chunk:
-                    ended = True
-                    break
+                    return True, chunks
                 chunks.append(chunk)
         except ssl.SSLWantReadError:
             pass  # the rest of a record is still to come
         except ssl.SSLError:
-            ended = True  # OpenSSL has made the alert that says why
-        self._send()
-        if chunks:
-            self._protocol.data_received(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-        if ended:
-            self.close()
+            return True, chunks  # OpenSSL has made the alert that says why
+        return False, chunks
 
     def _send(self) -> None:
         if self._tls.outgoing.pending:

@@ -1,6 +1,7 @@
 // sarama and segmentio/kafka-go at work: codecs, groups of two, administration, transactions.
 //
 // Arguments: a bootstrap server, and "sarama" or "kafka-go". It prints what it found, and FAILED.
+// "sarama-sasl" is a login by SaslHandshake version 0; user and password follow.
 package main
 
 import (
@@ -280,11 +281,33 @@ func kafkaGo(boot string) {
 	fmt.Println(ks)
 }
 
+// saramaSasl writes and reads a record. The tokens of its logins have no header.
+func saramaSasl(boot, user, password string) {
+	cfg := sarama.NewConfig()
+	cfg.ApiVersionsRequest = false // sarama wants it so for version 0
+	cfg.Net.SASL.Enable = true
+	cfg.Net.SASL.Version = sarama.SASLHandshakeV0
+	cfg.Net.SASL.Mechanism = sarama.SASLTypePlaintext
+	cfg.Net.SASL.User, cfg.Net.SASL.Password = user, password
+	cfg.Producer.Return.Successes = true
+	p, err := sarama.NewSyncProducer([]string{boot}, cfg)
+	must(err, "producer")
+	_, offset, err := p.SendMessage(&sarama.ProducerMessage{Topic: "sasl", Value: sarama.StringEncoder("v0")})
+	must(err, "send")
+	c, err := sarama.NewConsumer([]string{boot}, cfg)
+	must(err, "consumer")
+	claim, err := c.ConsumePartition("sasl", 0, offset)
+	must(err, "consume")
+	fmt.Println("got", string((<-claim.Messages()).Value))
+}
+
 func main() {
 	switch os.Args[2] {
 	case "sarama":
 		saramaWork(os.Args[1])
 	case "kafka-go":
 		kafkaGo(os.Args[1])
+	case "sarama-sasl":
+		saramaSasl(os.Args[1], os.Args[3], os.Args[4])
 	}
 }

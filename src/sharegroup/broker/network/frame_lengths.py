@@ -1,0 +1,49 @@
+"""How long the next frame of one connection may be. Who is not known yet may send little, and so
+may who is authenticating anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sharegroup.broker.network.api_table import check_length
+from sharegroup.broker.network.sasl_session import SaslSession
+from sharegroup.model.errors import MalformedMessage
+from sharegroup.model.limits import FIRST_REQUEST_BYTES_MAX
+
+
+class FrameLengths:
+    """Args:
+    longest: of any frame.
+    stranger_max: of a frame of a client that is authenticating.
+    sasl: the connection's; None without SASL.
+    """
+
+    def __init__(
+        self, longest: int, stranger_max: Callable[[], int], sasl: SaslSession | None
+    ) -> None:
+        self._longest = longest
+        self._stranger_max = stranger_max
+        self._sasl = sasl
+        self.answered = False
+        """Whether a request has been answered, those of SASL not counted."""
+
+    def most(self) -> int:
+        """Bytes of the next frame at most, whatever it is."""
+        if self._sasl is None or self._sasl.settled:
+            return self._longest
+        return min(self._longest, self._stranger_max())
+
+    def check(self, key: int, version: int, length: int) -> None:
+        """Refuse a long request as soon as it begins. Where a SASL token without a header comes
+        next, the three numbers are no API's: :meth:`most` is all that holds.
+
+        Raises:
+            MalformedMessage: it is too long.
+        """
+        if self._sasl is not None and self._sasl.wants_raw_token:
+            return
+        check_length(key, version, length)
+        if not self.answered and length > FIRST_REQUEST_BYTES_MAX:
+            raise MalformedMessage(
+                f"a first request of {length} bytes; the limit is {FIRST_REQUEST_BYTES_MAX}"
+            )

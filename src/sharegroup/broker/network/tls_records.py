@@ -1,0 +1,60 @@
+"""Where records begin and end in a stream of TLS: OpenSSL handles all that it is given at once, and
+a record without data, such as a change of keys, costs more than one with data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sharegroup.model.limits import (
+    TLS_DATA_PER_EMPTY_RECORD,
+    TLS_EMPTY_RECORDS_MAX,
+    TLS_RECORDS_AT_ONCE,
+)
+
+_HEAD_BYTES: Final = 5
+_LENGTH_AT: Final = 3
+
+
+class TlsRecords:
+    """Cuts what comes, and counts."""
+
+    def __init__(self) -> None:
+        self._head = b""  # of a record that has begun
+        self._left = 0  # bytes of its body that have not come
+        self._empty = 0
+        self._data_bytes = 0
+
+    def cut(self, data: bytes) -> Iterator[tuple[bytes, int]]:
+        """Pieces of ``data``, each with how many records it completes: TLS_RECORDS_AT_ONCE at
+        most."""
+        start = at = count = 0
+        while at < len(data):
+            if self._left:
+                taken = min(self._left, len(data) - at)
+                self._left -= taken
+                at += taken
+            else:
+                head = data[at : at + _HEAD_BYTES - len(self._head)]
+                at += len(head)
+                self._head += head
+                if len(self._head) < _HEAD_BYTES:
+                    break
+                self._left = int.from_bytes(self._head[_LENGTH_AT:], "big")
+                self._head = b""
+            count += not self._left
+            if count == TLS_RECORDS_AT_ONCE:
+                yield data[start:at], count
+                start, count = at, 0
+        if start < len(data):
+            yield data[start:], count
+
+    def read(self, records: int, chunks: list[bytes]) -> bool:
+        """Count what so many records had in them; each record gives one chunk at most.
+
+        Returns False if too many had no data so far. Clients send few of them: Java's changes keys
+        after 128 GiB.
+        """
+        self._empty += records - len(chunks)
+        self._data_bytes += sum(map(len, chunks))
+        return self._empty <= TLS_EMPTY_RECORDS_MAX + self._data_bytes // TLS_DATA_PER_EMPTY_RECORD
