@@ -44,8 +44,9 @@ class Listener:
     async def stream(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(HOST, self.port, ssl=self.context)
 
-    async def hand(self) -> Hand:
-        return Hand(self.context, *await asyncio.open_connection(HOST, self.port))
+    async def hand(self, source: str = HOST) -> Hand:
+        streams = await asyncio.open_connection(HOST, self.port, local_addr=(source, 0))
+        return Hand(self.context, *streams)
 
     async def topic(self, records: Sequence[bytes]) -> UUID:
         """A new one; the records are written over the other listener."""
@@ -130,7 +131,7 @@ def question(number: int) -> bytes:
 Scenario = Callable[[Listener], Coroutine[Any, Any, None]]
 
 
-def listening(folder: Path, loop: Callable[[], Any], scenario: Scenario) -> None:
+def listening(folder: Path, loop: Callable[[], Any], scenario: Scenario, *settings: str) -> None:
     """Run ``scenario`` against a broker with a listener SSL and one without."""
     known = authority()
     identity = signed(known, "broker", hosts=[HOST])
@@ -145,6 +146,7 @@ def listening(folder: Path, loop: Callable[[], Any], scenario: Scenario) -> None
             "listeners=SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
             "ssl.keystore.type=PEM",
             f"ssl.keystore.location={store}",
+            *settings,
         )
         async with asyncio.timeout(60), running(folder, *options) as (broker, plain_port):
             _, port = await broker.listen(HOST, 0, "SSL")

@@ -11,27 +11,24 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, ThrottleEvent
-from confluent_kafka.admin import (
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 
 from sharegroup import sync
 from tests.apache_kafka.java import java_command
 from tests.apache_kafka.program import compile_java
 from tests.apache_kafka.tools import QUIET, SHORT_RUN
 from tests.foreign.go_program import build_go
-from tests.secured.cells import CELLS, PASSWORD, USER, Cell, Credentials
+from tests.secured.cells import CELLS, USER, Cell, Credentials
 from tests.secured.clients import (
+    allowed_token,
     by_aiokafka,
     by_librdkafka,
     go_cell,
+    java_file,
     java_properties,
     librdkafka_properties,
 )
 from tests.secured.server import SecuredServer
-from tests.servers.admin import ADMIN_SECONDS, SILENT, Admin
+from tests.servers.admin import SILENT
 
 pytestmark = pytest.mark.kafka
 
@@ -48,25 +45,14 @@ def server(
     tmp_path_factory: pytest.TempPathFactory, credentials: Credentials
 ) -> Iterator[SecuredServer]:
     with SecuredServer(tmp_path_factory.mktemp("server"), credentials) as server:
-        admin = Admin(server.at("PLAINTEXT")).client
-        changes = [
-            UserScramCredentialUpsertion(
-                USER, ScramCredentialInfo(mechanism, 4096), PASSWORD.encode()
-            )
-            for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-        ]
-        for change in changes:  # one change of a user in a request
-            for done in admin.alter_user_scram_credentials([change]).values():
-                done.result(ADMIN_SECONDS)
+        server.create_user()
         yield server
 
 
 def prepared(server: SecuredServer, client: str, cell: Cell) -> tuple[str, str]:
     """A topic of the cell, and a group that begins at its start."""
     name = f"{client}-{cell.name}"
-    admin = Admin(server.at("PLAINTEXT"))
-    admin.create_topic(name)
-    admin.start_group_at_earliest(name)
+    server.prepare(name)
     return name, name
 
 
@@ -75,9 +61,7 @@ def test_ours(server: SecuredServer, credentials: Credentials, cell: Cell) -> No
     topic, group = prepared(server, "ours", cell)
     settings = java_properties(cell, credentials)
     if cell.mechanism == "OAUTHBEARER":
-        token = credentials.folder / "token"
-        token.write_text(credentials.token())
-        settings["sasl.oauthbearer.token.endpoint.url"] = token.as_uri()
+        settings["sasl.oauthbearer.token.endpoint.url"] = credentials.token_file().as_uri()
     with sync.Producer(server.at(cell.listener), security=settings) as producer:
         producer.send(topic, b"ours")
     with sync.ShareConsumer(
@@ -108,21 +92,12 @@ def said_by_java(
     classes = compile_java(
         Path(__file__).parents[1] / "foreign" / "java" / "SecuredWork.java", folder
     )
-    token = folder / "token"
-    token.write_text(credentials.token())
     for cell in CELLS:
         topic, group = prepared(server, "java", cell)
-        settings = java_properties(cell, credentials)
-        settings |= {"work.topic": topic, "work.group": group}
-        settings["bootstrap.servers"] = server.at(cell.listener)
-        if cell.mechanism == "OAUTHBEARER":
-            settings["sasl.oauthbearer.token.endpoint.url"] = token.as_uri()
-            settings["sasl.login.callback.handler.class"] = (
-                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
-            )
-        lines = (f"{name}={value}" for name, value in settings.items())
-        (folder / cell.name).write_text("\n".join(lines))
-    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token.as_uri()}"
+        own = {"work.topic": topic, "work.group": group}
+        own["bootstrap.servers"] = server.at(cell.listener)
+        java_file(folder / cell.name, cell, credentials, own)
+    allowed = allowed_token(credentials)
     done = subprocess.run(
         [
             *(java_command(), *SHORT_RUN, QUIET, allowed, "-cp", classes, "SecuredWork"),

@@ -25,6 +25,8 @@ MAIN_CLASSES = {
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
@@ -54,22 +56,27 @@ class Ran:
 
 
 class ToolShell:
-    """A JVM that runs tools; what each one would exit with is its status."""
+    """A JVM that runs tools; what each one would exit with is its status.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        properties: of Java, as ``-Dname=value``.
+    """
+
+    def __init__(self, folder: Path, *properties: str) -> None:
         classes = compile_java(SOURCE, folder, KAFKA_WITH_TOOLS)
         self._process = subprocess.Popen(
-            [java_command(), *SHORT_RUN, SILENT, "-cp", classes, "ToolShell"],
+            [java_command(), *SHORT_RUN, SILENT, *properties, "-cp", classes, "ToolShell"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, tool: str, bootstrap: str, *arguments: str) -> Ran:
+    def run(self, tool: str, bootstrap: str, *arguments: str, stdin: str = "") -> Ran:
         """Run one of MAIN_CLASSES; raises ToolFailed when it takes over TOOL_SECONDS."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        words = (MAIN_CLASSES[tool], "--bootstrap-server", bootstrap, *arguments)
+        typed = base64.b64encode(stdin.encode()).decode()
+        words = (typed, MAIN_CLASSES[tool], "--bootstrap-server", bootstrap, *arguments)
         self._process.stdin.write(UNIT_SEPARATOR.join(words) + "\n")
         self._process.stdin.flush()
         limit = threading.Timer(TOOL_SECONDS, self._process.kill)

@@ -105,6 +105,10 @@ class Credentials:
         }
         return jwt.encode(body | claims, self._token_key, "ES256", headers={"kid": KEY_ID})
 
+    def token_file(self) -> Path:
+        """A file with a new token."""
+        return self._write("token", self.token())
+
     def _write(self, name: str, text: str) -> Path:
         path = self.folder / name
         path.write_text(text)

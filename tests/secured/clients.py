@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -16,6 +19,7 @@ from tests.secured.cells import PASSWORD, USER, Cell, Credentials
 from tests.servers.admin import SILENT
 
 SECONDS: Final = 40
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -40,6 +44,30 @@ def java_properties(cell: Cell, credentials: Credentials) -> dict[str, str]:
             login += f' username="{USER}" password="{PASSWORD}"'
         found["sasl.jaas.config"] = f"{login};"
     return found
+
+
+def java_file(
+    path: Path, cell: Cell, credentials: Credentials, more: Mapping[str, str] = NOTHING
+) -> Path:
+    """The properties of a cell in a file, for a client or a tool of Java; ``more`` win.
+
+    Java reads a token only from files that :func:`allowed_token` allows it.
+    """
+    settings = java_properties(cell, credentials)
+    if cell.mechanism == "OAUTHBEARER":
+        settings["sasl.oauthbearer.token.endpoint.url"] = credentials.token_file().as_uri()
+        settings["sasl.login.callback.handler.class"] = (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+        )
+    settings |= more
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return path
+
+
+def allowed_token(credentials: Credentials) -> str:
+    """The option of Java."""
+    allowed = credentials.token_file().as_uri()
+    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"
 
 
 def librdkafka_properties(cell: Cell, credentials: Credentials) -> dict[str, Any]:

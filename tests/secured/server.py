@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from confluent_kafka.admin import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
 from tests.secured.cells import AUDIENCE, ISSUER, LISTENERS, MECHANISMS, PASSWORD, USER, Credentials
+from tests.servers.admin import ADMIN_SECONDS, Admin
 from tests.servers.process import HOST, free_port
 from tests.servers.sharegroup_server import SharegroupServer
 
@@ -54,3 +61,18 @@ class SecuredServer(SharegroupServer):
     def at(self, listener: str) -> str:
         """The address of a listener."""
         return f"{HOST}:{self._ports[listener]}"
+
+    def create_user(self) -> None:
+        """USER, with each mechanism of SCRAM."""
+        admin = Admin(self.at("PLAINTEXT")).client
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            info = ScramCredentialInfo(mechanism, 4096)
+            change = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+            for done in admin.alter_user_scram_credentials([change]).values():
+                done.result(ADMIN_SECONDS)
+
+    def prepare(self, name: str) -> None:
+        """A topic of this name, and a group that begins at its start."""
+        admin = Admin(self.at("PLAINTEXT"))
+        admin.create_topic(name)
+        admin.start_group_at_earliest(name)

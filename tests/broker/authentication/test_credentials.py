@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
 
 from sharegroup.broker.authentication.credentials import Credentials, Scram
 from sharegroup.broker.authentication.password_checks import PasswordChecks
+from sharegroup.model.limits import USERS_COMPARED_MAX
 from sharegroup.sasl.password_hash import PasswordHash
 from sharegroup.sasl.scram_keys import ScramCredential, ScramMechanism, credential
 from sharegroup.sasl.users_file import FileUsers, parse_users, user_lines
@@ -81,16 +85,16 @@ def test_passwords() -> None:
 
 
 class CountedChecks(PasswordChecks):
-    """Counts the hashes that are computed."""
+    """Keeps what each hash that is computed costs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.count = 0
+        self.costs: list[tuple[int, int, int, int]] = []
 
     async def matches(
         self, kept: PasswordHash, password: str, host: str, left: Callable[[], bool]
     ) -> bool:
-        self.count += 1
+        self.costs.append((kept.n, kept.r, kept.p, len(kept.salt)))
         return await super().matches(kept, password, host, left)
 
 
@@ -99,9 +103,10 @@ def test_every_claim_costs_the_same_work() -> None:
 
     async def check() -> None:
         checks = CountedChecks()
+        kept = PasswordHash.of("right", bytes(16))
         users = Credentials(
             stored=dict,
-            file=lambda: FileUsers({"file": PasswordHash.of("right", bytes(16))}),
+            file=lambda: FileUsers({"file": kept}),
             jaas=lambda: {"jaas": "right"},
             secret=b"secret",
             entropy=os.urandom,
@@ -109,8 +114,36 @@ def test_every_claim_costs_the_same_work() -> None:
         )
         for user in ("file", "jaas", "nobody"):
             for password in ("right", "wrong"):
-                before = checks.count
                 await users.has_password(user, password, "host", bool)
-                assert checks.count == before + 1
+                assert checks.costs == [(kept.n, kept.r, kept.p, 16)]
+                checks.costs.clear()
 
     asyncio.run(check())
+
+
+class CountedUsers(dict[tuple[str, ScramMechanism], ScramCredential]):
+    """Counts how many are looked at."""
+
+    looked_at = 0
+
+    def get(self, *key: Any) -> Any:
+        self.looked_at += 1
+        return super().get(*key)
+
+    def items(self) -> Any:
+        for item in super().items():
+            self.looked_at += 1
+            yield item
+
+
+@pytest.mark.parametrize("count", [USERS_COMPARED_MAX, 20 * USERS_COMPARED_MAX])
+def test_a_user_of_scram_is_found_by_the_same_look_ups(count: int) -> None:
+    """Whoever it is, and however many there are."""
+    made = kept(bytes(16), 4096)
+    names = [("stored", SHA_256), *((f"user{number}", SHA_256) for number in range(count))]
+    for user in ("stored", "in file", "user7", "nobody"):
+        stored = CountedUsers(dict.fromkeys(names, made))
+        in_file = CountedUsers(dict.fromkeys([("in file", SHA_256), *names], made))
+        found = credentials(stored, FileUsers(credentials=in_file)).scram(user, SHA_256)
+        assert (found is made) == (user != "nobody")
+        assert {stored.looked_at, in_file.looked_at} <= {1 + USERS_COMPARED_MAX}

@@ -6,18 +6,12 @@ import re
 import urllib.request
 from pathlib import Path
 
-from confluent_kafka.admin import (
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
-
 from sharegroup import sync
 from sharegroup.sasl.password_hash import PasswordHash
 from tests.secured.cells import PASSWORD, USER, Cell, Credentials
 from tests.secured.clients import java_properties
 from tests.secured.server import SecuredServer
-from tests.servers.admin import ADMIN_SECONDS, Admin
+from tests.servers.admin import Admin
 from tests.servers.process import HOST, free_port
 
 TOPIC = "hostile"
@@ -47,14 +41,11 @@ class Target(SecuredServer):
 
     def prepare_users(self) -> None:
         """A user of SCRAM, and a topic."""
+        self.create_user()
         admin = Admin(self.at("PLAINTEXT"))
         admin.create_topic(TOPIC)
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-        change = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
         for group in GROUPS:
             admin.start_group_at_earliest(group)
-        for done in admin.client.alter_user_scram_credentials([change]).values():
-            done.result(ADMIN_SECONDS)
 
     def metric(self, name: str, labels: str = "") -> float:
         """The sum of a metric's samples whose labels have this text."""

@@ -1,18 +1,36 @@
 """How long a broker takes to refuse a wrong password, and an unknown user: interleaved tries, so
-that what else the machine does hits both alike."""
+that what else the machine does hits both alike.
+
+``python -m tests.secured.hostile.timing [TRIES]`` prints both medians, and by how much they would
+differ by chance. That the work is the same is counted in
+``tests/broker/authentication/test_refusals.py``: this is for what counts do not see.
+"""
 
 from __future__ import annotations
 
 import random
 import secrets
 import statistics
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from sharegroup.sasl.client import Login, PlainLogin
-from tests.secured.cells import USER
+from sharegroup.sasl.scram_keys import ScramMechanism, credential, salt_password
+from sharegroup.sasl.scram_messages import to_base64
+from tests.secured.cells import USER, Credentials
 from tests.secured.hostile.neighbour import Client
+from tests.secured.hostile.peers import port_of
+from tests.secured.hostile.target import Target
+from tests.servers.process import HOST
+
+TRIES: Final = 200
+USERS: Final = 2_000
+"""With many users a look through all of them would show."""
 
 NewLogin = Callable[[str], Login]
 
@@ -106,3 +124,39 @@ def _one(address: tuple[str, int], login: Login, by_tokens: bool) -> float:
     finally:
         client.close()
     raise AssertionError("a wrong password was taken")
+
+
+def with_many_users(path: Path) -> None:
+    """SCRAM users whose salted password is nobody's."""
+    hashing = ScramMechanism.SHA_256
+    salted = salt_password(hashing, "some password", bytes(16), 4096)
+    kept = credential(hashing, salted, bytes(16), 4096)
+    value = "$".join(map(to_base64, (kept.salt, kept.stored_key, kept.server_key)))
+    names = (USER, *(f"somebody{number}" for number in range(USERS)))
+    with path.open("a") as file:
+        file.writelines(f"{user}:SCRAM-SHA-256$4096${value}\n" for user in names)
+
+
+def rows(folder: Path, tries: int) -> Iterator[str]:
+    """The times of each mechanism, by requests and by tokens without a header."""
+    target = Target(folder, Credentials(folder), "connection.failed.authentication.delay.ms=0")
+    with_many_users(target.users_file)
+    mechanisms: dict[str, NewLogin] = {"PLAIN": plain, "SCRAM-SHA-256": scram}
+    with target:
+        address = HOST, port_of(target.at("SASL_PLAINTEXT"))
+        for mechanism, new in mechanisms.items():
+            for by_tokens in (False, True):
+                measured(address, new, min(tries, 10), by_tokens=by_tokens)
+                times = measured(address, new, tries, by_tokens=by_tokens)
+                yield f"{mechanism}{' by tokens' if by_tokens else ''}: {times}"
+
+
+def main() -> None:
+    """See the module."""
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows(Path(folder), int(sys.argv[1]) if sys.argv[1:] else TRIES):
+            sys.stdout.write(f"{row}\n")
+
+
+if __name__ == "__main__":
+    main()

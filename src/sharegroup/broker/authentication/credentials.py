@@ -72,7 +72,8 @@ class Credentials:
         kept = passwords.get(user)
         in_file = False
         if passwords:  # for every name, so that the time does not tell whose hash is here
-            some = kept or self._no_password(next(iter(passwords.values())))
+            nobodys = self._no_password(next(iter(passwords.values())))
+            some = kept or nobodys
             in_file = await self._checks.matches(some, password, host, left) and kept is not None
         in_jaas = hmac.compare_digest(
             self._digest(self._jaas().get(user, "")), self._digest(password)
@@ -81,11 +82,11 @@ class Credentials:
 
     def scram(self, user: str, mechanism: ScramMechanism) -> ScramCredential:
         """The credential of a user; a false one of an unknown user."""
-        found = self._stored().get((user, mechanism)) or self._file().credentials.get(
-            (user, mechanism)
-        )
-        false = self._false(user, mechanism)  # in any case, so that the time tells nothing
-        return found or false
+        # All three in any case, so that the time tells nothing.
+        stored = self._stored().get((user, mechanism))
+        in_file = self._file().credentials.get((user, mechanism))
+        false = self._false(user, mechanism)
+        return stored or in_file or false
 
     def _no_password(self, like: PasswordHash) -> PasswordHash:
         return PasswordHash(like.n, like.r, like.p, like.salt, bytes(len(like.hash)))
