@@ -108,7 +108,7 @@ class InternalLog:
         self._topic = topic
         self._partition = partition
         self.left_out: list[tuple[int, int]] = []
-        """See ``log.CoordinatorLog``."""
+        """What the last replay could not read: first and last offset of each range."""
 
     @property
     def exists(self) -> bool:

@@ -134,11 +134,6 @@ class CoordinatorLog(Protocol):
         """
         ...
 
-    @property
-    def left_out(self) -> Sequence[tuple[int, int]]:
-        """What the last replay could not read and left out: first and last offset of each range."""
-        ...
-
     async def delete_before(self, offset: int) -> int:
         """Delete the durable records below ``offset``; returns the new start offset.
 

@@ -125,11 +125,6 @@ class Runtime:
         """Whether decisions may be taken."""
         return self._in_step
 
-    @property
-    def left_out(self) -> Sequence[tuple[int, int]]:
-        """What the last load could not read: first and last offset of each range."""
-        return self._log.left_out
-
     def machine(self, kind: type[M]) -> M:
         """One of the machines. It may be ahead of the log. Do not keep it across an ``await``: a
         load replaces it."""

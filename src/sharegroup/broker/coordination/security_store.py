@@ -29,7 +29,8 @@ class SecurityStore:
     def __init__(self, topic: InternalTopic, clock: Clock) -> None:
         self.changed: list[Callable[[], None]] = []
         """Called after each load, and when a change is durable."""
-        self._runtime = Runtime(topic.partition(0), [SecurityMachine], clock, GROWTH, self._loaded)
+        self._log = topic.partition(0)
+        self._runtime = Runtime(self._log, [SecurityMachine], clock, GROWTH, self._loaded)
 
     @property
     def state(self) -> SecurityMachine:
@@ -47,15 +48,15 @@ class SecurityStore:
             KafkaStorageError: it cannot be read, or not all of it.
         """
         await self._runtime.load()
-        if self._runtime.left_out:
+        if self._log.left_out:
             self._check_lost(lost_before)
             await self._runtime.rewrite()  # the damage is behind the log start from now on
         self._tell()
 
     def _check_lost(self, lost_before: int) -> None:
-        end = max(last for _, last in self._runtime.left_out) + 1
+        end = max(last for _, last in self._log.left_out) + 1
         if end > lost_before:
-            ranges = ", ".join(f"{first} to {last}" for first, last in self._runtime.left_out)
+            ranges = ", ".join(f"{first} to {last}" for first, last in self._log.left_out)
             raise KafkaStorageError(
                 f"users, ACLs or quotas are lost: {SECURITY} is damaged (offsets {ranges}), and a "
                 "denial may be among them. Restore the folder from a backup; or start once with "
