@@ -18,6 +18,7 @@ from sharegroup.app.allocator import keep_freed_memory
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
 from sharegroup.app.exposure import check_exposure
+from sharegroup.app.listener_warnings import listener_warnings
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.configs.security import USERS_FILE
@@ -100,6 +101,8 @@ def _planned(options: ServeOptions) -> Plan:
     metrics_at = options.metrics or config.text("metrics.address")
     metrics = addresses.address("--metrics", metrics_at) if metrics_at else None
     check_exposure(config, opened, metrics, insecure=options.insecure)
+    for warning in listener_warnings(config, opened):
+        logger.warning("%s", warning)
     told_host = addresses.name_for_clients(config, opened)
     say = logger.info if options.log_format == "json" else _print_line
     if lines:

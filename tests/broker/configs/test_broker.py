@@ -265,3 +265,42 @@ def test_the_clusters_default_is_what_was_altered() -> None:
     assert (entry.name, entry.value) == ("log.segment.bytes", "2000000")
     assert entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
     assert [synonym.source for synonym in entry.synonyms] == [entry.source]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a.max.connections", "it is for all listeners; write max.connections"),
+        (
+            "a.connections.authentication.timeout.ms",
+            "it is for all listeners; write connections.authentication.timeout.ms",
+        ),
+        ("a.num.network.threads", "it tunes a part of Kafka that does not exist here"),
+        (
+            "a.oauthbearer.sasl.server.callback.handler.class",
+            "TLS is OpenSSL's, SASL is built in",
+        ),
+    ],
+)
+def test_settings_that_kafka_has_for_one_listener(name: str, why: str) -> None:
+    config = load(f"listener.name.{name}=1")
+    assert config.warnings == (f"listener.name.{name} does nothing here: {why}",)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.ssl.keystore.locatoin", "a.sasl.jaas.config", "a.plain.ssl.keystore.location"]
+)
+def test_what_is_no_setting_of_a_listener(name: str) -> None:
+    with pytest.raises(ConfigError, match="there is no setting"):
+        load(f"listener.name.{name}=x")
+
+
+def test_settings_of_tokens_for_the_mechanism() -> None:
+    """As Kafka's documentation writes them."""
+    url = "sasl.oauthbearer.jwks.endpoint.url"
+    config = load(
+        f"{url}=file:///all\nlistener.name.a.{url}=file:///a\n"
+        f"listener.name.b.{url}=file:///b\nlistener.name.b.oauthbearer.{url}=file:///of-b"
+    )
+    found = [config.listener(name).text(url) for name in ("A", "B", "C")]
+    assert found == ["file:///a", "file:///of-b", "file:///all"]

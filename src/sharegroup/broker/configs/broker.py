@@ -21,8 +21,9 @@ from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.listener_settings import (
     PREFIX,
     ListenerSettings,
+    is_for_all,
     listener_definition,
-    suffix_of,
+    setting_named,
 )
 from sharegroup.broker.configs.listeners import (
     PLAINTEXT,
@@ -422,8 +423,8 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
     """The current name of a setting; None, with a warning, if it has no meaning here."""
     if definition_of(name) is not None:
         return name
-    if name.startswith(PREFIX) and why_meaningless(suffix_of(name)) is None:
-        raise InvalidConfig(_unknown(name))  # a misspelt setting could leave a listener open
+    if name.startswith(PREFIX):
+        return _no_setting_of_a_listener(name, warnings)
     today = BROKER_CONFIGS.today(name)
     if today is not None:
         warnings.append(f"{name} is a name from a KIP draft; use {today}")
@@ -433,6 +434,16 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
         raise InvalidConfig(_unknown(name))
     warnings.append(f"{name} does nothing here: {reason}")
     return None
+
+
+def _no_setting_of_a_listener(name: str, warnings: list[str]) -> None:
+    setting = setting_named(name)
+    reason = why_meaningless(setting)
+    if setting in BROKER_CONFIGS and is_for_all(setting):
+        reason = f"it is for all listeners; write {setting}"
+    if reason is None:
+        raise InvalidConfig(_unknown(name))  # a misspelt setting could leave a listener open
+    warnings.append(f"{name} does nothing here: {reason}")
 
 
 def definition_of(name: str) -> ConfigDef | None:
