@@ -36,8 +36,8 @@ def warnings(*settings: str) -> list[str]:
         (
             "ssl.client.auth=required",
             (
-                "ssl.client.auth does nothing for SASL_SSL, which speaks SASL_SSL; to ask its clients "
-                "for a certificate too, write listener.name.sasl_ssl.ssl.client.auth"
+                "ssl.client.auth does nothing for SASL_SSL, which speaks SASL_SSL; to ask its "
+                "clients for a certificate too, write listener.name.sasl_ssl.ssl.client.auth"
             ),
         ),
     ],

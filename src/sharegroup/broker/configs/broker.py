@@ -424,7 +424,8 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
     if definition_of(name) is not None:
         return name
     if name.startswith(PREFIX):
-        return _no_setting_of_a_listener(name, warnings)
+        warnings.append(_of_no_listener(name))
+        return None
     today = BROKER_CONFIGS.today(name)
     if today is not None:
         warnings.append(f"{name} is a name from a KIP draft; use {today}")
@@ -436,14 +437,15 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
     return None
 
 
-def _no_setting_of_a_listener(name: str, warnings: list[str]) -> None:
+def _of_no_listener(name: str) -> str:
+    """The warning about a setting that cannot be set for one listener."""
     setting = setting_named(name)
     reason = why_meaningless(setting)
     if setting in BROKER_CONFIGS and is_for_all(setting):
         reason = f"it is for all listeners; write {setting}"
     if reason is None:
         raise InvalidConfig(_unknown(name))  # a misspelt setting could leave a listener open
-    warnings.append(f"{name} does nothing here: {reason}")
+    return f"{name} does nothing here: {reason}"
 
 
 def definition_of(name: str) -> ConfigDef | None:
