@@ -194,8 +194,16 @@ def test_other_refusals() -> None:
         load("group.share.heartbeat.interval.ms=60000\ngroup.share.max.heartbeat.interval.ms=60000")
     with pytest.raises(ConfigError, match="there is none to accept connections on"):
         load("listeners=CONTROLLER://:1\ncontroller.listener.names=CONTROLLER")
-    with pytest.raises(ConfigError, match="more of them than listeners"):
+    with pytest.raises(ConfigError, match="SSL is no listener; the listeners are PLAINTEXT"):
         load("advertised.listeners=PLAINTEXT://a:1,SSL://b:2")
+    two = "listeners=PLAINTEXT://:1,SSL://:2\n"
+    with pytest.raises(ConfigError, match=r"SASL_SSL is no listener; .* PLAINTEXT, SSL"):
+        load(f"{two}advertised.listeners=SASL_SSL://a:1")
+    told = load(f"{two}advertised.listeners=SSL://a:3")
+    assert told.advertised("SSL") == Listener("SSL", "a", 3)
+    assert told.advertised("PLAINTEXT") is None  # its clients are told where they have come in
+    one = load("listeners=SSL://:2\nadvertised.listeners=PLAINTEXT://a:3")
+    assert one.advertised("SSL") == Listener("PLAINTEXT", "a", 3)
 
 
 def test_node_ids() -> None:

@@ -173,9 +173,10 @@ class BrokerConfig:
         return parse_protocols(_parts(self.text("listener.security.protocol.map")))
 
     def advertised(self, name: str) -> Listener | None:
-        """The address told to clients of the listener ``name``; a single one is told to all."""
+        """The address told to clients of the listener ``name``; of a single listener the only one,
+        whatever its name. None: the listener's own."""
         told = self.advertised_listeners
-        if len(told) == 1:
+        if len(told) == len(self.listeners) == 1:
             return told[0]
         return next((listener for listener in told if listener.name == name), None)
 
@@ -369,10 +370,22 @@ def check_broker(config: BrokerConfig) -> None:
     if not config.listeners:
         raise InvalidConfig("listeners: there is none to accept connections on")
     check_advertised(config.advertised_listeners)
-    if len(config.advertised_listeners) > len(config.listeners):
-        raise InvalidConfig("advertised.listeners: there are more of them than listeners")
+    _check_advertised_names(config)
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:
         raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _check_advertised_names(config: BrokerConfig) -> None:
+    """Refuse an advertised listener that there is not, as Kafka does."""
+    names = [listener.name for listener in config.listeners]
+    told = [listener.name for listener in config.advertised_listeners]
+    if len(names) == len(told) == 1:
+        return
+    for name in told:
+        if name not in names:
+            raise InvalidConfig(
+                f"advertised.listeners: {name} is no listener; the listeners are {', '.join(names)}"
+            )
 
 
 def _check_groups(config: BrokerConfig) -> None:
