@@ -78,6 +78,11 @@ def test_what_may_not_be_open(settings: tuple[str, ...]) -> None:
     check(*settings, insecure=True)
 
 
+def test_the_sentence_has_an_address_that_can_be_used() -> None:
+    with pytest.raises(ConfigError, match=r"--listen SASL_SSL://\[::\]:9092 "):
+        check("listeners=PLAINTEXT://[::]:9092")
+
+
 def test_the_address_of_the_command_line_counts() -> None:
     with pytest.raises(ConfigError, match="--insecure"):
         check(listen="0.0.0.0:9092")

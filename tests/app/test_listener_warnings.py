@@ -56,3 +56,11 @@ def test_what_does_nothing(setting: str, warning: str) -> None:
 )
 def test_what_has_an_effect(setting: str) -> None:
     assert warnings(setting) == []
+
+
+def test_users_who_cannot_log_in() -> None:
+    assert warnings("sasl.users.file=users") == []
+    config = load("", ["sasl.users.file=users"])
+    assert listener_warnings(config, config.listeners) == [
+        "users do nothing: no listener speaks SASL_SSL or SASL_PLAINTEXT (sasl.users.file)"
+    ]

@@ -10,6 +10,7 @@ from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import (
     SASL_PLAINTEXT,
     SASL_PROTOCOLS,
+    SASL_SSL,
     SSL,
     Listener,
     is_loopback,
@@ -84,12 +85,12 @@ def refuse_open(config: BrokerConfig, listener: Listener) -> None:
         ConfigError: it does not; the sentence has the ways out.
     """
     if not authenticates(config, listener.name):
+        secured = Listener(SASL_SSL, listener.host or "0.0.0.0", listener.port)
         raise ConfigError(
             f"{listener} would let in whoever reaches it: {config.protocol(listener.name)} "
             "asks nobody who they are. Let clients authenticate (such as --listen "
-            f"SASL_SSL://{listener.host or '0.0.0.0'}:{listener.port} --tls-self-signed DIR "
-            "--users FILE), or listen on 127.0.0.1, or add --insecure if the network decides "
-            "who reaches it"
+            f"{secured} --tls-self-signed DIR --users FILE), or listen on 127.0.0.1, or add "
+            "--insecure if the network decides who reaches it"
         )
     if config.protocol(listener.name) == SSL and not _names_authorities(config, listener.name):
         raise ConfigError(

@@ -7,14 +7,27 @@ from typing import Final
 
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listener_settings import PREFIX, suffix_of
-from sharegroup.broker.configs.listeners import SASL_SSL, Listener
+from sharegroup.broker.configs.listeners import SASL_PROTOCOLS, SASL_SSL, Listener
+from sharegroup.broker.configs.security import USERS_FILE
 
 _CLIENT_AUTH: Final = "ssl.client.auth"
 
 
 def listener_warnings(config: BrokerConfig, opened: Sequence[Listener]) -> list[str]:
     """A sentence for each. ``opened``: the listeners that there are."""
-    return [*_of_no_listener(config, opened), *_certificates_not_asked_for(config, opened)]
+    return [
+        *_of_no_listener(config, opened),
+        *_certificates_not_asked_for(config, opened),
+        *_no_logins(config, opened),
+    ]
+
+
+def _no_logins(config: BrokerConfig, opened: Sequence[Listener]) -> list[str]:
+    if not config.text(USERS_FILE) or any(
+        config.protocol(listener.name) in SASL_PROTOCOLS for listener in opened
+    ):
+        return []
+    return [f"users do nothing: no listener speaks SASL_SSL or SASL_PLAINTEXT ({USERS_FILE})"]
 
 
 def _of_no_listener(config: BrokerConfig, opened: Sequence[Listener]) -> list[str]:
