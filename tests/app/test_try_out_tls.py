@@ -72,3 +72,21 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
             "listeners=OWN://127.0.0.1:1",
             "listener.security.protocol.map=OWN:PLAINTEXT",
         )
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "ca.key", "broker.pem", "client.pem"])
+def test_no_file_of_somebody_is_overwritten(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ConfigError, match=rf"{name} is there .* name another folder"):
+        secured(tmp_path)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
+
+
+def test_no_certificate_of_another_authority_is_replaced(tmp_path: Path) -> None:
+    other = authority("ours")
+    (tmp_path / "ca.pem").write_text(other.certificate_pem)
+    (tmp_path / "ca.key").write_text(other.key_pem)
+    (tmp_path / "broker.pem").write_text("mine")
+    with pytest.raises(ConfigError, match=r"ca\.pem is of another authority"):
+        secured(tmp_path)
+    assert (tmp_path / "broker.pem").read_text() == "mine"

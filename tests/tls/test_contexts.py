@@ -131,3 +131,54 @@ def test_a_key_is_in_no_repr() -> None:
     assert key.key_text is not None
     assert key.key_text not in repr(key)
     assert "PRIVATE" not in repr(BROKER)
+
+
+def test_text_on_one_line(tmp_path: Path) -> None:
+    """A properties file whose lines are continued by backslashes has no line ends."""
+
+    def one_line(pem: str) -> str:
+        return " ".join(pem.split("\n"))
+
+    chain = one_line(BROKER.certificate_pem + CA.certificate_pem)
+    for key in (BROKER.key_pem, BROKER.key_pem_encrypted("secret")):
+        store = KeyStore(certificate_text=chain, key_text=one_line(key), key_password="secret")
+        server = server_context(store, TrustStore())
+        trust = TrustStore(text=one_line(CA.certificate_pem))
+        assert shake_hands(server, client_context(trust, KeyStore()), "localhost").version()
+
+
+JKS_FILE = b"\xfe\xed\xfe\xed\0\0\0\2"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (JKS_FILE, "keytool -importkeystore"),
+        (BROKER.pkcs12("secret"), "set ssl.keystore.type=PKCS12"),
+        (BROKER.certificate_pem.encode(), "there is no private key in it"),
+        (BROKER.key_pem.encode(), "there is no certificate in it"),
+        (b"", "there is no certificate in it"),
+        (
+            (BROKER.key_pem_encrypted("other") + BROKER.certificate_pem).encode(),
+            "ssl.key.password does not decrypt its private key",
+        ),
+    ],
+)
+def test_what_is_no_pem(content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "store"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        server_context(KeyStore(location=str(file), key_password="secret"), TrustStore())
+    assert said in str(refused.value)
+    assert "ssl.c" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(JKS_FILE, "keytool"), (b"\x30\x82", "ssl.truststore.type=PKCS12"), (b"x", "no certificate")],
+)
+def test_what_is_no_pem_of_authorities(content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "store"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=said):
+        client_context(TrustStore(location=str(file)), KeyStore())

@@ -17,7 +17,8 @@ from sharegroup.app import addresses, log_lines, signals
 from sharegroup.app.allocator import keep_freed_memory
 from sharegroup.app.descriptors import QuietAccepting, raise_descriptor_limit
 from sharegroup.app.environment import local_environment
-from sharegroup.app.exposure import check_exposure
+from sharegroup.app.exposure import check_alterations, check_exposure
+from sharegroup.app.listener_warnings import listener_warnings
 from sharegroup.broker.configs.broker import BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
 from sharegroup.broker.configs.security import USERS_FILE
@@ -100,6 +101,8 @@ def _planned(options: ServeOptions) -> Plan:
     metrics_at = options.metrics or config.text("metrics.address")
     metrics = addresses.address("--metrics", metrics_at) if metrics_at else None
     check_exposure(config, opened, metrics, insecure=options.insecure)
+    for warning in listener_warnings(config, opened):
+        logger.warning("%s", warning)
     told_host = addresses.name_for_clients(config, opened)
     say = logger.info if options.log_format == "json" else _print_line
     if lines:
@@ -109,6 +112,7 @@ def _planned(options: ServeOptions) -> Plan:
     return Plan(
         config=config,
         listeners=opened,
+        insecure=options.insecure,
         told_host=told_host,
         folder=options.data or _folder(config),
         metrics=metrics,
@@ -122,6 +126,8 @@ class Plan:
 
     config: BrokerConfig
     listeners: Sequence[Listener]
+    insecure: bool
+    """Whether what is open to everybody is meant to be."""
     told_host: str
     """The host that clients are told for a listener on every interface."""
     folder: str
@@ -158,6 +164,8 @@ async def _serve(plan: Plan, endpoint: MetricsEndpoint | None) -> None:
         asyncio.get_running_loop().set_exception_handler(
             QuietAccepting(partial(broker.parts.counters.add, "connections_refused", "descriptors"))
         )
+        if not plan.insecure:
+            check_alterations(broker, plan.listeners)
         stop = signals.stop_event(broker)
         told = [await _listen(broker, listener, plan.told_host) for listener in plan.listeners]
         for listener, address in zip(plan.listeners[1:], told[1:], strict=True):

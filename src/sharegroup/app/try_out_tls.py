@@ -26,6 +26,7 @@ AUTHORITY: Final = "ca.pem"
 AUTHORITY_KEY: Final = "ca.key"
 BROKER: Final = "broker.pem"
 CLIENT: Final = "client.pem"
+_ELSEWHERE: Final = ", which would overwrite it: name another folder"
 _ENCRYPTED: Final = {PLAINTEXT: SSL, SASL_PLAINTEXT: SASL_SSL}
 
 
@@ -87,6 +88,10 @@ def _make(folder: Path, hosts: Iterable[str], *, client: bool) -> None:
     own = None
     if certificate.exists() and key.exists():
         own = Identity.load(certificate.read_text(), key.read_text())
+        if not own.for_a_try:
+            raise ValueError(f"{AUTHORITY} is of another authority{_ELSEWHERE}")
+    else:
+        _refuse_others(folder)
     if own is None or own.expired:
         own = authority()
         (folder / CLIENT).unlink(missing_ok=True)
@@ -99,6 +104,13 @@ def _make(folder: Path, hosts: Iterable[str], *, client: bool) -> None:
     if client and not (folder / CLIENT).exists():
         made = signed(own, "client")
         _write(folder / CLIENT, made.key_pem + made.certificate_pem)
+
+
+def _refuse_others(folder: Path) -> None:
+    """Raise ValueError if a file that would be written is there already: it is somebody's."""
+    for name in (AUTHORITY, AUTHORITY_KEY, BROKER, CLIENT):
+        if (folder / name).exists():
+            raise ValueError(f"{name} is there and not made by this command{_ELSEWHERE}")
 
 
 def _write(path: Path, secret: str) -> None:

@@ -17,6 +17,7 @@ from sharegroup.broker.authorization.access_rules import AccessRules
 from sharegroup.broker.authorization.authorizer import Authorizer
 from sharegroup.broker.authorization.resources import ANONYMOUS
 from sharegroup.broker.cleaning import Cleaning
+from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
 from sharegroup.broker.configured_rules import configured_rules
@@ -31,6 +32,7 @@ from sharegroup.broker.network.endpoint import PLAINTEXT, Endpoint
 from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.network.tls_accepting import InThread, TlsAccepting
 from sharegroup.model.environment import Environment
+from sharegroup.model.errors import KafkaError
 from sharegroup.model.store import Store
 
 logger = logging.getLogger("sharegroup.broker")
@@ -40,6 +42,9 @@ DRAIN_S: Final = 5.0
 
 ACL_FILE_LOOK_S: Final = 2.0
 """How often the ACL file is looked at. A change is taken at the second look that finds it."""
+
+NOTE_AFTER_S: Final = 0.2
+"""How long after a change of users, ACLs or quotas it is written how far their log goes."""
 
 
 class Broker:
@@ -55,6 +60,7 @@ class Broker:
     ) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.AbstractServer] = []
+        self._noting: asyncio.TimerHandle | None = None
         self._in_thread: InThread = environment.low_priority or asyncio.to_thread
         counters = Counters(environment.clock.monotonic_ms)
         self.connections: Connections[BrokerConnection] = Connections(
@@ -68,7 +74,7 @@ class Broker:
         )
         self.dispatcher = Dispatcher(self.parts, rules.authorizer)
         rules.changed = self._authorize_by
-        self.parts.security.changed.append(self._take_stored_acls)
+        self.parts.security.changed += [self._take_stored_acls, self._note_soon]
         self.security = ListenersSecurity(
             lambda: self.parts.configs.broker,
             lambda: self.parts.security.state.credentials,
@@ -101,17 +107,26 @@ class Broker:
         altered = config.altered(store.facts.broker_configs)
         broker = cls(altered, environment, store, descriptors, rules)
         opened = True
-        parts = broker.parts
-        await parts.state.load()
-        await parts.security.load()
-        await broker.security.load(parts.security)
-        parts.security.start(broker.spawn)
-        await broker._load_groups()
-        await parts.transactions.load()
-        parts.transactions.start(broker.spawn)
-        await give_up_seen_offsets(store, parts.topics, parts.state)
-        await say_lost_state(parts.groups.groups, parts.state)
+        try:
+            await broker._load()
+        except KafkaError:
+            await broker.close()  # the folder is unlocked
+            raise
         return broker
+
+    async def _load(self) -> None:
+        """Replay the internal topics."""
+        parts = self.parts
+        await parts.state.load()
+        lost_before = parts.configs.broker.integer(DAMAGE_ACCEPTED)
+        await parts.security.load(lost_before=lost_before)
+        await self.security.load(parts.security)
+        parts.security.start(self.spawn)
+        await self._load_groups()
+        await parts.transactions.load()
+        parts.transactions.start(self.spawn)
+        await give_up_seen_offsets(parts.store, parts.topics, parts.state)
+        await say_lost_state(parts.groups.groups, parts.state)
 
     @property
     def stopping(self) -> bool:
@@ -160,6 +175,8 @@ class Broker:
         parts = self.parts
         for server in self._servers:
             server.close()
+        if self._noting is not None:
+            self._noting.cancel()
         parts.waiters.close()
         parts.classic_groups.close()
         await self._drain()
@@ -202,6 +219,19 @@ class Broker:
     def _take_stored_acls(self) -> None:
         state = self.parts.security.state
         self.parts.access_rules.take_stored(state.acls, (state, state.acl_version))
+
+    def _note_soon(self) -> None:
+        """Write how far the logs go soon after users, ACLs or quotas have changed: a start after a
+        kill knows by that whether their end is missing.
+        """
+        if self._noting is None:
+            loop = asyncio.get_running_loop()
+            self._noting = loop.call_later(NOTE_AFTER_S, self._note)
+
+    def _note(self) -> None:
+        self._noting = None
+        if not self.stopping:
+            self.parts.store.checkpoint()
 
     def _look_at_acl_file(self) -> None:
         """Look whether ``authorizer.acl.file`` has changed, and repeat."""

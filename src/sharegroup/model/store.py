@@ -262,6 +262,11 @@ class Store(TopicStore, ConfigStore, Protocol):
         :meth:`enforce_retention`."""
         ...
 
+    def checkpoint(self) -> bool:
+        """Write how far each log is durable: the next start knows by that whether its end is
+        missing. Returns False if it could not be written."""
+        ...
+
     async def close(self) -> None:
         """Make everything durable and give the store back. Its logs answer NotLeaderOrFollower from
         then on."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sharegroup.model.errors import ConfigError
+from sharegroup.tls.pem_text import not_pem, with_lines
 from sharegroup.tls.stores import PKCS12, KeyStore, TrustStore
 
 NONE: Final = "none"
@@ -105,7 +106,7 @@ def _protocols(context: ssl.SSLContext, protocols: Iterable[str], ciphers: str |
 def _trust(context: ssl.SSLContext, trust: TrustStore) -> None:
     try:
         if trust.text:
-            context.load_verify_locations(cadata=trust.text)
+            context.load_verify_locations(cadata=with_lines(trust.text))
             return
         assert trust.location is not None
         if trust.type == PKCS12:
@@ -116,8 +117,12 @@ def _trust(context: ssl.SSLContext, trust: TrustStore) -> None:
             context.load_verify_locations(cafile=trust.location)
     except (OSError, ValueError) as error:
         what = trust.location or "the PEM text"
+        known = None
+        if trust.type != PKCS12 and isinstance(error, ssl.SSLError):
+            data = _data(trust.location, trust.text)
+            known = not_pem(data, "ssl.truststore.type", key=False)
         raise ConfigError(
-            f"trusted certificates cannot be read from {what}: {_reason(error)}"
+            f"trusted certificates cannot be read from {what}: {known or _reason(error)}"
         ) from None
 
 
@@ -127,9 +132,24 @@ def _load_key(context: ssl.SSLContext, key: KeyStore) -> None:
         with _chain(key) as (certificates, private, password):
             context.load_cert_chain(certificates, private, password or _no_password)
     except (OSError, ValueError) as error:
+        known = None
+        if key.type != PKCS12 and isinstance(error, ssl.SSLError) and not error.reason:
+            text = f"{key.certificate_text or ''}\n{key.key_text or ''}"
+            data = _data(key.location, text)
+            known = not_pem(data, "ssl.keystore.type", key=True)
         raise ConfigError(
-            f"the certificate and its key cannot be read from {what}: {_reason(error)}"
+            f"the certificate and its key cannot be read from {what}: {known or _reason(error)}"
         ) from None
+
+
+def _data(location: str | None, text: str | None) -> bytes:
+    """What could not be read; empty if not even the file could."""
+    if not location:
+        return (text or "").encode()
+    try:
+        return Path(location).read_bytes()
+    except OSError:
+        return b""
 
 
 def _no_password() -> str:
@@ -152,7 +172,7 @@ def _chain(key: KeyStore) -> Iterator[tuple[str, str | None, str | None]]:
     if key.location:
         text, password = _pkcs12_chain(key), None
     else:
-        text = f"{key.certificate_text}\n{key.key_text or ''}"
+        text = with_lines(f"{key.certificate_text}\n{key.key_text or ''}")
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # made with mode 0600
         file.write(text)
         file.flush()

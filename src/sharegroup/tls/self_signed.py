@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+TRY_OUT = "sharegroup try-out CA"
 _DAYS = 365
 
 
@@ -30,15 +31,24 @@ class Identity:
         Raises:
             ValueError: they are not.
         """
-        key = serialization.load_pem_private_key(key_pem.encode(), None)
+        try:
+            key = serialization.load_pem_private_key(key_pem.encode(), None)
+            certificate = x509.load_pem_x509_certificate(certificate_pem.encode())
+        except ValueError:  # its text is about the library
+            raise ValueError("what should be a certificate and its key is none") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("its key is none of an elliptic curve")
-        return cls(x509.load_pem_x509_certificate(certificate_pem.encode()), key)
+        return cls(certificate, key)
 
     @property
     def expired(self) -> bool:
         """Whether the certificate is not valid any more."""
         return datetime.now(UTC) >= self.certificate.not_valid_after_utc
+
+    @property
+    def for_a_try(self) -> bool:
+        """Whether :func:`authority` has made it without a name, or it is signed by such a one."""
+        return self.certificate.issuer == _name(TRY_OUT)
 
     @property
     def certificate_pem(self) -> str:
@@ -72,7 +82,7 @@ class Identity:
         )
 
 
-def authority(name: str = "sharegroup try-out CA") -> Identity:
+def authority(name: str = TRY_OUT) -> Identity:
     """A new authority that signs itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)

@@ -194,8 +194,16 @@ def test_other_refusals() -> None:
         load("group.share.heartbeat.interval.ms=60000\ngroup.share.max.heartbeat.interval.ms=60000")
     with pytest.raises(ConfigError, match="there is none to accept connections on"):
         load("listeners=CONTROLLER://:1\ncontroller.listener.names=CONTROLLER")
-    with pytest.raises(ConfigError, match="more of them than listeners"):
+    with pytest.raises(ConfigError, match="SSL is no listener; the listeners are PLAINTEXT"):
         load("advertised.listeners=PLAINTEXT://a:1,SSL://b:2")
+    two = "listeners=PLAINTEXT://:1,SSL://:2\n"
+    with pytest.raises(ConfigError, match=r"SASL_SSL is no listener; .* PLAINTEXT, SSL"):
+        load(f"{two}advertised.listeners=SASL_SSL://a:1")
+    told = load(f"{two}advertised.listeners=SSL://a:3")
+    assert told.advertised("SSL") == Listener("SSL", "a", 3)
+    assert told.advertised("PLAINTEXT") is None  # its clients are told where they have come in
+    one = load("listeners=SSL://:2\nadvertised.listeners=PLAINTEXT://a:3")
+    assert one.advertised("SSL") == Listener("PLAINTEXT", "a", 3)
 
 
 def test_node_ids() -> None:
@@ -265,3 +273,42 @@ def test_the_clusters_default_is_what_was_altered() -> None:
     assert (entry.name, entry.value) == ("log.segment.bytes", "2000000")
     assert entry.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
     assert [synonym.source for synonym in entry.synonyms] == [entry.source]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a.max.connections", "it is for all listeners; write max.connections"),
+        (
+            "a.connections.authentication.timeout.ms",
+            "it is for all listeners; write connections.authentication.timeout.ms",
+        ),
+        ("a.num.network.threads", "it tunes a part of Kafka that does not exist here"),
+        (
+            "a.oauthbearer.sasl.server.callback.handler.class",
+            "TLS is OpenSSL's, SASL is built in",
+        ),
+    ],
+)
+def test_settings_that_kafka_has_for_one_listener(name: str, why: str) -> None:
+    config = load(f"listener.name.{name}=1")
+    assert config.warnings == (f"listener.name.{name} does nothing here: {why}",)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.ssl.keystore.locatoin", "a.sasl.jaas.config", "a.plain.ssl.keystore.location"]
+)
+def test_what_is_no_setting_of_a_listener(name: str) -> None:
+    with pytest.raises(ConfigError, match="there is no setting"):
+        load(f"listener.name.{name}=x")
+
+
+def test_settings_of_tokens_for_the_mechanism() -> None:
+    """As Kafka's documentation writes them."""
+    url = "sasl.oauthbearer.jwks.endpoint.url"
+    config = load(
+        f"{url}=file:///all\nlistener.name.a.{url}=file:///a\n"
+        f"listener.name.b.{url}=file:///b\nlistener.name.b.oauthbearer.{url}=file:///of-b"
+    )
+    found = [config.listener(name).text(url) for name in ("A", "B", "C")]
+    assert found == ["file:///a", "file:///of-b", "file:///all"]

@@ -26,6 +26,7 @@ from sharegroup.sasl.jaas import jaas_users
 from sharegroup.sasl.mechanisms import OAUTHBEARER, PLAIN
 from sharegroup.sasl.users_file import FileUsers, parse_users
 from sharegroup.tls.contexts import NONE, server_context
+from sharegroup.tls.key_warnings import key_warnings
 from sharegroup.tls.stores import JKS, PEM, PKCS12, KeyStore, TrustStore, check_type
 
 _CLIENT_AUTH: Final = "ssl.client.auth"
@@ -42,6 +43,8 @@ class Material:
     mapping: PrincipalMapping
     users: FileUsers = field(repr=False)
     passwords: Mapping[str, str] = field(repr=False)
+    warnings: tuple[str, ...] = ()
+    """Sentences for the operator."""
 
 
 class ListenerSecurity:
@@ -143,7 +146,8 @@ class ListenerSecurity:
         mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules"))
         context = tls_context(settings, self.protocol) if self.uses_tls else None
         users, passwords = self._users(settings) if self.uses_sasl else (FileUsers(), {})
-        return Material(context, mapping, users, passwords)
+        warnings = tuple(key_warnings(key_store(settings))) if context else ()
+        return Material(context, mapping, users, passwords, warnings)
 
     def install(self, material: Material) -> None:
         """Let what :meth:`load` has read hold for connections from now on."""
@@ -193,14 +197,6 @@ def tls_context(settings: ListenerSettings, protocol: str) -> ssl.SSLContext:
         return settings.text(name) or None
 
     asks = protocol == SSL or settings.is_set(_CLIENT_AUTH, here=True)
-    key = KeyStore(
-        type=_store_type(settings, "ssl.keystore"),
-        location=text("ssl.keystore.location"),
-        certificate_text=text("ssl.keystore.certificate.chain"),
-        key_text=text("ssl.keystore.key"),
-        password=text("ssl.keystore.password"),
-        key_password=text("ssl.key.password"),
-    )
     trust = TrustStore(
         type=_store_type(settings, "ssl.truststore"),
         location=text("ssl.truststore.location"),
@@ -208,11 +204,31 @@ def tls_context(settings: ListenerSettings, protocol: str) -> ssl.SSLContext:
         password=text("ssl.truststore.password"),
     )
     return server_context(
-        key,
+        key_store(settings),
         trust,
         client_auth=settings.text(_CLIENT_AUTH) if asks else NONE,
         protocols=settings.names("ssl.enabled.protocols"),
         ciphers=openssl_ciphers(settings.names("ssl.cipher.suites")),
+    )
+
+
+def key_store(settings: ListenerSettings) -> KeyStore:
+    """Where the key of a listener is.
+
+    Raises:
+        ConfigError: the store's type cannot be read.
+    """
+
+    def text(name: str) -> str | None:
+        return settings.text(name) or None
+
+    return KeyStore(
+        type=_store_type(settings, "ssl.keystore"),
+        location=text("ssl.keystore.location"),
+        certificate_text=text("ssl.keystore.certificate.chain"),
+        key_text=text("ssl.keystore.key"),
+        password=text("ssl.keystore.password"),
+        key_password=text("ssl.key.password"),
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sharegroup.broker.authentication.credentials import Scram
 from sharegroup.broker.authentication.guessing import Guessing
-from sharegroup.broker.authentication.listener_security import ListenerSecurity
+from sharegroup.broker.authentication.listener_security import ListenerSecurity, Material
 from sharegroup.broker.authentication.password_checks import PasswordChecks
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listener_settings import LISTENER_CONFIGS, suffix_of
@@ -89,6 +89,7 @@ class ListenersSecurity:
                 checks=self._checks,
                 counters=self._counters,
             )
+            self._say({name: self._listeners[name].material})
             if self._listeners[name].knows_nobody:
                 logger.warning(
                     "nobody can log in to the listener %s yet: start with --users FILE, which "
@@ -119,8 +120,18 @@ class ListenersSecurity:
         def install() -> None:
             for listener, material in read:
                 listener.install(material)
+            self._say({listener.name: material for listener, material in read})
 
         return install
+
+    def _say(self, read: Mapping[str, Material]) -> None:
+        """Log what the operator should know of the stores; listeners often share one."""
+        for name, material in read.items():
+            others = [each.material for each in self._listeners.values() if each.name < name]
+            said = {warning for other in others for warning in other.warnings}
+            for warning in material.warnings:
+                if warning not in said:
+                    logger.warning("listener %s: %s", name, warning)
 
     def read_again(self) -> int:
         """Read certificates, keys and users anew; returns how many listeners have them.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from sharegroup.broker.authorization.acl_file import check_principal
-from sharegroup.broker.configs.define import flag, names, text
+from sharegroup.broker.configs.define import flag, long, names, text
 from sharegroup.model.config import ConfigDef, ConfigType
 from sharegroup.model.errors import InvalidConfig
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+DAMAGE_ACCEPTED: Final = "security.damage.accepted.before"
 _AUTHORIZERS: Final = ("", STANDARD_AUTHORIZER, "StandardAuthorizer")
 _ONE_AUTHORIZER: Final = f"the one authorizer here is {STANDARD_AUTHORIZER}"
 
@@ -38,6 +39,14 @@ ACCESS_CONFIGS: Final = (
         "allow.everyone.if.no.acl.found",
         False,
         "Where ACLs are in force: allow access to resources that no ACL matches.",
+    ),
+    long(
+        DAMAGE_ACCEPTED,
+        0,
+        0,
+        "Start although records of __sharegroup_security below this offset are damaged: the users, "
+        "ACLs and quotas in them are lost. The broker's refusal to start names the offset. Not a "
+        "Kafka setting.",
     ),
     names(
         "listener.principal.map",

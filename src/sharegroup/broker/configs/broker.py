@@ -21,8 +21,9 @@ from sharegroup.broker.configs.groups import CONSUMER_CONFIGS
 from sharegroup.broker.configs.listener_settings import (
     PREFIX,
     ListenerSettings,
+    is_for_all,
     listener_definition,
-    suffix_of,
+    setting_named,
 )
 from sharegroup.broker.configs.listeners import (
     PLAINTEXT,
@@ -172,9 +173,10 @@ class BrokerConfig:
         return parse_protocols(_parts(self.text("listener.security.protocol.map")))
 
     def advertised(self, name: str) -> Listener | None:
-        """The address told to clients of the listener ``name``; a single one is told to all."""
+        """The address told to clients of the listener ``name``; of a single listener the only one,
+        whatever its name. None: the listener's own."""
         told = self.advertised_listeners
-        if len(told) == 1:
+        if len(told) == len(self.listeners) == 1:
             return told[0]
         return next((listener for listener in told if listener.name == name), None)
 
@@ -368,10 +370,22 @@ def check_broker(config: BrokerConfig) -> None:
     if not config.listeners:
         raise InvalidConfig("listeners: there is none to accept connections on")
     check_advertised(config.advertised_listeners)
-    if len(config.advertised_listeners) > len(config.listeners):
-        raise InvalidConfig("advertised.listeners: there are more of them than listeners")
+    _check_advertised_names(config)
     if len(config.names("log.dirs") or config.names("log.dir")) != 1:
         raise InvalidConfig("log.dirs: write one folder, there is one per broker")
+
+
+def _check_advertised_names(config: BrokerConfig) -> None:
+    """Refuse an advertised listener that there is not, as Kafka does."""
+    names = [listener.name for listener in config.listeners]
+    told = [listener.name for listener in config.advertised_listeners]
+    if len(names) == len(told) == 1:
+        return
+    for name in told:
+        if name not in names:
+            raise InvalidConfig(
+                f"advertised.listeners: {name} is no listener; the listeners are {', '.join(names)}"
+            )
 
 
 def _check_groups(config: BrokerConfig) -> None:
@@ -422,8 +436,9 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
     """The current name of a setting; None, with a warning, if it has no meaning here."""
     if definition_of(name) is not None:
         return name
-    if name.startswith(PREFIX) and why_meaningless(suffix_of(name)) is None:
-        raise InvalidConfig(_unknown(name))  # a misspelt setting could leave a listener open
+    if name.startswith(PREFIX):
+        warnings.append(_of_no_listener(name))
+        return None
     today = BROKER_CONFIGS.today(name)
     if today is not None:
         warnings.append(f"{name} is a name from a KIP draft; use {today}")
@@ -433,6 +448,17 @@ def _known_name(name: str, warnings: list[str]) -> str | None:
         raise InvalidConfig(_unknown(name))
     warnings.append(f"{name} does nothing here: {reason}")
     return None
+
+
+def _of_no_listener(name: str) -> str:
+    """The warning about a setting that cannot be set for one listener."""
+    setting = setting_named(name)
+    reason = why_meaningless(setting)
+    if setting in BROKER_CONFIGS and is_for_all(setting):
+        reason = f"it is for all listeners; write {setting}"
+    if reason is None:
+        raise InvalidConfig(_unknown(name))  # a misspelt setting could leave a listener open
+    return f"{name} does nothing here: {reason}"
 
 
 def definition_of(name: str) -> ConfigDef | None:

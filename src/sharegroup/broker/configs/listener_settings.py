@@ -1,5 +1,6 @@
 """``listener.name.<name>.<setting>``: a setting of TLS or SASL for one listener, which wins over
 the setting without prefix; ``listener.name.<name>.<mechanism>.<setting>`` for one mechanism of it.
+Settings of tokens may be written in either way, as in Kafka's documentation.
 
 Source: Kafka classes ListenerName, ChannelBuilders.
 """
@@ -12,11 +13,12 @@ from typing import Final
 
 from sharegroup.broker.configs.security import JAAS, REAUTH, SECURITY_CONFIGS
 from sharegroup.model.config import ConfigDef, ConfigTable, ConfigValue, format_value
-from sharegroup.sasl.mechanisms import MECHANISMS
+from sharegroup.sasl.mechanisms import MECHANISMS, OAUTHBEARER
 
 PREFIX: Final = "listener.name."
 LISTENER_CONFIGS: Final = ConfigTable(SECURITY_CONFIGS)
 _OF_MECHANISM: Final = frozenset({JAAS, REAUTH})
+_OF_TOKENS: Final = "sasl.oauthbearer."
 _OF_BROKER: Final = frozenset(
     {
         "connection.failed.authentication.delay.ms",
@@ -36,7 +38,9 @@ def listener_definition(name: str) -> ConfigDef | None:
     """The definition of a setting of one listener; None if there is no such setting."""
     suffix = suffix_of(name)
     mechanism, _, own = suffix.partition(".")
-    if own in _OF_MECHANISM and mechanism.upper() in MECHANISMS:
+    if mechanism.upper() in MECHANISMS and (
+        own in _OF_MECHANISM or (own.startswith(_OF_TOKENS) and mechanism == OAUTHBEARER.lower())
+    ):
         suffix = own
     elif suffix == JAAS:
         return None  # Kafka wants it for one mechanism
@@ -44,6 +48,18 @@ def listener_definition(name: str) -> ConfigDef | None:
     if definition is None or suffix in _OF_BROKER:
         return None
     return replace(definition, name=name)
+
+
+def is_for_all(setting: str) -> bool:
+    """Whether a setting of the broker cannot be set for one listener."""
+    return setting in _OF_BROKER or setting not in LISTENER_CONFIGS
+
+
+def setting_named(name: str) -> str:
+    """The setting that a name with the prefix is about, without listener and mechanism."""
+    suffix = suffix_of(name)
+    mechanism, _, own = suffix.partition(".")
+    return own if mechanism.upper() in MECHANISMS else suffix
 
 
 class ListenerSettings:
@@ -91,6 +107,8 @@ class ListenerSettings:
 
     def _names(self, setting: str, mechanism: str) -> tuple[str, ...]:
         own = f"{self._prefix}{setting}"
+        if setting.startswith(_OF_TOKENS):
+            mechanism = OAUTHBEARER
         if mechanism:
             return f"{self._prefix}{mechanism.lower()}.{setting}", own, setting
         return own, setting

@@ -107,6 +107,8 @@ class InternalLog:
         self._clock = clock
         self._topic = topic
         self._partition = partition
+        self.left_out: list[tuple[int, int]] = []
+        """What the last replay could not read: first and last offset of each range."""
 
     @property
     def exists(self) -> bool:
@@ -187,6 +189,7 @@ class InternalLog:
         logged and left out: one bad sector must not keep a broker from its other groups.
         """
         log = self._log
+        self.left_out.clear()
         while log.high_watermark < log.log_end_offset:  # wait for writes in flight
             await log.wait_durable(log.log_end_offset)
         offset = log.log_start_offset
@@ -210,6 +213,7 @@ class InternalLog:
 
     def leave_out(self, offset: int, error: MalformedMessage) -> None:
         """Log that the record at ``offset`` is malformed; it is left out like a damaged one."""
+        self.left_out.append((offset, offset))
         logger.error("%s: the record at offset %d is left out: %s", self.name, offset, error)
 
     @property
@@ -217,11 +221,9 @@ class InternalLog:
         return self._topic.log(self._partition)
 
     def _report_lost(self, first: int, end: int) -> None:
+        self.left_out.append((first, end - 1))
         logger.error(
-            "%s: offsets %d to %d are damaged; the group state in them is lost",
-            self.name,
-            first,
-            end - 1,
+            "%s: offsets %d to %d are damaged; the state in them is lost", self.name, first, end - 1
         )
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
 from sharegroup.broker.coordination.internal_topic import InternalTopic
 from sharegroup.broker.coordination.runtime import Growth, Runtime, Spawn
 from sharegroup.broker.coordination.security_machine import SecurityMachine
+from sharegroup.broker.internal_topics import SECURITY
 from sharegroup.model.environment import Clock
+from sharegroup.model.errors import KafkaStorageError
 from sharegroup.wire.internal.security import SecurityRecord
+
+logger = logging.getLogger("sharegroup.broker")
 
 T = TypeVar("T")
 
@@ -23,21 +29,41 @@ class SecurityStore:
     def __init__(self, topic: InternalTopic, clock: Clock) -> None:
         self.changed: list[Callable[[], None]] = []
         """Called after each load, and when a change is durable."""
-        self._runtime = Runtime(topic.partition(0), [SecurityMachine], clock, GROWTH, self._loaded)
+        self._log = topic.partition(0)
+        self._runtime = Runtime(self._log, [SecurityMachine], clock, GROWTH, self._loaded)
 
     @property
     def state(self) -> SecurityMachine:
         """What holds now. Do not keep it across an ``await``."""
         return self._runtime.machine(SecurityMachine)
 
-    async def load(self) -> None:
-        """Replay the topic.
+    async def load(self, *, lost_before: int = 0) -> None:
+        """Replay the topic. Damaged records keep the broker from starting: a denial, or the end of
+        a user, may be in them.
+
+        Args:
+            lost_before: the operator knows that records below this offset are lost.
 
         Raises:
-            KafkaError: it cannot be read.
+            KafkaStorageError: it cannot be read, or not all of it.
         """
         await self._runtime.load()
+        if self._log.left_out:
+            self._check_lost(lost_before)
+            await self._runtime.rewrite()  # the damage is behind the log start from now on
         self._tell()
+
+    def _check_lost(self, lost_before: int) -> None:
+        end = max(last for _, last in self._log.left_out) + 1
+        if end > lost_before:
+            ranges = ", ".join(f"{first} to {last}" for first, last in self._log.left_out)
+            raise KafkaStorageError(
+                f"users, ACLs or quotas are lost: {SECURITY} is damaged (offsets {ranges}), and a "
+                "denial may be among them. Restore the folder from a backup; or start once with "
+                f"-o {DAMAGE_ACCEPTED}={end}, on an address that nobody else reaches, and put "
+                "right what `sharegroup users list`, `acls list` and `quotas list` show"
+            )
+        logger.warning("%s: the loss of records before offset %d is accepted", SECURITY, end)
 
     def start(self, spawn: Spawn) -> None:
         """Rewrite a long log from now on."""
