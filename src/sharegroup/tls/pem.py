@@ -1,0 +1,60 @@
+"""PEM text as people pass it on, and what is wrong with PEM files that OpenSSL does not take.
+
+Source: RFC 7468; Kafka's parser (class DefaultSslEngineFactory.PemParser) takes any blanks between
+the characters of an entry, as a variable or a one-line property has them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+_ENTRY: Final = re.compile(r"(-----BEGIN ([A-Z0-9 ]+)-----)(.*?)(-----END \2-----)", re.DOTALL)
+_LINE: Final = re.compile(r".{1,64}")
+_CERTIFICATES: Final = ("-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----")
+_JKS: Final = b"\xfe\xed\xfe\xed"
+
+
+def in_lines(text: str) -> str:
+    r"""The same text in lines, where it has ``\n`` written out or blanks instead of line ends."""
+    return _ENTRY.sub(_entry, text.replace("\\r", "").replace("\\n", "\n"))
+
+
+def _entry(found: re.Match[str]) -> str:
+    begin, _, body, end = found.groups()
+    if ":" not in body:  # an old encrypted key begins with lines that mean something
+        body = "\n".join(["", *_LINE.findall("".join(body.split())), ""])
+    return f"{begin}{body}{end}"
+
+
+def trust_fault(location: str | None) -> str:
+    """Why no trusted certificates could be read."""
+    if location is None:
+        return "there is no certificate in it: it begins with -----BEGIN CERTIFICATE-----"
+    data = Path(location).read_bytes()
+    if data.startswith(_JKS):
+        return "it is a JKS store: convert it by keytool -importkeystore -deststoretype PKCS12"
+    if _CERTIFICATES[0].encode() not in data:
+        return "there is no certificate in PEM format in it"
+    return "a certificate in it is damaged"
+
+
+def key_fault(certificates: str, key: str | None, password: str | None, text: str | None) -> str:
+    """Why a certificate and its key could not be read.
+
+    Args:
+        certificates, key: files; no key: both are in one.
+        password: of the key.
+        text: what to call the files; None: their names.
+    """
+    found = Path(certificates).read_text(encoding="utf-8", errors="replace")
+    if not any(begin in found for begin in _CERTIFICATES):
+        return f"there is no certificate in PEM format in {text or certificates}"
+    private = found if key is None else Path(key).read_text(encoding="utf-8", errors="replace")
+    where = text or key or certificates
+    if "PRIVATE KEY-----" not in private:
+        return f"there is no private key in PEM format in {where}"
+    if "ENCRYPTED" in private and password:
+        return f"ssl.key.password is not the password of the key in {where}"
+    return f"the certificate, or the key in {where}, is damaged"
