@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _ENTRY: Final = re.compile(r"(-----BEGIN ([A-Z0-9 ]+)-----)(.*?)(-----END \2-----)", re.DOTALL)
+_BEGIN: Final = re.compile(r"(?<=[^\n])[ \t]*(?=-----BEGIN )")
 _LINE: Final = re.compile(r".{1,64}")
 _CERTIFICATES: Final = ("-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----")
 _JKS: Final = b"\xfe\xed\xfe\xed"
@@ -18,7 +19,8 @@ _JKS: Final = b"\xfe\xed\xfe\xed"
 
 def in_lines(text: str) -> str:
     r"""The same text in lines, where it has ``\n`` written out or blanks instead of line ends."""
-    return _ENTRY.sub(_entry, text.replace("\\r", "").replace("\\n", "\n"))
+    entries = _ENTRY.sub(_entry, text.replace("\\r", "").replace("\\n", "\n"))
+    return _BEGIN.sub("\n", entries)
 
 
 def _entry(found: re.Match[str]) -> str:

@@ -155,7 +155,9 @@ def test_without_a_new_token_the_last_one_is_used_until_it_expires(endpoint: End
 
 
 def test_a_function_that_gave_a_token_is_asked_again_whatever_it_raises() -> None:
-    given = iter(["one", ValueError(SECRET), ConnectionError(SECRET), "two"])
+    given: Iterator[str | Exception] = iter(
+        ["one", ValueError(SECRET), ConnectionError(SECRET), "two"]
+    )
 
     def provider() -> str:
         one = next(given)
