@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -82,6 +83,13 @@ def by_endpoint(url: str) -> Security:
     )
 
 
+def test_client_and_secret_are_encoded_if_that_is_asked_for(endpoint: Endpoint) -> None:
+    endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
+    TokenSource(replace(by_endpoint(endpoint.url), urlencode_client=True)).token()
+    pair = base64.b64decode(endpoint.asked[0][0].removeprefix("Basic ")).decode()
+    assert pair == "id:s3cr3t-c4n4ry%2F%2B+%C3%A9"
+
+
 def by_provider(provider: object) -> Security:
     return Security(protocol="SASL_SSL", mechanism="OAUTHBEARER", token_provider=provider)  # type: ignore[arg-type]
 
@@ -99,7 +107,7 @@ def test_a_token_is_asked_for_as_the_rfc_says_and_used_for_most_of_its_life(
     endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
     assert source.token() == "one"
     authorization, form = endpoint.asked[0]
-    assert base64.b64decode(authorization.removeprefix("Basic ")).decode().startswith("id:s3cr3t-")
+    assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"id:{SECRET}"
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
     endpoint.answer = (200, {"access_token": "two", "expires_in": 100}, {})
     clock.now_ms += 79_999

@@ -8,7 +8,7 @@ import ssl
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode
+from urllib.parse import quote_plus, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from sharegroup.client.clock import wall_ms
@@ -89,8 +89,11 @@ def _refusal(shown: str, error: HTTPError) -> KafkaError:
 
 
 def _request(url: str, security: Security) -> Request:
-    """Client id and secret go into the header, as Kafka's clients send them."""
-    pair = f"{quote(security.client_id or '')}:{quote(security.client_secret or '')}"
+    """Client id and secret go into the header, as Kafka's clients send them (class
+    HttpJwtRetriever): URL-encoded only if that is asked for.
+    """
+    names = (security.client_id or "", security.client_secret or "")
+    pair = ":".join(map(quote_plus, names) if security.urlencode_client else names)
     form = {"grant_type": "client_credentials"}
     if security.scope:
         form["scope"] = security.scope
