@@ -149,14 +149,17 @@ def test_an_endpoint_that_has_no_token_now_is_asked_again(endpoint: Endpoint, st
     assert source.token() == "one"
 
 
-def test_without_a_new_token_the_last_one_is_used_until_it_expires(endpoint: Endpoint) -> None:
+def test_without_a_new_token_the_last_one_is_used_until_it_expires(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
     clock = Clock()
     source = TokenSource(by_endpoint(endpoint.url), clock)
     endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
     assert source.token() == "one"
     endpoint.answer = (503, b"", {})
     clock.now_ms += 99_999
-    assert source.token() == "one"
+    assert [source.token(), source.token()] == ["one", "one"]
+    assert caplog.text.count("HTTP status 503; the token from before is used") == 1
     clock.now_ms += 1
     with pytest.raises(NetworkException, match="HTTP status 503"):
         source.token()

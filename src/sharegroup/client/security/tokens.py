@@ -48,6 +48,7 @@ class TokenSource:
         self._token: str | None = None
         self._good_until_ms = 0.0
         self._expires_ms = 0.0
+        self._warned = False
 
     def token(self) -> str:
         """A token; may block.
@@ -63,10 +64,13 @@ class TokenSource:
             return self._token
         try:
             self._token = self._new(now_ms)
+            self._warned = False
         except KafkaError as error:
             if self._token is None or now_ms >= self._expires_ms:
                 raise
-            log.warning("%s; the token from before is used for as long as it holds", error)
+            if not self._warned:
+                log.warning("%s; the token from before is used for as long as it holds", error)
+            self._warned = True
         return self._token
 
     def _new(self, now_ms: int) -> str:
