@@ -103,12 +103,14 @@ def test_a_port_forwarder_without_a_broker_is_reported() -> None:
         while process.poll() is None:
             try:
                 forwarder.settimeout(0.1)
-                forwarder.accept()[0].close()
+                with forwarder.accept()[0] as connection:
+                    connection.recv(1_000)
             except TimeoutError:
                 continue
         done = finish(process)
     assert done.status == 3
     assert done.stderr.startswith(f"sharegroup: no broker could be reached at {address} (")
+    assert "set security.protocol to SSL or SASL_SSL in the file of --command-config" in done.stderr
 
 
 def test_a_group_that_does_not_exist(commands: Commands, name: str) -> None:

@@ -359,6 +359,9 @@ def test_a_denial_says_what_is_not_allowed_on_what(kafka: SecuredKafka) -> None:
         async with Producer(address, security=stranger) as producer:
             with pytest.raises(TopicAuthorizationFailed, match="DESCRIBE on topic 'not-for-all'"):
                 await producer.send("not-for-all", b"")
+        async with Admin(address, security=stranger) as admin:
+            with pytest.raises(TopicAuthorizationFailed, match="DESCRIBE on topic 'not-for-all'"):
+                await admin.describe_topics("not-for-all")
         for kind in (ShareConsumer, Consumer):
             with pytest.raises(KafkaError, match=r"not authorised for .* on (topic|group) '"):
                 async with kind(

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from sharegroup.client.network.addresses import Address
+from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.network.connection import Connection
 from sharegroup.client.security.access import Access, shared_access
 from sharegroup.client.security.settings import NO_SECURITY, Security
 from sharegroup.model.errors import ConfigError, NetworkException, TlsFailed
 from sharegroup.spark.task.blocking import BlockingConnection
 from sharegroup.tls.contexts import server_context
+from sharegroup.tls.failures import failure
 from sharegroup.tls.self_signed import Identity, authority, signed
 from sharegroup.tls.stores import KeyStore, TrustStore
 from sharegroup.wire.apis import METADATA
@@ -144,6 +146,31 @@ def test_one_side_without_tls(known: Identity) -> None:
     asyncio.run(scenario())
 
 
+def test_a_strange_bootstrap_server_does_not_end_a_client_of_another(known: Identity) -> None:
+    """Its certificate is wrong. While the right one restarts, nobody else answers."""
+    security = Security(protocol="SSL", ca_text=known.certificate_pem)
+
+    async def scenario() -> None:
+        right, strange = ScriptedServer(tls=server_tls(known)), server_tls(authority())
+        async with ScriptedServer(tls=strange) as other:
+            async with right:
+                servers = [other.address, right.address]
+                cluster = Cluster(servers, security=security, bootstrap_timeout_ms=5_000)
+                await cluster.start()
+            with pytest.raises(NetworkException, match=right.address):
+                await cluster.refresh()
+            async with right:
+                await cluster.refresh()
+        wrong = ScriptedServer(tls=strange)
+        wrong.port = right.port
+        async with wrong:
+            with pytest.raises(TlsFailed, match=right.address):
+                await cluster.refresh()
+        await cluster.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_name_that_is_not_known_is_told() -> None:
     async def scenario() -> None:
         with pytest.raises(NetworkException, match=r"name broker\.invalid cannot be resolved"):
@@ -157,3 +184,23 @@ def test_what_is_read_once_is_shared_by_equal_settings() -> None:
     assert shared_access(Security(protocol="SSL")) is shared_access(Security(protocol="SSL"))
     other = Security(protocol="SSL", check_host=False)
     assert shared_access(other) is not shared_access(Security(protocol="SSL"))
+
+
+def test_a_port_that_nobody_listens_on_is_told_in_the_systems_words() -> None:
+    async def scenario() -> None:
+        async with ScriptedServer() as server:
+            port = server.port
+        for host, shown in (("127.0.0.1", "127.0.0.1"), ("::1", r"\[::1\]")):
+            with pytest.raises(NetworkException, match=f"^{shown}:{port} cannot be reached: [A-Z]"):
+                await Connection.open(host, port, client_id="test", timeout_ms=5_000)
+
+    asyncio.run(scenario())
+
+
+def test_many_addresses_that_cannot_be_reached_are_one_sentence() -> None:
+    many = OSError(
+        "Multiple exceptions: [Errno 111] Connect call failed ('::1', 1, 0, 0), [Errno 111] Connect"
+        " call failed ('127.0.0.1', 1), [Errno 113] Connect call failed ('192.0.2.1', 1)"
+    )
+    said = str(failure("a:1", many, encrypted=False))
+    assert said == "a:1 cannot be reached: Connection refused; No route to host"

@@ -11,6 +11,7 @@ import pytest
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.tls.contexts import REQUIRED, client_context, server_context
+from sharegroup.tls.pem import in_lines
 from sharegroup.tls.self_signed import Identity, authority, signed
 from sharegroup.tls.stores import PKCS12, KeyStore, TrustStore, check_type
 
@@ -107,6 +108,8 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_text("no certificate")
     encrypted = one_file(tmp_path, BROKER)
+    jks = tmp_path / "store"
+    jks.write_bytes(b"\xfe\xed\xfe\xed\0")
     for make, said in (
         (lambda: check_type("ssl.truststore.type", "jks"), "keytool -importkeystore"),
         (lambda: check_type("ssl.truststore.type", "BKS"), "none of PEM, PKCS12"),
@@ -120,10 +123,76 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         ),
         (lambda: server_context(text(tmp_path, BROKER), TRUST, client_auth="maybe"), "requested"),
         (lambda: client_context(TRUST, KeyStore(), protocols=["SSLv3"]), "SSLv3"),
-        (lambda: client_context(TRUST, KeyStore(), ciphers="none such"), "cipher"),
+        (lambda: client_context(TRUST, KeyStore(), ciphers="none such"), "such as ECDHE-"),
+        (lambda: client_context(TRUST, KeyStore(), ciphers="TLS_AES_256_GCM_SHA384"), "TLS 1.3"),
+        (lambda: client_context(TrustStore(text="ca.pem"), KeyStore()), "begins with -----BEGIN"),
+        (lambda: client_context(TrustStore(location=str(tmp_path)), KeyStore()), "openssl rehash"),
+        (lambda: client_context(TrustStore(location=str(jks)), KeyStore()), "is a JKS store"),
     ):
         with pytest.raises(ConfigError, match=said):
             make()
+
+
+def test_what_is_wrong_with_a_key_is_told_with_its_file(tmp_path: Path) -> None:
+    files = separate_files(tmp_path, CLIENT)
+    certificate, key = files.certificate_location, files.key_location
+    both, other = tmp_path / "both.pem", tmp_path / "other.key"
+    both.write_text(CLIENT.key_pem_encrypted("secret") + CLIENT.certificate_pem)
+    other.write_text(BROKER.key_pem)
+    missing = str(tmp_path / "missing")
+    pem = CLIENT.certificate_pem
+    for store, said in (
+        (KeyStore(certificate_location=certificate, key_location=missing), f"{missing}: No such"),
+        (KeyStore(certificate_location=missing, key_location=key), f"{missing}: No such"),
+        (KeyStore(certificate_location=key, key_location=key), f"no certificate .* in {key}$"),
+        (KeyStore(location=certificate), f"no private key in PEM format in {certificate}$"),
+        (KeyStore(certificate_location=certificate, key_location=str(other)), "another certif"),
+        (KeyStore(location=str(both), key_password="x"), f"not the password of the key in {both}"),
+        (KeyStore(certificate_text=pem, key_text=pem), "no private key .* in the PEM text$"),
+        (KeyStore(certificate_text=pem, key_text=CLIENT.key_pem[:90]), "no private key|damaged"),
+    ):
+        with pytest.raises(ConfigError, match=said) as caught:
+            client_context(TRUST, store)
+        assert "ssl.c" not in str(caught.value)
+
+
+ONE_LINE = [
+    lambda pem: pem.replace("\n", "\\n"),
+    lambda pem: pem.replace("\n", " "),
+    lambda pem: pem.replace("\n", "\r\n"),
+    lambda pem: pem.replace("\n", "\\r\\n"),
+    lambda pem: f"  of alice\n{pem}".rstrip(),
+]
+
+
+@pytest.mark.parametrize("written", ONE_LINE)
+@pytest.mark.parametrize("password", [None, "secret"])
+def test_text_may_be_written_in_one_line(
+    written: Callable[[str], str], password: str | None
+) -> None:
+    server = server_context(text(Path(), BROKER), TRUST, client_auth=REQUIRED)
+    key = KeyStore(
+        certificate_text=written(CLIENT.certificate_pem + CA.certificate_pem),
+        key_text=written(CLIENT.key_pem_encrypted(password)),
+        key_password=password,
+    )
+    trust = TrustStore(text=written(authority("other").certificate_pem + CA.certificate_pem))
+    assert shake_hands(server, client_context(trust, key), "localhost").getpeercert()
+
+
+def test_an_old_encrypted_key_stays_as_it_is() -> None:
+    old = (
+        "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,AB\n\n"
+        "AAAA\n-----END EC PRIVATE KEY-----\n"
+    )
+    assert in_lines(old) == old
+
+
+def test_any_certificate_that_is_named_is_trusted() -> None:
+    """As in Java: the broker's own, without that of its authority."""
+    server = server_context(text(Path(), BROKER), TrustStore())
+    own = TrustStore(text=BROKER.certificate_pem)
+    assert shake_hands(server, client_context(own, KeyStore()), "localhost").version()
 
 
 def test_a_key_is_in_no_repr() -> None:
@@ -131,6 +200,7 @@ def test_a_key_is_in_no_repr() -> None:
     assert key.key_text is not None
     assert key.key_text not in repr(key)
     assert "PRIVATE" not in repr(BROKER)
+    assert "PRIVATE" not in repr(KeyStore(certificate_text=key.key_text))
 
 
 def test_text_on_one_line(tmp_path: Path) -> None:
@@ -155,12 +225,12 @@ JKS_FILE = b"\xfe\xed\xfe\xed\0\0\0\2"
     [
         (JKS_FILE, "keytool -importkeystore"),
         (BROKER.pkcs12("secret"), "set ssl.keystore.type=PKCS12"),
-        (BROKER.certificate_pem.encode(), "there is no private key in it"),
-        (BROKER.key_pem.encode(), "there is no certificate in it"),
-        (b"", "there is no certificate in it"),
+        (BROKER.certificate_pem.encode(), "there is no private key in PEM format in"),
+        (BROKER.key_pem.encode(), "there is no certificate in PEM format in"),
+        (b"", "there is no certificate in PEM format in"),
         (
             (BROKER.key_pem_encrypted("other") + BROKER.certificate_pem).encode(),
-            "ssl.key.password does not decrypt its private key",
+            "ssl.key.password is not the password of the key in",
         ),
     ],
 )

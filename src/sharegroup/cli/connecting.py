@@ -21,7 +21,11 @@ from sharegroup.model.errors import ConfigError
 
 PREFIX: Final = "SHAREGROUP_"
 SERVERS: Final = "bootstrap.servers"
-_HARMLESS: Final = {"client.dns.lookup": ("use_all_dns_ips",), "acks": ("all", "-1")}
+_HARMLESS: Final = {
+    "client.dns.lookup": ("use_all_dns_ips",),
+    "acks": ("all", "-1"),
+    "session.timeout.ms": ("45000",),
+}
 """Property → values that say what a command does anyway; they are in many files."""
 
 

@@ -83,7 +83,10 @@ async def _answered(address: Address, reasons: dict[Address, str | None], encryp
                 writer.write(API_VERSIONS)
                 if await reader.read(1):
                     return
-                reasons[address] = "the connection was closed"
+                reasons[address] = (
+                    "the connection was closed; if it is a TLS port, set security.protocol to SSL "
+                    "or SASL_SSL in the file of --command-config"
+                )
             except OSError as error:
                 reasons[address] = _why(error)
             finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sharegroup.model.errors import ConfigError
-from sharegroup.tls.pem_text import not_pem, with_lines
+from sharegroup.tls.pem import in_lines, key_fault, trust_fault
 from sharegroup.tls.stores import PKCS12, KeyStore, TrustStore
 
 NONE: Final = "none"
@@ -21,6 +22,8 @@ _CLIENT_AUTH: Final = {
     REQUESTED: ssl.CERT_OPTIONAL,
     REQUIRED: ssl.CERT_REQUIRED,
 }
+_HASHED: Final = re.compile(r"[0-9a-f]{8}\.\d+")
+"""Names of certificates in a folder, as OpenSSL looks for them."""
 _PROTOCOLS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -44,6 +47,8 @@ def client_context(
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = check_host
+    # Java's clients trust any certificate in the store, also one that another one has signed.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     _protocols(context, protocols, ciphers)
     if trust:
         _trust(context, trust)
@@ -99,57 +104,65 @@ def _protocols(context: ssl.SSLContext, protocols: Iterable[str], ciphers: str |
     if ciphers:
         try:
             context.set_ciphers(ciphers)
-        except ssl.SSLError as error:
-            raise ConfigError(f"no usable cipher in {ciphers!r}: {_reason(error)}") from None
+        except ssl.SSLError:
+            raise ConfigError(
+                f"no usable cipher in {ciphers!r}: write names of OpenSSL for TLS 1.2, such as "
+                "ECDHE-ECDSA-AES256-GCM-SHA384; those of TLS 1.3 are always offered"
+            ) from None
 
 
 def _trust(context: ssl.SSLContext, trust: TrustStore) -> None:
+    what = trust.location or "the PEM text"
     try:
         if trust.text:
-            context.load_verify_locations(cadata=with_lines(trust.text))
+            context.load_verify_locations(cadata=in_lines(trust.text))
             return
         assert trust.location is not None
         if trust.type == PKCS12:
             context.load_verify_locations(cadata=_pkcs12_authorities(trust))
         elif Path(trust.location).is_dir():
-            context.load_verify_locations(capath=trust.location)
+            context.load_verify_locations(capath=_hashed(trust.location))
         else:
             context.load_verify_locations(cafile=trust.location)
     except (OSError, ValueError) as error:
-        what = trust.location or "the PEM text"
-        known = None
-        if trust.type != PKCS12 and isinstance(error, ssl.SSLError):
-            data = _data(trust.location, trust.text)
-            known = not_pem(data, "ssl.truststore.type", key=False)
-        raise ConfigError(
-            f"trusted certificates cannot be read from {what}: {known or _reason(error)}"
-        ) from None
+        why = trust_fault(trust.location) if isinstance(error, ssl.SSLError) else _reason(error)
+        raise ConfigError(f"trusted certificates cannot be read from {what}: {why}") from None
+
+
+def _hashed(folder: str) -> str:
+    if not any(_HASHED.fullmatch(file.name) for file in Path(folder).iterdir()):
+        raise ValueError(
+            "it is a folder without hashed certificates: name a file, or run openssl rehash"
+        )
+    return folder
 
 
 def _load_key(context: ssl.SSLContext, key: KeyStore) -> None:
     what = key.location or key.certificate_location or "the PEM text"
     try:
         with _chain(key) as (certificates, private, password):
-            context.load_cert_chain(certificates, private, password or _no_password)
+            for file in filter(None, (certificates, private)):
+                what = file if file in _files_of(key) else what
+                Path(file).read_bytes()
+            try:
+                context.load_cert_chain(certificates, private, password or _no_password)
+            except ssl.SSLError as error:
+                raise ValueError(_key_reason(error, key, certificates, private)) from None
     except (OSError, ValueError) as error:
-        known = None
-        if key.type != PKCS12 and isinstance(error, ssl.SSLError) and not error.reason:
-            text = f"{key.certificate_text or ''}\n{key.key_text or ''}"
-            data = _data(key.location, text)
-            known = not_pem(data, "ssl.keystore.type", key=True)
         raise ConfigError(
-            f"the certificate and its key cannot be read from {what}: {known or _reason(error)}"
+            f"the certificate and its key cannot be read from {what}: {_reason(error)}"
         ) from None
 
 
-def _data(location: str | None, text: str | None) -> bytes:
-    """What could not be read; empty if not even the file could."""
-    if not location:
-        return (text or "").encode()
-    try:
-        return Path(location).read_bytes()
-    except OSError:
-        return b""
+def _files_of(key: KeyStore) -> tuple[str | None, ...]:
+    return key.location, key.certificate_location, key.key_location
+
+
+def _key_reason(error: ssl.SSLError, key: KeyStore, certificates: str, private: str | None) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return "the key is another certificate's"
+    text = None if certificates in _files_of(key) else "the PEM text"
+    return key_fault(certificates, private, key.key_password, text)
 
 
 def _no_password() -> str:
@@ -172,7 +185,7 @@ def _chain(key: KeyStore) -> Iterator[tuple[str, str | None, str | None]]:
     if key.location:
         text, password = _pkcs12_chain(key), None
     else:
-        text = with_lines(f"{key.certificate_text}\n{key.key_text or ''}")
+        text = in_lines(f"{key.certificate_text}\n{key.key_text or ''}")
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # made with mode 0600
         file.write(text)
         file.flush()
@@ -216,10 +229,7 @@ def _pkcs12_authorities(trust: TrustStore) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Why, in words. The text of OpenSSL's errors names a line of its source."""
-    if isinstance(error, ssl.SSLError):
-        reason = getattr(error, "reason", None) or str(error)  # not every SSLError has one
-        return reason.replace("_", " ").lower()
+    """Why, in words."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error)

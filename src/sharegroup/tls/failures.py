@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import ssl
 from typing import Final
@@ -16,6 +18,7 @@ _SELF_SIGNED_IN_CHAIN: Final = 19
 _UNKNOWN_ISSUER: Final = (2, 7, 20, 21)
 _WRONG_NAME: Final = (62, 64)
 
+_NUMBERS: Final = re.compile(r"\[Errno (\d+)\]")
 _NOT_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _NO_COMMON: Final = (
     "NO_PROTOCOLS_AVAILABLE",
@@ -49,7 +52,7 @@ def failure(address: str, error: OSError, *, encrypted: bool) -> KafkaError:
         return NetworkException(f"the name {host} cannot be resolved: {error.strerror or error}")
     if encrypted and isinstance(error, ConnectionResetError | ConnectionAbortedError):
         return NetworkException(closed_in_handshake(address))
-    return NetworkException(f"{address} cannot be reached: {error.strerror or error}")
+    return NetworkException(f"{address} cannot be reached: {_in_words(error)}")
 
 
 def refused_later(address: str, error: BaseException | None) -> TlsFailed | None:
@@ -59,6 +62,13 @@ def refused_later(address: str, error: BaseException | None) -> TlsFailed | None
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return TlsFailed(f"TLS with {address} failed: {_reason(error)}")
     return None
+
+
+def _in_words(error: OSError) -> str:
+    """The system's words. asyncio has texts of its own, and one error for many addresses."""
+    numbers = [error.errno] if error.errno else map(int, _NUMBERS.findall(str(error)))
+    words = dict.fromkeys(os.strerror(number) for number in numbers)
+    return "; ".join(words) or error.strerror or str(error)
 
 
 def closed_in_handshake(address: str) -> str:

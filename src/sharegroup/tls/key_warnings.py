@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from sharegroup.tls.pem_text import with_lines
+from sharegroup.tls.pem import in_lines
 from sharegroup.tls.stores import PKCS12, KeyStore
 
 SOON: Final = timedelta(days=14)
@@ -37,7 +37,7 @@ def _dates(key: KeyStore, now: datetime) -> list[str]:
         certificate = store.cert.certificate
     else:
         file = key.location or key.certificate_location
-        text = Path(file).read_text() if file else with_lines(key.certificate_text or "")
+        text = Path(file).read_text() if file else in_lines(key.certificate_text or "")
         certificate = load_pem_x509_certificate(text.encode())
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     found = f"the certificate of {what}"

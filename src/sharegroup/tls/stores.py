@@ -34,7 +34,7 @@ class KeyStore:
     location: str | None = None
     certificate_location: str | None = None
     key_location: str | None = None
-    certificate_text: str | None = None
+    certificate_text: str | None = field(default=None, repr=False)
     key_text: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
@@ -77,6 +77,6 @@ def check_type(setting: str, store_type: str) -> str:
         raise ConfigError(
             f"{setting}=JKS cannot be read here. Convert it once: keytool -importkeystore "
             "-srckeystore STORE.jks -destkeystore STORE.p12 -deststoretype PKCS12, and set "
-            f"{setting}=PKCS12"
+            f"{setting}=PKCS12 (that alone will do if keytool of Java 9 or newer made the store)"
         )
     raise ConfigError(f"{setting}={store_type} is none of PEM, PKCS12")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,3 +32,21 @@ def test_any_text_is_a_module_or_a_sentence(text: str) -> None:
     except ConfigError as error:
         said = str(error)
     assert said.startswith("sasl.jaas.config is not a login module")
+
+
+@pytest.mark.parametrize(
+    ("written", "password"),
+    [
+        ('"password"="p"', "p"),
+        ("password = 'p'", "p"),
+        ("password=p", "p"),
+        ("/* of\nbob */ password=p // his", "p"),
+        ('// his\n password = "a // b /* c */"', "a // b /* c */"),
+        (r'password="\101\0601\7\n\v\\101\q"', "A01\a\n\v\\101q"),
+        ('password="a=b;c\'d"', "a=b;c'd"),
+        ('password="пароль\u2003"', "пароль\u2003"),
+    ],
+)
+def test_it_is_read_as_java_reads_it(written: str, password: str) -> None:
+    module = parse_jaas(f"  a.b.PlainLoginModule\n\tREQUIRED username=u {written}\n;\n")
+    assert module.options == {"username": "u", "password": password}

@@ -133,6 +133,57 @@ IN_CLEAR = {"security.protocol": "SASL_PLAINTEXT"}
             {
                 **IN_CLEAR,
                 "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": "https://idp.example/token",
+                "sasl.oauthbearer.jwt.retriever.class": "org.apache.kafka.common.security"
+                ".oauthbearer.ClientCredentialsJwtRetriever",
+                "sasl.oauthbearer.jwt.validator.class": "org.apache.kafka.common.security"
+                ".oauthbearer.ClientJwtValidator",
+                "sasl.oauthbearer.client.credentials.client.id": "id",
+                "sasl.oauthbearer.client.credentials.client.secret": SECRET,
+                "sasl.oauthbearer.header.urlencode": "true",
+                "sasl.oauthbearer.scope.claim.name": "scp",
+                "sasl.oauthbearer.sub.claim.name": "sub",
+                "sasl.oauthbearer.expected.audience": "kafka",
+                "sasl.oauthbearer.jwks.endpoint.url": "https://idp.example/keys",
+                "sasl.oauthbearer.grant.type": "client_credentials",
+                "enable.sasl.oauthbearer.unsecure.jwt": "false",
+            },
+            Security(
+                protocol="SASL_PLAINTEXT",
+                mechanism="OAUTHBEARER",
+                token_endpoint_url="https://idp.example/token",
+                client_id="id",
+                client_secret=SECRET,
+                urlencode_client=True,
+            ),
+        ),
+        (
+            {
+                **IN_CLEAR,
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": "file:run/my%20token",
+            },
+            Security(
+                protocol="SASL_PLAINTEXT", mechanism="OAUTHBEARER", token_location="run/my token"
+            ),
+        ),
+        (
+            {**IN_CLEAR, "sasl.mechanism": "PLAIN", "sasl.username": "k", "sasl.password": "  "},
+            Security(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="k", password="  "),
+        ),
+        (
+            {
+                "security.protocol": "SSL",
+                "enable.ssl.certificate.verification": False,
+                "sasl.login.connect.timeout.ms": 15_000,
+                "ssl.secure.random.implementation": "SHA1PRNG",
+            },
+            Security(protocol="SSL", verify=False),
+        ),
+        (
+            {
+                **IN_CLEAR,
+                "sasl.mechanism": "OAUTHBEARER",
                 "sasl.oauthbearer.token.endpoint.url": "file:///run/token",
             },
             Security(
@@ -339,6 +390,50 @@ def test_properties_come_to(properties: Mapping[str, str], expected: Security) -
         (
             {"security.protocol": "SSL", "enable.ssl.certificate.verification": "no"},
             "true or false",
+        ),
+        ({"security.protocol": None}, "security.protocol is NoneType: give the property as text"),
+        ({1: "x"}, "1 is no security property"),
+        (
+            {
+                "security.protocol": "SSL",
+                "ssl.truststore.location": "/ca.pem",
+                "ssl.truststore.password": SECRET,
+            },
+            "ssl.truststore.password does not go with a PEM file",
+        ),
+        (
+            {
+                **IN_CLEAR,
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "k",
+                "sasl.password": f"{SECRET}\udcff",
+            },
+            "^sasl.password has a character that cannot be sent: write it in UTF-8$",
+        ),
+        (
+            {
+                **IN_CLEAR,
+                "sasl.jaas.config": f'{OAUTH_MODULE} unsecuredLoginStringClaim_sub="{SECRET}";',
+            },
+            "unsecuredLoginStringClaim_sub in sasl.jaas.config makes tokens that are not signed",
+        ),
+        ({"enable.sasl.oauthbearer.unsecure.jwt": "true"}, "tokens that are not signed"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "a.JwtBearerJwtRetriever"}, "is none of Default"),
+        ({"sasl.oauthbearer.assertion.algorithm": "RS256"}, "grant by assertion"),
+        ({"sasl.oauthbearer.grant.type": "urn:ietf:jwt"}, "none but client_credentials"),
+        ({"https.ca.pem": "-----BEGIN"}, "in https.ca.location"),
+        *(
+            (
+                {
+                    **IN_CLEAR,
+                    "sasl.mechanism": "OAUTHBEARER",
+                    "sasl.oauthbearer.token.endpoint.url": url,
+                    "sasl.oauthbearer.client.id": "id",
+                    "sasl.oauthbearer.client.secret": SECRET,
+                },
+                "^sasl.oauthbearer.token.endpoint.url is no https URL$",
+            )
+            for url in ("idp.example/token", "https:///token", "https://h:x/", "https://h/a b")
         ),
         ({"sasl.oauthbearer.config": f"principal={SECRET}"}, "tokens that are not signed"),
     ],

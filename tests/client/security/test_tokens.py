@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -82,6 +83,13 @@ def by_endpoint(url: str) -> Security:
     )
 
 
+def test_client_and_secret_are_encoded_if_that_is_asked_for(endpoint: Endpoint) -> None:
+    endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
+    TokenSource(replace(by_endpoint(endpoint.url), urlencode_client=True)).token()
+    pair = base64.b64decode(endpoint.asked[0][0].removeprefix("Basic ")).decode()
+    assert pair == "id:s3cr3t-c4n4ry%2F%2B+%C3%A9"
+
+
 def by_provider(provider: object) -> Security:
     return Security(protocol="SASL_SSL", mechanism="OAUTHBEARER", token_provider=provider)  # type: ignore[arg-type]
 
@@ -99,7 +107,7 @@ def test_a_token_is_asked_for_as_the_rfc_says_and_used_for_most_of_its_life(
     endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
     assert source.token() == "one"
     authorization, form = endpoint.asked[0]
-    assert base64.b64decode(authorization.removeprefix("Basic ")).decode().startswith("id:s3cr3t-")
+    assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"id:{SECRET}"
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
     endpoint.answer = (200, {"access_token": "two", "expires_in": 100}, {})
     clock.now_ms += 79_999
@@ -115,11 +123,11 @@ def test_a_token_is_asked_for_as_the_rfc_says_and_used_for_most_of_its_life(
             (401, {"error": "invalid_client", "error_description": "no\x1b"}, {}),
             r"refused the client credentials: HTTP status 401: invalid_client, no\\x1b",
         ),
-        ((500, b"<html>", {}), "HTTP status 500$"),
+        ((501, b"<html>", {}), "HTTP status 501$"),
         ((200, b"<html>", {}), "answered without a token"),
         ((200, {"access_token": ""}, {}), "answered without a token"),
         ((200, [], {}), "answered without a token"),
-        ((302, b"", {"Location": "http://127.0.0.1:1/"}), "HTTP status 302"),
+        ((302, b"", {"Location": "http://127.0.0.1:1/"}), "HTTP status 302, which leads elsewhere"),
     ],
 )
 def test_an_endpoint_that_gives_no_token_is_a_sentence(
@@ -129,6 +137,51 @@ def test_an_endpoint_that_gives_no_token_is_a_sentence(
     with pytest.raises(SaslAuthenticationFailed, match=why) as caught:
         TokenSource(by_endpoint(endpoint.url)).token()
     assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_an_endpoint_that_has_no_token_now_is_asked_again(endpoint: Endpoint, status: int) -> None:
+    endpoint.answer = (status, b"<html>", {})
+    source = TokenSource(by_endpoint(endpoint.url))
+    with pytest.raises(NetworkException, match=f"no token now: HTTP status {status}$"):
+        source.token()
+    endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
+    assert source.token() == "one"
+
+
+def test_without_a_new_token_the_last_one_is_used_until_it_expires(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    source = TokenSource(by_endpoint(endpoint.url), clock)
+    endpoint.answer = (200, {"access_token": "one", "expires_in": 100}, {})
+    assert source.token() == "one"
+    endpoint.answer = (503, b"", {})
+    clock.now_ms += 99_999
+    assert [source.token(), source.token()] == ["one", "one"]
+    assert caplog.text.count("HTTP status 503; the token from before is used") == 1
+    clock.now_ms += 1
+    with pytest.raises(NetworkException, match="HTTP status 503"):
+        source.token()
+
+
+def test_a_function_that_gave_a_token_is_asked_again_whatever_it_raises() -> None:
+    given: Iterator[str | Exception] = iter(
+        ["one", ValueError(SECRET), ConnectionError(SECRET), "two"]
+    )
+
+    def provider() -> str:
+        one = next(given)
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    source = TokenSource(by_provider(provider))
+    assert source.token() == "one"
+    for name in ("ValueError", "ConnectionError"):
+        with pytest.raises(NetworkException, match=f"the token provider raised {name}$"):
+            source.token()
+    assert source.token() == "two"
 
 
 def test_an_endpoint_that_is_not_there_is_a_matter_of_the_network() -> None:
@@ -179,8 +232,12 @@ def test_a_file_is_read_anew_for_each_login(tmp_path: Path) -> None:
     for text in ("one\n", "two"):
         file.write_text(text)
         assert source.token() == text.strip()
-    file.write_text("")
-    with pytest.raises(SaslAuthenticationFailed, match="is empty"):
+    file.write_text("")  # as while it is being replaced
+    assert source.token() == "two"
+    file.write_text(jwt_until(1))
+    assert source.token() == jwt_until(1)
+    file.unlink()
+    with pytest.raises(SaslAuthenticationFailed, match="cannot be read"):
         source.token()
 
 

@@ -113,7 +113,8 @@ async def describe_topics(cluster: Cluster, names: Sequence[str] | None) -> list
     response = await cluster.send_to_any(apis.METADATA, request)
     for topic in response.topics:
         if topic.error_code:
-            raise error_from_code(topic.error_code, f"topic {topic.name!r}: {_text(topic)}")
+            name = f"topic {topic.name!r}"
+            raise error_on(topic.error_code, f"{name}: {_text(topic)}", "DESCRIBE", name)
     return sorted((_described(topic) for topic in response.topics), key=lambda topic: topic.name)
 
 

@@ -1,15 +1,20 @@
 """Bootstrap addresses as users write them: ``host:port,host:port``, a list of such,
-``[::1]:9092``.
+``[::1]:9092``, ``SASL_SSL://host:port``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from ipaddress import IPv6Address
 from typing import Final, NamedTuple
 
 from sharegroup.model.errors import ConfigError
 
 DEFAULT_PORT: Final = 9092
+_PROTOCOL: Final = re.compile(r"^\w+://")
+"""As services show their addresses; Java's clients skip it, too."""
+_NOT_IN_HOST: Final = re.compile(r"[\s/;@'\"\[\]]")
 
 
 class Address(NamedTuple):
@@ -36,10 +41,22 @@ def parse_addresses(servers: str | Iterable[str]) -> list[Address]:
 
 
 def _parse(text: str) -> Address:
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
-        host, port = text, str(DEFAULT_PORT)
+    plain = _PROTOCOL.sub("", text)
+    host, colon, port = plain.rpartition(":")
+    if not colon or plain.endswith("]") or (":" in host and not host.startswith("[")):
+        host, port = plain, str(DEFAULT_PORT)
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+    if not _is_host(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
         raise ConfigError(f"bootstrap_servers: {text!r} is not host:port")
     return Address(host, int(port))
+
+
+def _is_host(host: str) -> bool:
+    """Whether it can be a name or an address; whether there is one is another question."""
+    try:
+        if ":" in host:
+            return bool(IPv6Address(host))
+        host.encode("idna")  # as the system's resolver will
+    except ValueError:
+        return False
+    return bool(host) and not _NOT_IN_HOST.search(host)

@@ -148,14 +148,15 @@ class Cluster:
         refusal: AuthenticationFailed | None = None
         while True:
             for address in self.bootstrap:
+                left = max(0.0, deadline - loop.time())
                 try:
-                    async with asyncio.timeout(total / len(self.bootstrap)):
+                    async with asyncio.timeout(min(left, total / len(self.bootstrap))):
                         await self._ask_metadata(self._link(address), [])
                     return
                 except AuthenticationFailed as error:
                     refusal = error
                 except (KafkaError, TimeoutError) as error:
-                    reasons[address] = str(error) or "no answer"
+                    reasons[address] = str(error) or reasons.get(address, "no answer")
             if refusal is not None:
                 raise refusal
             if loop.time() >= deadline:
@@ -462,14 +463,22 @@ class Cluster:
     async def _through_any(self, attempt: Any) -> Any:
         """The result of the first link that succeeds: connected ones first, bootstrap addresses
         last.
+
+        Raises:
+            AuthenticationFailed: a node does not let us in. If only a bootstrap address that is no
+                node's does not, the cluster may be back later.
         """
-        addresses = [node.address for node in self.metadata.nodes.values()]
-        links = [self._link(address) for address in dict.fromkeys([*addresses, *self.bootstrap])]
+        nodes = dict.fromkeys(node.address for node in self.metadata.nodes.values())
+        links = [self._link(address) for address in dict.fromkeys([*nodes, *self.bootstrap])]
         links.sort(key=lambda link: not link.connected)
-        error: KafkaError = NetworkException("no broker is known")
+        refused: KafkaError | None = None
+        unsure: KafkaError | None = None
         for link in links:
             try:
                 return await attempt(link)
+            except AuthenticationFailed as one:
+                refused = one if link.address in nodes else refused
+                unsure = unsure or one
             except RetriableError as one:
-                error = one
-        raise error
+                unsure = one
+        raise refused or unsure or NetworkException("no broker is known")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sharegroup.client.core.handshake import Versions
 from sharegroup.client.core.protocol import Answer, ClientProtocol, Send
+from sharegroup.client.network.addresses import Address
 from sharegroup.client.network.versions import CLIENT_VERSIONS
 from sharegroup.client.security.access import PLAIN_ACCESS, Access, Secured
 from sharegroup.model.errors import KafkaError, NetworkException, RequestTimedOut, SharegroupError
@@ -80,7 +81,7 @@ class Connection(asyncio.Protocol):
             ConfigError: a file of certificates cannot be read.
             KafkaError: the broker refuses the handshake.
         """
-        address = f"{host}:{port}"
+        address = str(Address(host, port))
         secured = PLAIN_ACCESS if access is None else await _prepared(access, timeout_ms)
         connection = cls(address, client_id, versions, access, secured)
         try:

@@ -73,7 +73,7 @@ class Access:
         """
         security = self.security
         if security.mechanism == OAUTHBEARER:
-            return OAuthBearerLogin(self._tokens.token(), security.extensions)
+            return OAuthBearerLogin(self._tokens.token().strip(), security.extensions)
         username, password = security.username or "", security.password or ""
         if security.mechanism == PLAIN:
             return PlainLogin(username, password)

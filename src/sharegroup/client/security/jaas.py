@@ -1,6 +1,7 @@
 """``sasl.jaas.config``: the one line of a login module with its options, as Java's clients have it.
 
-Source: Kafka class JaasConfig; Java's syntax of login configuration files.
+Source: Kafka class JaasConfig, which reads it by java.io.StreamTokenizer: comments, quoted names
+and escapes are that class's.
 """
 
 from __future__ import annotations
@@ -14,16 +15,25 @@ from sharegroup.model.errors import ConfigError
 
 _FLAGS: Final = frozenset(("required", "requisite", "sufficient", "optional"))
 _TOKEN: Final = re.compile(
-    r"""\s*(?:
+    r"""(?:\s|//[^\n]*|/\*.*?\*/)*(?:
         (?P<double>"(?:\\.|[^"\\])*")
       | (?P<single>'(?:\\.|[^'\\])*')
       | (?P<sign>[=;])
-      | (?P<word>[^\s=;"']+)
+      | (?P<word>(?:(?!//|/\*)[^\s=;"'])+)
+      | (?P<end>$)
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b"}
+_ESCAPE: Final = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_CONTROLS: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "f": "\f",
+    "b": "\b",
+    "a": "\a",
+    "v": "\v",
+}
 _SYNTAX: Final = (
     'sasl.jaas.config is not a login module with its options: write MODULE required name="value" '
     "…;  with the semicolon at its end"
@@ -53,7 +63,7 @@ def parse_jaas(text: str) -> LoginModule:
     options: dict[str, str] = {}
     for at in range(0, len(rest), 3):
         (key_kind, key), sign, (value_kind, value) = rest[at : at + 3]
-        if key_kind != "word" or sign != ("sign", "=") or value_kind == "sign":
+        if key_kind == "sign" or sign != ("sign", "=") or value_kind == "sign":
             raise ConfigError(_SYNTAX)
         options[key] = value
     return LoginModule(name.rpartition(".")[2], options)
@@ -67,6 +77,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
             raise ConfigError(_SYNTAX)
         at = match.end()
         kind = match.lastgroup or ""
+        if kind == "end":
+            return
         found = match.group(kind)
         if kind in ("double", "single"):
             yield "quoted", _ESCAPE.sub(_unescaped, found[1:-1])
@@ -75,4 +87,5 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    return _CONTROLS.get(match[1], match[1])
+    escaped = match[1]
+    return chr(int(escaped, 8)) if escaped[0] in "01234567" else _CONTROLS.get(escaped, escaped)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from sharegroup.client.security.jaas import parse_jaas
 from sharegroup.client.security.settings import (
@@ -22,7 +23,7 @@ from sharegroup.tls.stores import PEM, PKCS12, KeyStore, TrustStore, check_type
 SecuritySettings = Security | Mapping[str, str] | None
 """What a client takes for ``security``."""
 
-_PREFIXES: Final = ("security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.")
+_PREFIXES: Final = ("security.", "sasl.", "ssl.", "enable.ssl.", "enable.sasl.", "https.ca.")
 
 _TEXTS: Final = {
     "sasl.username": "username",
@@ -57,6 +58,7 @@ _SHOWN: Final = {
     "tls_protocols": "ssl.enabled.protocols",
     "ciphers": "ssl.cipher.suites",
     "extensions": "sasl.oauthbearer.extensions",
+    "urlencode_client": "sasl.oauthbearer.header.urlencode",
     **{name: prop for prop, name in reversed(_TEXTS.items())},
 }
 """Field → the property that a sentence names instead, where none was given."""
@@ -74,9 +76,16 @@ _WITHOUT_EFFECT: Final = frozenset(
         "sasl.login.refresh.window.jitter",
         "sasl.login.retry.backoff.max.ms",
         "sasl.login.retry.backoff.ms",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwt.validator.class",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
         "ssl.keymanager.algorithm",
         "ssl.protocol",
         "ssl.provider",
+        "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
         "security.providers",
     )
@@ -84,6 +93,11 @@ _WITHOUT_EFFECT: Final = frozenset(
 """Java's own affairs: accepted, since files of Java's clients have them."""
 
 _OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
+_RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
+_OF_TOKENS: Final = (
+    "give sasl.oauthbearer.token.provider, or sasl.oauthbearer.token.endpoint.url with a client's "
+    "id and secret"
+)
 _MSK: Final = (
     "MSK's IAM login works through OAUTHBEARER here: set sasl.mechanism=OAUTHBEARER and "
     "sasl.oauthbearer.token.provider=sharegroup.client.security.aws:msk_token, and install "
@@ -110,7 +124,7 @@ def as_security(settings: SecuritySettings) -> Security:
 
 def is_security_property(name: str) -> bool:
     """Whether the name is one of TLS or SASL, known or not."""
-    return name.startswith(_PREFIXES) or name == "https.ca.location"
+    return name.startswith(_PREFIXES)
 
 
 def parse_security(properties: Mapping[str, str]) -> Security:
@@ -120,16 +134,23 @@ def parse_security(properties: Mapping[str, str]) -> Security:
         ConfigError: a property is unknown, wrong, missing, or contradicts another one.
     """
     given = _Given()
-    for name, text in properties.items():
-        if not isinstance(text, str):
-            raise ConfigError(f"{name} is {type(text).__name__}: give the property as text")
-        _read(given, name, text)
+    for name, value in properties.items():
+        _read(given, str(name), _text(name, value))
     _stores(given)
     _scram(given)
     try:
         return Security(**given.fields)
     except ConfigError as error:
         raise ConfigError(given.in_properties(str(error))) from None
+
+
+def _text(name: object, value: object) -> str:
+    """The value of a property. Dicts for confluent-kafka have True, False and numbers, too."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    raise ConfigError(f"{name} is {type(value).__name__}: give the property as text")
 
 
 @dataclass(slots=True)
@@ -168,7 +189,8 @@ def _read(given: _Given, name: str, text: str) -> None:
     if name in _WITHOUT_EFFECT:
         return
     if name in _TEXTS:
-        if text.strip() and (name, text) != _SYSTEMS_OWN:
+        blank = not (text if name == "sasl.password" else text.strip())
+        if not blank and (name, text) != _SYSTEMS_OWN:
             given.put(_TEXTS[name], text, name)
         return
     reader = _READERS.get(name)
@@ -176,6 +198,12 @@ def _read(given: _Given, name: str, text: str) -> None:
         reader(given, name, text)
     elif name.startswith("sasl.kerberos."):
         check_mechanism("GSSAPI")
+    elif name.startswith("sasl.oauthbearer.assertion."):
+        raise ConfigError(
+            f"{name} is of a grant by assertion, which is not available here: {_OF_TOKENS}"
+        )
+    elif name.startswith("sasl.oauthbearer.jwks."):
+        return  # a broker's
     else:
         near = difflib.get_close_matches(name, {*_READERS, *_TEXTS}, n=1)
         guess = f": did you mean {near[0]}?" if near else ""
@@ -215,6 +243,8 @@ def _jaas(given: _Given, name: str, text: str) -> None:
             "ScramLoginModule, OAuthBearerLoginModule"
         )
     for option, value in options.items():
+        if option.startswith("unsecured"):
+            raise ConfigError(f"{option} in {name} makes tokens that are not signed: {_OF_TOKENS}")
         if option not in names:
             raise ConfigError(f"{module.name} in {name} has no option {option!r} here")
         given.put(names[option], value, name)
@@ -243,16 +273,13 @@ def _method(_: _Given, name: str, text: str) -> None:
 
 
 def _librdkafka_config(_: _Given, name: str, __: str) -> None:
-    raise ConfigError(
-        f"{name} makes tokens that are not signed: give sasl.oauthbearer.token.provider, or "
-        "sasl.oauthbearer.method=oidc with sasl.oauthbearer.token.endpoint.url"
-    )
+    raise ConfigError(f"{name} makes tokens that are not signed: {_OF_TOKENS}")
 
 
 def _endpoint(given: _Given, name: str, text: str) -> None:
     url = text.strip()
     if url.startswith("file:"):
-        given.put("token_location", "/" + url.removeprefix("file:").lstrip("/"), name)
+        given.put("token_location", unquote(urlsplit(url).path), name)
     else:
         given.put("token_endpoint_url", url, name)
 
@@ -268,6 +295,30 @@ def _handler(_: _Given, name: str, text: str) -> None:
         )
 
 
+def _retriever(_: _Given, name: str, text: str) -> None:
+    kind = text.strip().rpartition(".")[2]
+    if kind not in _RETRIEVERS:
+        raise ConfigError(f"{name} is none of {', '.join(_RETRIEVERS)}: {_OF_TOKENS}")
+
+
+def _grant(_: _Given, name: str, text: str) -> None:
+    if text.strip() != "client_credentials":
+        raise ConfigError(f"{name} is none but client_credentials here: {_OF_TOKENS}")
+
+
+def _unsecured(given: _Given, name: str, text: str) -> None:
+    if _is_true(name, text):
+        _librdkafka_config(given, name, text)
+
+
+def _urlencode(given: _Given, name: str, text: str) -> None:
+    given.put("urlencode_client", _is_true(name, text), name)
+
+
+def _ca_text_of_endpoint(_: _Given, name: str, __: str) -> None:
+    raise ConfigError(f"{name} is not available here: give the file in https.ca.location")
+
+
 def _check_host(given: _Given, name: str, text: str) -> None:
     word = text.strip().lower()
     if word not in ("", "none", "https"):
@@ -276,10 +327,14 @@ def _check_host(given: _Given, name: str, text: str) -> None:
 
 
 def _verify(given: _Given, name: str, text: str) -> None:
+    given.put("verify", _is_true(name, text), name)
+
+
+def _is_true(name: str, text: str) -> bool:
     word = text.strip().lower()
     if word not in ("true", "false"):
         raise ConfigError(f"{name} is {text!r}: write true or false")
-    given.put("verify", word == "true", name)
+    return word == "true"
 
 
 def _protocols(given: _Given, name: str, text: str) -> None:
@@ -317,7 +372,12 @@ _READERS: Final[Mapping[str, Callable[[_Given, str, str], None]]] = {
     "sasl.oauthbearer.extensions": _extensions,
     "sasl.oauthbearer.method": _method,
     "sasl.oauthbearer.config": _librdkafka_config,
+    "sasl.oauthbearer.header.urlencode": _urlencode,
+    "sasl.oauthbearer.jwt.retriever.class": _retriever,
+    "sasl.oauthbearer.grant.type": _grant,
+    "enable.sasl.oauthbearer.unsecure.jwt": _unsecured,
     "https.ca.location": _keep("token_endpoint_ca_location"),
+    "https.ca.pem": _ca_text_of_endpoint,
     "ssl.endpoint.identification.algorithm": _check_host,
     "enable.ssl.certificate.verification": _verify,
     "ssl.enabled.protocols": _protocols,
@@ -350,6 +410,8 @@ def _stores(given: _Given) -> None:
     kind = _type_of(given, "truststore")
     location, password = given.pop("truststore location"), given.pop("truststore password")
     if location:
+        if password and kind == PEM:
+            raise ConfigError("ssl.truststore.password does not go with a PEM file: leave it out")
         trust = TrustStore(type=kind, location=location, password=password)
         given.put("truststore", trust, "ssl.truststore.location")
     elif password:

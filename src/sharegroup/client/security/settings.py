@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
+from urllib.parse import urlsplit
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.sasl.mechanisms import (
@@ -48,8 +49,10 @@ _SASL_FIELDS: Final = (
     "client_id",
     "client_secret",
     "scope",
+    "urlencode_client",
     "extensions",
 )
+_SENT: Final = ("username", "password", "token", "client_id", "client_secret", "scope")
 _OAUTH_FIELDS: Final = _SASL_FIELDS[_SASL_FIELDS.index("token") :]
 
 TokenProvider = Callable[[], "str | tuple[str, float]"]
@@ -74,6 +77,8 @@ class Security:
         token_location: a file with a token, for OAUTHBEARER.
         token_endpoint_url: where a token is asked for with ``client_id``, ``client_secret`` and
             ``scope`` (OAuth 2.0, client credentials).
+        urlencode_client: the id and the secret are URL-encoded before they are sent, as RFC 6749
+            says. Kafka's clients send them as they are, and so does this one by default.
         token_endpoint_ca_location: the authorities of that URL, if it is https; None: the system's.
         extensions: name → value, sent with the token.
         ca_location, ca_text: certificates of the authorities that the broker's certificate may be
@@ -104,6 +109,7 @@ class Security:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     scope: str | None = None
+    urlencode_client: bool = False
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     ca_location: str | None = None
     ca_text: str | None = field(default=None, repr=False)
@@ -125,6 +131,7 @@ class Security:
                 f"security protocol {self.protocol!r} is none of {', '.join(PROTOCOLS)}"
             )
         self._check_fit()
+        self._check_text()
         if self.encrypted:
             self._check_stores()
         if self.authenticated:
@@ -168,6 +175,13 @@ class Security:
                     f"security protocol {self.protocol} does not go with {extra[0]}: set the "
                     f"protocol to {protocols}, or leave {extra[0]} out"
                 )
+
+    def _check_text(self) -> None:
+        """Names and secrets can be sent. Variables and files in another encoding cannot."""
+        for name in _SENT:
+            text = getattr(self, name) or ""
+            if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
+                raise ConfigError(f"{name} has a character that cannot be sent: write it in UTF-8")
 
     def _check_stores(self) -> None:
         for some, more in (
@@ -231,13 +245,26 @@ class Security:
         if self.token_endpoint_url is not None:
             if missing:
                 raise ConfigError(f"token_endpoint_url needs {' and '.join(missing)}")
-            if not self.token_endpoint_url.startswith(("https://", "http://")):
+            if not _is_url(self.token_endpoint_url):
                 raise ConfigError("token_endpoint_url is no https URL")
-        elif extra := self._first_of(("client_id", "client_secret", "scope")):
+        elif extra := self._first_of(("client_id", "client_secret", "scope", "urlencode_client")):
             raise ConfigError(f"{extra} goes with token_endpoint_url only: leave it out")
 
     def _first_of(self, names: tuple[str, ...]) -> str | None:
         return next((name for name in names if getattr(self, name)), None)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return (
+            url.scheme in ("https", "http")
+            and bool(url.hostname)
+            and url.port != 0
+            and (text.isprintable() and " " not in text)
+        )
+    except ValueError:  # the port is no number
+        return False
 
 
 def check_mechanism(mechanism: str) -> None:

@@ -8,16 +8,25 @@ import ssl
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode
+from urllib.parse import quote_plus, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from sharegroup.client.clock import wall_ms
 from sharegroup.client.security.settings import Security
-from sharegroup.model.errors import ConfigError, NetworkException, SaslAuthenticationFailed
+from sharegroup.model.errors import (
+    ConfigError,
+    KafkaError,
+    NetworkException,
+    SaslAuthenticationFailed,
+)
 from sharegroup.model.limits import TOKEN_RESPONSE_BYTES_MAX
 from sharegroup.model.printable import printable
 
-TIMEOUT_S: Final = 5.0
-"""How long to wait for the endpoint."""
+TIMEOUT_S: Final = 4.0
+"""How long to wait for the endpoint; two attempts fit into a client's start."""
+
+_LATER: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
+"""HTTP statuses after which to try again; as Kafka's clients do (class HttpJwtRetriever)."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -32,20 +41,15 @@ def ask_for_token(security: Security) -> tuple[str, float | None]:
 
     Raises:
         SaslAuthenticationFailed: the endpoint refuses, or answers with something else.
-        NetworkException: it cannot be reached.
+        NetworkException: it cannot be reached, or says that it has none now.
     """
     url = security.token_endpoint_url or ""
     shown = url.partition("?")[0].rpartition("@")[2]  # neither a query nor a password in it
     try:
         with _opener(security).open(_request(url, security), timeout=TIMEOUT_S) as response:
-            body = response.read(TOKEN_RESPONSE_BYTES_MAX)
+            body = _body(response)
     except HTTPError as error:
-        with error:
-            why = _why(error.read(TOKEN_RESPONSE_BYTES_MAX))
-        raise SaslAuthenticationFailed(
-            f"the token endpoint {shown} refused the client credentials: HTTP status "
-            f"{error.code}{why}"
-        ) from None
+        raise _refusal(shown, error) from None
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise NetworkException(
@@ -59,9 +63,37 @@ def ask_for_token(security: Security) -> tuple[str, float | None]:
     return token, float(seconds) if isinstance(seconds, int | float) else None
 
 
+def _body(response: Any) -> bytes:
+    """All of an answer, which must not come for longer than TIMEOUT_S either."""
+    body, until_ms = bytearray(), wall_ms() + 1000 * TIMEOUT_S
+    while len(body) < TOKEN_RESPONSE_BYTES_MAX and (part := response.read1(1 << 16)):
+        body += part
+        if wall_ms() > until_ms:
+            raise TimeoutError("its answer does not end")
+    return bytes(body[:TOKEN_RESPONSE_BYTES_MAX])
+
+
+def _refusal(shown: str, error: HTTPError) -> KafkaError:
+    """The error for an answer that is none."""
+    with error:
+        if error.code in _LATER:
+            return NetworkException(
+                f"the token endpoint {shown} gives no token now: HTTP status {error.code}"
+            )
+        why = _why(error.read(TOKEN_RESPONSE_BYTES_MAX))
+    if 300 <= error.code < 400:
+        why = ", which leads elsewhere: give the URL that it leads to"
+    return SaslAuthenticationFailed(
+        f"the token endpoint {shown} refused the client credentials: HTTP status {error.code}{why}"
+    )
+
+
 def _request(url: str, security: Security) -> Request:
-    """Client id and secret go into the header, as Kafka's clients send them."""
-    pair = f"{quote(security.client_id or '')}:{quote(security.client_secret or '')}"
+    """Client id and secret go into the header, as Kafka's clients send them (class
+    HttpJwtRetriever): URL-encoded only if that is asked for.
+    """
+    names = (security.client_id or "", security.client_secret or "")
+    pair = ":".join(map(quote_plus, names) if security.urlencode_client else names)
     form = {"grant_type": "client_credentials"}
     if security.scope:
         form["scope"] = security.scope

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from sharegroup.client.core.denials import error_on
 from sharegroup.client.network.addresses import Address, parse_addresses
 from sharegroup.client.security.access import Access, shared_access
 from sharegroup.client.security.settings import NO_SECURITY, Security
@@ -223,6 +224,9 @@ class SliceReader:
 
     # --- one request ------------------------------------------------------------------------------
 
+    def _refused(self, code: int) -> KafkaError:
+        return error_on(code, None, "READ", f"topic {self._slice.topic!r}")
+
     def _fetched(self, offset: int) -> PartitionData:
         connection = self._connected()
         if connection.idle:
@@ -232,7 +236,7 @@ class SliceReader:
             raise error_from_code(response.error_code)
         answer = response.responses[0].partitions[0]
         if answer.error_code:
-            raise error_from_code(answer.error_code)
+            raise self._refused(answer.error_code)
         return answer
 
     def _ask(self, offset: int) -> None:
@@ -321,7 +325,7 @@ class SliceReader:
         response = self._connected().call(apis.LIST_OFFSETS, request, ListOffsetsResponse)
         answer = response.topics[0].partitions[0]
         if answer.error_code:
-            raise error_from_code(answer.error_code)
+            raise self._refused(answer.error_code)
         return answer.offset
 
     # --- connections ------------------------------------------------------------------------------
