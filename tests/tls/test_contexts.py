@@ -233,6 +233,7 @@ JKS_FILE = b"\xfe\xed\xfe\xed\0\0\0\2"
             "ssl.key.password is not the password of the key in",
         ),
     ],
+    ids=["JKS", "PKCS#12", "no key", "no certificate", "empty", "another password"],
 )
 def test_what_is_no_pem(content: bytes, said: str, tmp_path: Path) -> None:
     file = tmp_path / "store"
@@ -246,6 +247,7 @@ def test_what_is_no_pem(content: bytes, said: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [(JKS_FILE, "keytool"), (b"\x30\x82", "ssl.truststore.type=PKCS12"), (b"x", "no certificate")],
+    ids=["JKS", "PKCS#12", "no PEM"],
 )
 def test_what_is_no_pem_of_authorities(content: bytes, said: str, tmp_path: Path) -> None:
     file = tmp_path / "store"
