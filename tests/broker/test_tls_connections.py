@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
 import uvloop
 
+from sharegroup.broker.network import tls_accepting
+from sharegroup.broker.network.tls_records import RECORD_BYTES
+from sharegroup.broker.network.tls_transport import KEPT_BYTES, Tls
 from sharegroup.broker.server import Broker
+from sharegroup.model.limits import UNAUTHENTICATED_MIN
 from sharegroup.tls.self_signed import authority, signed
 from sharegroup.wire import apis
 from sharegroup.wire.batch import encode_batch
@@ -309,5 +314,101 @@ def test_a_peer_hears_why_there_is_no_tls(tmp_path: Path, loop: Callable[[], Any
             "no shared cipher": 1,
             "the client speaks plaintext to a TLS listener": 1,
         }
+
+    listening(tmp_path, loop, scenario)
+
+
+@on_both_loops
+def test_no_peer_is_blamed_for_what_the_broker_ends(
+    tmp_path: Path, loop: Callable[[], Any]
+) -> None:
+    """A handshake that makes room for another is counted as refused, and not as failed as well; nor
+    are those that a broker's end cuts off."""
+
+    async def scenario(listener: Listener) -> None:
+        counted = listener.broker.parts.counters.statistics
+        waiting = listener.broker.connections.waiting_room
+        hands = []
+        for number in range(UNAUTHENTICATED_MIN + 1):
+            hand = await listener.hand()
+            hand.writer.write(hand.hello()[:100])
+            hands.append(hand)
+        await until(lambda: counted().get(("connections_refused", "unauthenticated")) == 1)
+        assert not await hands[0].receive(), "the oldest"
+        assert waiting.handshakes == UNAUTHENTICATED_MIN
+        await listener.broker.close()
+        for hand in hands:
+            while await hand.receive():
+                pass
+            hand.writer.close()
+        await until(lambda: waiting.handshakes == 0)
+        assert listener.failures == {}
+
+    listening(tmp_path, loop, scenario, f"max.connections={4 * UNAUTHENTICATED_MIN}")
+
+
+class WatchedMemory:
+    """Knows the most bytes that have waited in it: OpenSSL keeps memory for so many."""
+
+    def __init__(self) -> None:
+        self.memory = ssl.MemoryBIO()
+        self.most = 0
+
+    @property
+    def pending(self) -> int:
+        self.most = max(self.most, self.memory.pending)
+        return self.memory.pending
+
+    def write(self, data: bytes) -> int:
+        written = self.memory.write(data)
+        assert self.pending
+        return written
+
+    def read(self, size: int = -1) -> bytes:
+        assert self.pending >= 0
+        return self.memory.read(size)
+
+
+class WatchedTls(Tls):
+    """With such."""
+
+    all: ClassVar[list[WatchedTls]] = []
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.context = context
+        self.came, self.left = WatchedMemory(), WatchedMemory()
+        self.incoming: Any
+        self.outgoing: Any
+        self.incoming, self.outgoing = self.came, self.left
+        self.session = context.wrap_bio(self.came.memory, self.left.memory, server_side=True)
+        self.all.append(self)
+
+
+@on_both_loops
+def test_a_connection_keeps_little_memory_of_what_it_has_moved(
+    tmp_path: Path, loop: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_accepting, "Tls", WatchedTls)
+    monkeypatch.setattr(WatchedTls, "all", [])
+
+    async def scenario(listener: Listener) -> None:
+        topic_id = await listener.topic(values(4))
+        reader, writer = await listener.stream()
+        ask(writer, topic_id)
+        assert (await fetched(reader))[1:] == values(4)
+        writer.write((2 * MIB).to_bytes(4, "big") + bytes.fromhex("00000009") + bytes(MIB))
+        connections = listener.broker.connections
+        await until(lambda: any(one.moved_bytes > MIB for one in connections.all()))
+        writer.close()
+        loud = await listener.hand()
+        loud.writer.write(loud.hello() + bytes(MIB))
+        with contextlib.suppress(ConnectionError):  # not all that it has sent is read
+            while await loud.receive():
+                pass
+        loud.writer.close()
+        assert len(WatchedTls.all) == 2
+        for tls in WatchedTls.all:
+            assert 0 < tls.came.most <= 3 * RECORD_BYTES
+            assert 0 < tls.left.most <= KEPT_BYTES + 2 * RECORD_BYTES
 
     listening(tmp_path, loop, scenario)

@@ -1,4 +1,4 @@
-"""Records of TLS 1.3 made by hand (RFC 8446, 5 and 7): the module `ssl` cannot change keys."""
+"""Records of TLS 1.3 made by hand (RFC 8446, 5 and 7): the module ``ssl`` cannot change keys."""
 
 from __future__ import annotations
 

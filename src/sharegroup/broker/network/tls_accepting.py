@@ -17,6 +17,7 @@ from typing import Final, cast
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.network.handshake_turns import HandshakeTurns
+from sharegroup.broker.network.tls_records import RECORD_BYTES
 from sharegroup.broker.network.tls_transport import Tls, TlsTransport
 
 ALERT_S: Final = 2.0
@@ -89,7 +90,8 @@ class TlsAccepting(asyncio.Protocol):
         self._end(error if isinstance(error, OSError) else ConnectionError())
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once; the peer is not to blame."""
+        self._end(None)
         if self._raw is not None:
             self._raw.abort()
 
@@ -105,9 +107,9 @@ class TlsAccepting(asyncio.Protocol):
 
     def _step(self, tls: Tls) -> None:
         """Go on with what has come, in the thread. Until it has done so nothing is read, and
-        nobody else uses ``tls``."""
-        came, self._came = self._came, b""
-        tls.incoming.write(came)
+        nobody else uses ``tls``. What came is given in parts, as OpenSSL keeps that much memory."""
+        tls.incoming.write(self._came[:RECORD_BYTES])
+        self._came = self._came[RECORD_BYTES:]
         step = asyncio.ensure_future(self._in_thread(tls.session.do_handshake))
         step.add_done_callback(lambda done: self._stepped(tls, done))
 
@@ -121,12 +123,16 @@ class TlsAccepting(asyncio.Protocol):
         if tls.outgoing.pending:
             raw.write(tls.outgoing.read())
         if isinstance(error, ssl.SSLWantReadError):
-            raw.resume_reading()
+            if self._came:
+                self._step(tls)
+            else:
+                raw.resume_reading()
         elif error is None:
             self._end(None)
             transport = TlsTransport(raw, tls, self._make(), self._flooded)
             raw.resume_reading()
-            transport.start()
+            transport.start(self._came)
+            self._came = b""
         else:
             self._end(error if isinstance(error, OSError) else ConnectionError())
             raw.close()

@@ -12,6 +12,9 @@ from sharegroup.model.limits import (
     TLS_RECORDS_AT_ONCE,
 )
 
+RECORD_BYTES: Final = 16 * 1024
+"""The data of the longest record."""
+
 _HEAD_BYTES: Final = 5
 _LENGTH_AT: Final = 3
 
@@ -27,7 +30,7 @@ class TlsRecords:
 
     def cut(self, data: bytes) -> Iterator[tuple[bytes, int]]:
         """Pieces of ``data``, each with how many records it completes: TLS_RECORDS_AT_ONCE at
-        most."""
+        most, and none beyond RECORD_BYTES."""
         start = at = count = 0
         while at < len(data):
             if self._left:
@@ -42,8 +45,10 @@ class TlsRecords:
                     break
                 self._left = int.from_bytes(self._head[_LENGTH_AT:], "big")
                 self._head = b""
-            count += not self._left
-            if count == TLS_RECORDS_AT_ONCE:
+            if self._left:
+                continue
+            count += 1
+            if count == TLS_RECORDS_AT_ONCE or at - start >= RECORD_BYTES:
                 yield data[start:at], count
                 start, count = at, 0
         if start < len(data):

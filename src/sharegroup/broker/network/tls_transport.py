@@ -13,10 +13,10 @@ import ssl
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from sharegroup.broker.network.tls_records import TlsRecords
+from sharegroup.broker.network.tls_records import RECORD_BYTES, TlsRecords
 
-RECORD_BYTES: Final = 16 * 1024
-"""The longest record of TLS; OpenSSL reads one at a time."""
+KEPT_BYTES: Final = 4 * RECORD_BYTES
+"""Encrypted at once: OpenSSL keeps the memory of the most bytes that waited in it."""
 
 
 class Tls:
@@ -54,12 +54,11 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._flooded = flooded
         self._records = TlsRecords()
 
-    def start(self) -> None:
+    def start(self, came: bytes) -> None:
         """Tell the connection that it is made, and give it what came with the handshake."""
         self._raw.set_protocol(self)
         self._protocol.connection_made(self)
-        if self._tls.incoming.pending:
-            self.data_received(self._tls.incoming.read())
+        self.data_received(self._tls.incoming.read() + came)
 
     def data_received(self, data: bytes) -> None:
         """Encrypted bytes came: give the connection what is in the records that are complete."""
@@ -109,10 +108,17 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         """Encrypt each, and send them together."""
         if self._raw.is_closing():
             return
+        encrypted: list[bytes] = []
         for data in list_of_data:
-            if data:
-                self._tls.session.write(data)
-        self._send()
+            whole = memoryview(data)
+            for at in range(0, len(whole), KEPT_BYTES):
+                self._tls.session.write(whole[at : at + KEPT_BYTES])
+                if self._tls.outgoing.pending >= KEPT_BYTES:
+                    encrypted.append(self._tls.outgoing.read())
+        if self._tls.outgoing.pending:
+            encrypted.append(self._tls.outgoing.read())
+        if encrypted:
+            self._raw.writelines(encrypted)
 
     def pause_reading(self) -> None:
         """Take nothing more from the socket."""
