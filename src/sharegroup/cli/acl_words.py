@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sharegroup.cli.outcome import UsageError
-from sharegroup.client.admin.acls import CLUSTER_NAME, Acl, AclOperation, AclResource
+from sharegroup.client.admin.acls import Acl
+from sharegroup.model.acl import CLUSTER_NAME, AclOperation, AclResource, with_a_meaning
 
 COLUMNS: Final = (
     "permission",
@@ -79,7 +80,7 @@ def row_of(acl: Acl) -> dict[str, Any]:
 
 
 def _operation(word: str) -> AclOperation:
-    known = {each.name: each for each in AclOperation if each is not AclOperation.UNKNOWN}
+    known = {each.name: each for each in with_a_meaning(AclOperation)}
     found = known.get(word.upper().replace("-", "_"))
     if found is None:
         names = ", ".join(name.lower().replace("_", "-") for name in known)

@@ -29,7 +29,8 @@ from sharegroup.cli.options import (
 from sharegroup.cli.outcome import ExitCode, UsageError, complain, exit_code, explain, run
 from sharegroup.cli.reaching import admin_of
 from sharegroup.cli.tables import count, print_json, print_line, print_rows
-from sharegroup.client.admin.acls import Acl, AclFilter, AclOperation, AclPattern, AclResource
+from sharegroup.client.admin.acls import Acl, AclFilter
+from sharegroup.model.acl import AclOperation, AclPattern, AclResource
 
 acls = verbs("Show, add and remove ACLs: who may do what on which topics and groups.")
 

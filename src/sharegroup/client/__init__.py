@@ -9,13 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sharegroup.client.admin.acls import (
-        Acl,
-        AclFilter,
-        AclOperation,
-        AclPattern,
-        AclResource,
-    )
+    from sharegroup.client.admin.acls import Acl, AclFilter
     from sharegroup.client.admin.admin import Admin
     from sharegroup.client.admin.descriptions import OffsetSpec, ResourceType
     from sharegroup.client.core.acknowledgements import AckType
@@ -45,6 +39,7 @@ if TYPE_CHECKING:
     from sharegroup.client.security.settings import Security
     from sharegroup.client.share.consumer import ShareConsumer
     from sharegroup.client.worker.retry import Backoff, Reject
+    from sharegroup.model.acl import AclOperation, AclPattern, AclResource
 
 __all__ = [
     "AckType",

@@ -213,9 +213,17 @@ def test_a_stored_host_is_meant_as_an_address() -> None:
 def test_a_row_and_an_acl_are_the_same() -> None:
     row = AclRow(5, "pay-", 4, "User:alice", "*", 4, 2)
     assert row_of(acl_of(row)) == row
-    for wrong in ({"pattern_type": 1}, {"operation": 99}, {"resource_type": 0}):
-        with pytest.raises(ValueError, match=r"an ACL of pattern|is not a valid"):
-            acl_of(row._replace(**wrong))
+    numbers = ("pattern_type", "operation", "resource_type", "permission_type")
+    for wrong in (0, 1, 99):
+        for field in numbers:
+            with pytest.raises(ValueError, match="a number that has no meaning"):
+                acl_of(row._replace(**{field: wrong}))
+
+
+@pytest.mark.parametrize("line", ["UNKNOWN,TOPIC", "READ,UNKNOWN"])
+def test_unknown_is_no_word_of_a_file(line: str) -> None:
+    with pytest.raises(ConfigError, match=r"'UNKNOWN' is none of (ALL|TOPIC), "):
+        parse_acls(f"{HEADER}\nALLOW,User:a,*,{line},jobs,LITERAL\n", "acls.csv")
 
 
 def test_a_file_without_its_header_is_refused() -> None:

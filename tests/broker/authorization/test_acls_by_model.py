@@ -12,6 +12,7 @@ from sharegroup.broker.authorization.acl_authorizer import AclAuthorizer
 from sharegroup.broker.authorization.acl_index import AclIndex
 from sharegroup.broker.authorization.acls import Acl
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
+from sharegroup.model.acl import with_a_meaning
 
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP)
 NAMES = ("*", "a", "ab", "abc", "b", "hard", "hardcode", "*x")
@@ -27,7 +28,7 @@ acls = st.builds(
     allow=st.booleans(),
     principal=st.sampled_from(PRINCIPALS),
     host=st.sampled_from(HOSTS),
-    operation=st.sampled_from(list(Operation)),
+    operation=st.sampled_from(with_a_meaning(Operation)),
     resource=st.builds(Resource, st.sampled_from(TYPES), st.sampled_from(NAMES)),
     prefixed=st.booleans(),
 )
@@ -44,7 +45,7 @@ narrow_acls = st.builds(
 asked = st.tuples(
     st.sampled_from(PRINCIPALS[1:]),
     st.sampled_from(HOSTS[1:]),
-    st.sampled_from([operation for operation in Operation if operation is not Operation.ALL]),
+    st.sampled_from([each for each in with_a_meaning(Operation) if each is not Operation.ALL]),
     st.builds(Resource, st.sampled_from(TYPES), st.sampled_from(NAMES)),
 )
 

@@ -10,6 +10,7 @@ from sharegroup.broker.authorization.acl_file import COLUMNS, parse_acls
 from sharegroup.broker.authorization.resources import Operation, ResourceType
 from sharegroup.broker.configs.broker import load
 from sharegroup.broker.network.api_table import API_TABLE
+from sharegroup.model.acl import with_a_meaning
 
 PAGE = (Path(__file__).parents[3] / "docs" / "authorization.md").read_text()
 
@@ -40,5 +41,5 @@ def test_the_example_of_settings_can_be_read() -> None:
 
 
 def test_every_word_of_an_acl_is_on_the_page() -> None:
-    for word in (*Operation.__members__, *ResourceType.__members__):
-        assert f"`{word}`" in PAGE
+    for word in (*with_a_meaning(Operation), *with_a_meaning(ResourceType)):
+        assert f"`{word.name}`" in PAGE

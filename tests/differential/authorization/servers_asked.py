@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from sharegroup.broker.authorization.resources import SUPPORTED, Operation
+from sharegroup.model.acl import with_a_meaning
 from sharegroup.wire import apis
 from sharegroup.wire.apis import Api
 from sharegroup.wire.codec import decode
@@ -39,7 +40,7 @@ SUBSCRIBED = {READERS: ["jobs"], "work-sharers": ["jobs"], "work-fetchers": ["jo
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 NOT_YET = (14, 15, 16)
 """A coordinator of Kafka is being loaded."""
-ASKED_FOR = frozenset(Operation) - {Operation.TWO_PHASE_COMMIT}
+ASKED_FOR = frozenset(with_a_meaning(Operation)) - {Operation.TWO_PHASE_COMMIT}
 KEPT = {
     "name",
     "topic",

@@ -15,9 +15,8 @@ case-sensitive.
 from __future__ import annotations
 
 import csv
-from enum import IntEnum
 from ipaddress import ip_address
-from typing import Final, TypeVar
+from typing import Final
 
 from sharegroup.broker.authorization.acls import ANY, Acl
 from sharegroup.broker.authorization.resources import (
@@ -27,6 +26,7 @@ from sharegroup.broker.authorization.resources import (
     Resource,
     ResourceType,
 )
+from sharegroup.model.acl import AclWord, with_a_meaning
 from sharegroup.model.errors import ConfigError
 
 COLUMNS: Final = (
@@ -38,8 +38,6 @@ COLUMNS: Final = (
     "name",
     "pattern",
 )
-
-_Word = TypeVar("_Word", bound=IntEnum)
 
 
 def parse_acls(text: str, source: str) -> list[Acl]:
@@ -116,8 +114,9 @@ def check_principal(text: str) -> None:
         raise ValueError(f"principal {text!r} is not Type:name, such as User:alice")
 
 
-def _word(words: type[_Word], text: str, what: str) -> _Word:
-    found = words.__members__.get(text.upper().replace("-", "_"))
+def _word(words: type[AclWord], text: str, what: str) -> AclWord:
+    known = {word.name: word for word in with_a_meaning(words)}
+    found = known.get(text.upper().replace("-", "_"))
     if found is None:
-        raise ValueError(f"{what} {text!r} is none of {', '.join(words.__members__)}")
+        raise ValueError(f"{what} {text!r} is none of {', '.join(known)}")
     return found

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from sharegroup.broker.authorization.acls import ANY, Acl, as_address
 from sharegroup.broker.authorization.resources import Operation, Resource, ResourceType
+from sharegroup.model.acl import ALLOW, DENY, EVERY, AclPattern, of_number
 from sharegroup.wire.internal.security import AclRow
-
-UNKNOWN: Final = 0
-EVERY: Final = 1
-"""In a filter: any type, operation, permission or pattern."""
-MATCHING: Final = 2
-"""In a filter: the ACLs of whatever pattern that concern the resource of this name."""
-LITERAL: Final = 3
-PREFIXED: Final = 4
-DENY: Final = 2
-ALLOW: Final = 3
 
 
 class AclFilter(NamedTuple):
@@ -34,7 +25,7 @@ class AclFilter(NamedTuple):
     def unknown_pattern(self) -> bool:
         """Whether the type of resource or the pattern is a number without a meaning."""
         known = EVERY <= self.resource_type <= max(ResourceType)
-        return not (known and EVERY <= self.pattern_type <= PREFIXED)
+        return not (known and EVERY <= self.pattern_type <= AclPattern.PREFIXED)
 
     @property
     def unknown_entry(self) -> bool:
@@ -49,7 +40,7 @@ class AclFilter(NamedTuple):
         if self.resource_name is None or self.principal is None or self.host is None:
             return None
         numbers = (self.resource_type, self.operation, self.permission_type)
-        if EVERY in numbers or self.pattern_type in (EVERY, MATCHING):
+        if EVERY in numbers or self.pattern_type in (EVERY, AclPattern.MATCHING):
             return None
         return AclRow(
             self.resource_type,
@@ -74,13 +65,13 @@ class AclFilter(NamedTuple):
 
     def _takes_name(self, acl: AclRow) -> bool:
         """Kafka's class ResourcePatternFilter."""
-        if self.pattern_type not in (EVERY, MATCHING, acl.pattern_type):
+        if self.pattern_type not in (EVERY, AclPattern.MATCHING, acl.pattern_type):
             return False
         if self.resource_name is None or self.resource_name == acl.resource_name:
             return True
-        if self.pattern_type != MATCHING:
+        if self.pattern_type != AclPattern.MATCHING:
             return False
-        if acl.pattern_type == PREFIXED:
+        if acl.pattern_type == AclPattern.PREFIXED:
             return self.resource_name.startswith(acl.resource_name)
         return acl.resource_name == ANY
 
@@ -90,7 +81,7 @@ def row_of(acl: Acl) -> AclRow:
     return AclRow(
         resource_type=acl.resource.type.value,
         resource_name=acl.resource.name,
-        pattern_type=PREFIXED if acl.prefixed else LITERAL,
+        pattern_type=AclPattern.PREFIXED if acl.prefixed else AclPattern.LITERAL,
         principal=acl.principal,
         host=acl.host,
         operation=acl.operation.value,
@@ -104,13 +95,23 @@ def acl_of(row: AclRow) -> Acl:
     Raises:
         ValueError: one of them has no meaning in an ACL.
     """
-    if row.pattern_type not in (LITERAL, PREFIXED) or row.permission_type not in (DENY, ALLOW):
-        raise ValueError(f"an ACL of pattern {row.pattern_type}, permission {row.permission_type}")
+    operation = of_number(Operation, row.operation)
+    kind = of_number(ResourceType, row.resource_type)
+    if (
+        row.pattern_type not in (AclPattern.LITERAL, AclPattern.PREFIXED)
+        or row.permission_type not in (DENY, ALLOW)
+        or operation is Operation.UNKNOWN
+        or kind is ResourceType.UNKNOWN
+    ):
+        raise ValueError(
+            f"an ACL with a number that has no meaning: resource type {row.resource_type}, pattern "
+            f"{row.pattern_type}, operation {row.operation}, permission {row.permission_type}"
+        )
     return Acl(
         allow=row.permission_type == ALLOW,
         principal=row.principal,
         host=as_address(row.host),
-        operation=Operation(row.operation),
-        resource=Resource(ResourceType(row.resource_type), row.resource_name),
-        prefixed=row.pattern_type == PREFIXED,
+        operation=operation,
+        resource=Resource(kind, row.resource_name),
+        prefixed=row.pattern_type == AclPattern.PREFIXED,
     )

@@ -1,13 +1,11 @@
-"""Kafka's terms of authorisation: operations, resource types, and the error of each type.
-
-The numbers are the protocol's (Kafka classes AclOperation, ResourceType, AclEntry).
-"""
+"""Kafka's terms of authorisation: which type of resource has which operations, and the error of
+each type (Kafka class AclEntry)."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final, NamedTuple
 
+from sharegroup.model.acl import CLUSTER_NAME, AclOperation, AclResource
 from sharegroup.model.errors import (
     ClusterAuthorizationFailed,
     GroupAuthorizationFailed,
@@ -24,35 +22,12 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 """AuthorizedOperations of a response if the request did not ask for them."""
 
 
-class Operation(IntEnum):
-    """An operation on a resource. ALL occurs only in ACLs, and so do the last three here."""
+Operation = AclOperation
+"""ALL occurs only in ACLs, and so do CREATE_TOKENS, DESCRIBE_TOKENS and TWO_PHASE_COMMIT here."""
 
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class ResourceType(IntEnum):
-    """The type of a resource. No request here asks for a DELEGATION_TOKEN or a USER: there are no
-    tokens. ACLs of them are kept, as in Kafka."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
+ResourceType = AclResource
+"""No request here asks for a DELEGATION_TOKEN or a USER: there are no tokens. ACLs of them are
+kept, as in Kafka."""
 
 
 class Resource(NamedTuple):
@@ -62,7 +37,7 @@ class Resource(NamedTuple):
     name: str
 
 
-CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
+CLUSTER: Final = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def topic(name: str) -> Resource:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from sharegroup.broker.authorization.acl_rows import ALLOW, DENY, LITERAL, PREFIXED, acl_of
+from sharegroup.broker.authorization.acl_rows import acl_of
 from sharegroup.broker.authorization.audit import tell_changes
 from sharegroup.broker.authorization.resources import CLUSTER, Operation, ResourceType
 from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.acl import ALLOW, DENY, AclPattern, with_a_meaning
 from sharegroup.model.errors import InvalidRequest, KafkaError, PolicyViolation, SecurityDisabled
 from sharegroup.model.limits import ACL_CHANGES_MAX
 from sharegroup.wire.internal.security import AclChange, AclRow
@@ -96,7 +97,7 @@ def _checked(creation: AclCreation) -> AclRow:
         raise InvalidRequest("Invalid empty resource name")
     if kind not in _TYPES:
         raise InvalidRequest(f"Invalid resourceType {_word(kind)}")
-    if creation.resource_pattern_type not in (LITERAL, PREFIXED):
+    if creation.resource_pattern_type not in (AclPattern.LITERAL, AclPattern.PREFIXED):
         raise InvalidRequest(f"Invalid patternType {_word(creation.resource_pattern_type)}")
     if creation.operation not in _OPERATIONS:
         raise InvalidRequest(f"Invalid operation {_word(creation.operation)}")
@@ -120,8 +121,8 @@ def _checked(creation: AclCreation) -> AclRow:
     )
 
 
-_TYPES: Final = frozenset(ResourceType)
-_OPERATIONS: Final = frozenset(Operation)
+_TYPES: Final = frozenset(with_a_meaning(ResourceType))
+_OPERATIONS: Final = frozenset(with_a_meaning(Operation))
 
 
 def _word(number: int) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sharegroup.broker.authorization.acl_rows import UNKNOWN, AclFilter, row_of
+from sharegroup.broker.authorization.acl_rows import AclFilter, row_of
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.parts import BrokerParts
 from sharegroup.broker.request_context import RequestContext
+from sharegroup.model.acl import UNKNOWN
 from sharegroup.model.errors import InvalidRequest, SecurityDisabled
 from sharegroup.wire.messages.describe_acls import (
     AclDescription,

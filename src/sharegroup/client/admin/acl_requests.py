@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any
 
-from sharegroup.client.admin.acls import Acl, AclFilter, AclOperation, AclPattern, AclResource
+from sharegroup.client.admin.acls import Acl, AclFilter
 from sharegroup.client.network.cluster import Cluster
+from sharegroup.model.acl import (
+    ALLOW,
+    DENY,
+    EVERY,
+    AclOperation,
+    AclPattern,
+    AclResource,
+    of_number,
+)
 from sharegroup.model.errors import KafkaError, error_from_code
 from sharegroup.wire import apis
 from sharegroup.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from sharegroup.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sharegroup.wire.messages.describe_acls import DescribeAclsRequest
-
-ANY: Final = 1
-"""In a filter: every type, pattern, operation or permission."""
-DENY: Final = 2
-ALLOW: Final = 3
-
-_Word = TypeVar("_Word", AclOperation, AclResource, AclPattern)
 
 
 async def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
@@ -75,31 +77,26 @@ async def delete_acls(
 def _filter(wanted: AclFilter) -> tuple[Any, ...]:
     """The fields of DescribeAcls and DeleteAcls, which have them in the same order."""
     return (
-        ANY if wanted.resource is None else wanted.resource.value,
+        EVERY if wanted.resource is None else wanted.resource.value,
         wanted.name,
-        ANY if wanted.pattern is None else wanted.pattern.value,
+        EVERY if wanted.pattern is None else wanted.pattern.value,
         wanted.principal,
         wanted.host,
-        ANY if wanted.operation is None else wanted.operation.value,
-        ANY if wanted.allow is None else _permission(wanted.allow),
+        EVERY if wanted.operation is None else wanted.operation.value,
+        EVERY if wanted.allow is None else _permission(wanted.allow),
     )
 
 
 def _acl(resource_type: int, name: str, pattern: int, entry: Any) -> Acl:
     return Acl(
         principal=entry.principal,
-        operation=_word(AclOperation, entry.operation),
-        resource=_word(AclResource, resource_type),
+        operation=of_number(AclOperation, entry.operation),
+        resource=of_number(AclResource, resource_type),
         name=name,
-        pattern=_word(AclPattern, pattern),
+        pattern=of_number(AclPattern, pattern),
         host=entry.host,
         allow=entry.permission_type == ALLOW,
     )
-
-
-def _word(words: type[_Word], number: int) -> _Word:
-    known = {word.value: word for word in words}
-    return known.get(number, words.UNKNOWN)
 
 
 def _permission(allow: bool) -> int:
