@@ -25,6 +25,10 @@ ALERT_S: Final = 2.0
 
 InThread = Callable[[Callable[[], None]], Awaitable[None]]
 
+_ALERT: Final = bytes.fromhex("1503030002020a")
+"""Fatal, an unexpected message (RFC 8446, section 6). OpenSSL says nothing to a peer that speaks
+plaintext, and Kafka does: a Kafka client knows by it that it should speak TLS."""
+
 
 class TlsAccepting(asyncio.Protocol):
     """The asyncio protocol of one accepted socket, until its handshake is over. It begins in its
@@ -122,6 +126,8 @@ class TlsAccepting(asyncio.Protocol):
             return
         if tls.outgoing.pending:
             raw.write(tls.outgoing.read())
+        elif isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
+            raw.write(_ALERT)
         if isinstance(error, ssl.SSLWantReadError):
             if self._came:
                 self._step(tls)
