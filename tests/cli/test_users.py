@@ -103,6 +103,13 @@ def test_from_nothing_to_scram_over_tls(tmp_path: Path) -> None:
             lambda: "users of 1 listeners are in force" in server.output(), timeout_s=SECONDS
         )
         assert produce(port, tls, "bob", "canary") == 0
+        kept = users.read_text()
+        users.write_text("nonsense\n")
+        os.kill(server.pid, signal.SIGHUP)
+        server.wait_until(lambda: "users were not reloaded" in server.output(), timeout_s=SECONDS)
+        assert produce(port, tls, "bob", "canary") == 0  # the old ones hold
+        assert "nothing to reload" not in server.output()
+        users.write_text(kept)
         assert "canary" not in server.output()
     assert mode(tls / "ca.key") == mode(tls / "broker.pem") == 0o600
     authority = (tls / "ca.pem").read_text()

@@ -41,10 +41,11 @@ def _hang_up(broker: Broker, stop: asyncio.Event, on_terminal: bool) -> None:
         logger.info("the terminal is gone")
         stop.set()
         return
-    count = 0
+    told = True
     try:
         count = broker.security.read_again()
-        if count:
+        told = count > 0
+        if told:
             logger.info("SIGHUP: certificates, keys and users of %d listeners are in force", count)
     except InvalidConfig as error:
         logger.error("SIGHUP: certificates, keys and users were not reloaded: %s", error.message)
@@ -54,7 +55,7 @@ def _hang_up(broker: Broker, stop: asyncio.Event, on_terminal: bool) -> None:
         logger.error("SIGHUP: the ACLs were not reloaded: %s", error)
         return
     if acls is None:
-        if not count:
+        if not told:
             logger.info("SIGHUP: nothing to reload, authorizer.acl.file is not set")
     else:
         logger.info("SIGHUP: %d ACLs are in force", acls)
