@@ -329,7 +329,7 @@ def test_no_peer_is_blamed_for_what_the_broker_ends(
         counted = listener.broker.parts.counters.statistics
         waiting = listener.broker.connections.waiting_room
         hands = []
-        for number in range(UNAUTHENTICATED_MIN + 1):
+        for _ in range(UNAUTHENTICATED_MIN + 1):
             hand = await listener.hand()
             hand.writer.write(hand.hello()[:100])
             hands.append(hand)
