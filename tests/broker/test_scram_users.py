@@ -236,3 +236,22 @@ def test_the_secret_of_the_broker_is_no_user(tmp_path: Path) -> None:
         connection.close()
 
     run(tmp_path, scenario, "listeners=PLAINTEXT://127.0.0.1:9092,SASL_PLAINTEXT://127.0.0.1:9093")
+
+
+def test_who_changes_users_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(broker: Broker, port: int) -> None:
+        connection = await connect(port)
+        await alter(connection, upsertion(), upsertion("bob", iterations=1))
+        await alter(connection, upsertion(mechanism=SHA_512))
+        gone = [ScramCredentialDeletion("alice", SHA_256), ScramCredentialDeletion("bob", SHA_256)]
+        await alter(connection, deletions=gone)
+        connection.close()
+
+    with caplog.at_level("INFO", logger="sharegroup.authorizer"):
+        run(tmp_path, scenario)
+    told = [line for line in caplog.messages if " has " in line]
+    assert told == [
+        "User:ANONYMOUS from 127.0.0.1 has set a password of a user: alice",
+        "User:ANONYMOUS from 127.0.0.1 has set a password of a user: alice",
+        "User:ANONYMOUS from 127.0.0.1 has deleted a password of a user: alice",
+    ]

@@ -80,6 +80,16 @@ def test_files_and_folders(disk: LocalDisk, tmp_path: Path) -> None:
     assert not disk.exists(folder)
 
 
+def test_a_new_folder_outside_is_this_users_alone(disk: LocalDisk, tmp_path: Path) -> None:
+    """As the data folder: what passwords are checked by is in it. One that exists stays as it
+    is."""
+    disk.make_folder(str(tmp_path / "elsewhere/data"))
+    assert (tmp_path / "elsewhere/data").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "open").mkdir(mode=0o755)
+    disk.make_folder(str(tmp_path / "open"))
+    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_lock_is_held_once(disk: LocalDisk, tmp_path: Path) -> None:
     path = str(tmp_path / ".lock")
     disk.lock(path)

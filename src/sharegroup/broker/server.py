@@ -74,7 +74,7 @@ class Broker:
         )
         self.dispatcher = Dispatcher(self.parts, rules.authorizer)
         rules.changed = self._authorize_by
-        self.parts.security.changed += [self._take_stored_acls, self._note_soon]
+        self.parts.security.changed.append(self._take_stored_acls)
         self.security = ListenersSecurity(
             lambda: self.parts.configs.broker,
             lambda: self.parts.security.state.credentials,
@@ -120,6 +120,7 @@ class Broker:
         await parts.state.load()
         lost_before = parts.configs.broker.integer(DAMAGE_ACCEPTED)
         await parts.security.load(lost_before=lost_before)
+        parts.security.changed.append(self._note_soon)
         await self.security.load(parts.security)
         parts.security.start(self.spawn)
         await self._load_groups()

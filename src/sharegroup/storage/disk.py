@@ -165,10 +165,11 @@ class LocalDisk:
         return os.path.abspath(path)
 
     def make_folder(self, path: str) -> None:
-        """Create a folder and its parents durably; does nothing if it exists."""
+        """Create a folder and its parents durably; does nothing if it exists. A data folder is this
+        user's alone: records are in it, and what passwords are checked by."""
         if not self.exists(path):
             if self.home.at(path)[1] is None:
-                os.makedirs(path, exist_ok=True)
+                os.makedirs(path, 0o700, exist_ok=True)
                 self.home.sync_folder(os.path.dirname(os.path.abspath(path)))
             else:
                 self.make_folders([path])

@@ -1,4 +1,4 @@
-"""What is denied: a line of the log, and a count. And who has changed ACLs."""
+"""What is denied: a line of the log, and a count. And who has changed ACLs and users."""
 
 from __future__ import annotations
 
@@ -64,20 +64,24 @@ class Audit:
 
 def tell_changes(principal: str, host: str, deed: str, acls: Sequence[Acl]) -> None:
     """Log who has made or deleted ACLs."""
-    for acl in acls[:CHANGES_TOLD_MAX]:
-        logger.info(
-            "%s from %s has %s: %s %s %s on %s:%s:%s from host %s",
-            principal,
-            host,
-            deed,
-            "ALLOW" if acl.allow else "DENY",
-            acl.principal,
-            acl.operation.name,
-            acl.resource.type.name,
-            "PREFIXED" if acl.prefixed else "LITERAL",
-            acl.resource.name,
-            acl.host,
-        )
-    if len(acls) > CHANGES_TOLD_MAX:
-        more = len(acls) - CHANGES_TOLD_MAX
+    _tell(principal, host, deed, [_text(acl) for acl in acls])
+
+
+def tell_users(principal: str, host: str, deed: str, users: Sequence[str]) -> None:
+    """Log who has made users, changed or deleted their passwords."""
+    _tell(principal, host, deed, users)
+
+
+def _tell(principal: str, host: str, deed: str, what: Sequence[str]) -> None:
+    for each in what[:CHANGES_TOLD_MAX]:
+        logger.info("%s from %s has %s: %s", principal, host, deed, each)
+    if len(what) > CHANGES_TOLD_MAX:
+        more = len(what) - CHANGES_TOLD_MAX
         logger.info("%s from %s has %s, and %d more", principal, host, deed, more)
+
+
+def _text(acl: Acl) -> str:
+    kind = "PREFIXED" if acl.prefixed else "LITERAL"
+    resource = f"{acl.resource.type.name}:{kind}:{acl.resource.name}"
+    right = f"{'ALLOW' if acl.allow else 'DENY'} {acl.principal} {acl.operation.name}"
+    return f"{right} on {resource} from host {acl.host}"

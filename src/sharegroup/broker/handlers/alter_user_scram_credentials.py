@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sharegroup.broker.authorization.audit import tell_users
 from sharegroup.broker.authorization.resources import CLUSTER, Operation
 from sharegroup.broker.coordination.security_machine import SecurityMachine
 from sharegroup.broker.parts import BrokerParts
@@ -60,7 +61,14 @@ async def alter_user_scram_credentials(
                 errors[change.name] = errors[change.name] or error
         return errors, [change for change in changes.values() if errors[change.user] is None]
 
-    return _response(await parts.security.change(decide))
+    errors = await parts.security.change(decide)
+    for deed, changes in (
+        ("deleted a password of a user", request.deletions),
+        ("set a password of a user", request.upsertions),
+    ):
+        users = {change.name: None for change in changes if errors[change.name] is None}
+        tell_users(context.access.principal, context.access.host, deed, list(users))
+    return _response(errors)
 
 
 def failure(
