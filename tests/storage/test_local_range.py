@@ -7,13 +7,18 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sharegroup.model.environment import FileRange
+from sharegroup.model.errors import CorruptMessage
 from sharegroup.storage import LocalDisk
 from sharegroup.storage.local_file import LocalFile
 from sharegroup.storage.segment import STORED_BYTES_MIN
+from sharegroup.wire.batch import Walk, walk, walk_headers
 from tests.storage.support import append_durably, batch, one_log, opened, run
 
 KIB = 1024
@@ -95,6 +100,19 @@ def test_a_range_outlives_its_file(tmp_path: Path, pair: Pair, *, given_back: bo
     assert sent(other, pair) == b"world"
     del other
     assert descriptors() == before - 1, "closed with the last range"
+
+
+def test_a_part_of_a_range_holds_on_its_own(tmp_path: Path, pair: Pair) -> None:
+    file = LocalDisk().open(str(tmp_path / "a"))
+    file.append(b"hello world")
+    whole = lent(file, 9, 2)
+    before = whole.part(0, 3)
+    del whole
+    file.close()
+    assert sent(before, pair) == b"llo"
+    last = before.part(1, 3)
+    del before
+    assert (len(last), last.read(2, 0), sent(last, pair)) == (2, b"lo", b"lo")
 
 
 def test_a_file_that_cannot_be_sent_is_read_from_then_on(tmp_path: Path, pair: Pair) -> None:
@@ -190,3 +208,37 @@ def test_damage_is_not_sent(tmp_path: Path) -> None:
             assert len(read.stored.range) == 20 * size
 
     run(main())
+
+
+def headers_of(path: Path, data: bytes, batch_bytes_min: int = 0) -> Walk | None:
+    """The walk over a range with ``data``, from the middle of a file."""
+    file = LocalDisk().open(str(path))
+    file.append(b"before" + data + b"behind")
+    try:
+        return walk_headers(lent(file, len(data), 6), batch_bytes_min)
+    finally:
+        file.close()
+        path.unlink()
+
+
+@given(sizes=st.lists(st.integers(0, 200), max_size=40))
+def test_a_walk_over_headers_is_the_walk_over_all(sizes: list[int]) -> None:
+    data = b"".join(batch(bytes(size), base_offset=at) for at, size in enumerate(sizes))
+    with TemporaryDirectory() as folder:
+        assert headers_of(Path(folder) / "a", data) == walk(data)
+
+
+def test_a_walk_over_headers_refuses_what_is_not_whole_batches(tmp_path: Path) -> None:
+    data = batch(b"abc")
+    for end in range(1, len(data)):
+        with pytest.raises(CorruptMessage):
+            headers_of(tmp_path / "a", data[:end])
+        with pytest.raises(CorruptMessage):
+            headers_of(tmp_path / "a", data + data[:end])
+
+
+def test_a_walk_over_headers_gives_up_where_batches_are_small(tmp_path: Path) -> None:
+    data = batch(b"abc")
+    assert headers_of(tmp_path / "a", data * 15, len(data) + 1) is not None, "too few to tell"
+    assert headers_of(tmp_path / "a", data * 16, len(data) + 1) is None
+    assert headers_of(tmp_path / "a", data * 16, len(data)) is not None

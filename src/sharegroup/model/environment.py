@@ -41,6 +41,10 @@ class FileRange(Protocol):
         """``size`` bytes from ``position`` in the range; raises OSError."""
         ...
 
+    def part(self, start: int, stop: int) -> FileRange:
+        """The bytes ``start`` … ``stop - 1`` of the range."""
+        ...
+
     def send(self, socket: int, size: int, position: int) -> int:
         """Send up to ``size`` bytes from ``position`` to the descriptor of a socket. Returns how
         many the socket has taken.

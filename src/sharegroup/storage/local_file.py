@@ -139,8 +139,10 @@ class LocalFile:
     def range(self, size: int, position: int) -> LocalRange | None:
         """Bytes of the file to be sent. None where they have to be read: on a system that cannot
         send them, and after a failure, so that the next read finds it."""
-        if not self._can_send:
-            return None
+        return self.lend(size, position) if self._can_send else None
+
+    def lend(self, size: int, position: int) -> LocalRange:
+        """Bytes of the file, which outlive its being open."""
         found = LocalRange(self, size, position)
         self._ranges.add(found)
         return found

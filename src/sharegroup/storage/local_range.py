@@ -24,6 +24,10 @@ class Opened(Protocol):
         """Send up to ``size`` bytes from ``position`` to a socket; raises OSError."""
         ...
 
+    def lend(self, size: int, position: int) -> LocalRange:
+        """A range of the file."""
+        ...
+
 
 class Orphan:
     """The descriptor of a file that was closed while ranges of it were to be sent. It is closed
@@ -43,6 +47,10 @@ class Orphan:
     def send(self, socket: int, size: int, position: int) -> int:
         """Send up to ``size`` bytes from ``position`` to a socket; raises OSError."""
         return os.sendfile(socket, self._fd, position, size)
+
+    def lend(self, size: int, position: int) -> LocalRange:
+        """A range of the file."""
+        return LocalRange(self, size, position)
 
 
 class LocalRange:
@@ -64,6 +72,10 @@ class LocalRange:
         if len(data) < size:
             raise _too_short(self._position + position + len(data))
         return data
+
+    def part(self, start: int, stop: int) -> LocalRange:
+        """The bytes ``start`` … ``stop - 1`` of the range."""
+        return self.file.lend(stop - start, self._position + start)
 
     def send(self, socket: int, size: int, position: int) -> int:
         """Send up to ``size`` bytes from ``position`` in the range. See ``FileRange.send``."""

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from sharegroup.model.environment import FileRange
 from sharegroup.model.errors import CorruptMessage
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.wire.compression import decompress
@@ -43,6 +44,7 @@ DELETE_HORIZON: Final = 0x40
 """The base timestamp is a delete horizon: when the batch's tombstones may go (KIP-534)."""
 
 _LENGTH_END: Final = 12
+_HEADERS_MIN: Final = 16  # so many are read one by one before batches count as small
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -129,11 +131,15 @@ class Walk(NamedTuple):
 
     def between(self, data: bytes, first: int, last: int) -> bytes | memoryview:
         """The part of ``data`` with the whole batches that hold ``first`` … ``last``."""
+        start, stop = self.span(len(data), first, last)
+        return data if stop - start == len(data) else memoryview(data)[start:stop]
+
+    def span(self, size: int, first: int, last: int) -> tuple[int, int]:
+        """Where the whole batches that hold ``first`` … ``last`` begin and end; the run has
+        ``size`` bytes."""
         begin = max(0, bisect_right(self.bounds, (first, OFFSET_MAX)) - 1)
         end = bisect_right(self.bounds, (last, OFFSET_MAX))
-        start = self.positions[begin]
-        stop = self.positions[end] if end < len(self.positions) else len(data)
-        return data if stop - start == len(data) else memoryview(data)[start:stop]
+        return self.positions[begin], self.positions[end] if end < len(self.positions) else size
 
     def holding(self, data: bytes, ranges: Sequence[tuple[int, int]]) -> bytes | memoryview:
         """The parts of ``data`` with the whole batches that hold a record of ``ranges``, which
@@ -175,6 +181,30 @@ def walk(data: Buffer) -> Walk:
             position += length + _LENGTH_END
     except struct.error as error:
         raise CorruptMessage("the last record batch is cut off") from error
+    if position != end:
+        raise CorruptMessage(f"the last record batch is {position - end} bytes short")
+    return Walk(bounds, positions)
+
+
+def walk_headers(found: FileRange, batch_bytes_min: int) -> Walk | None:
+    """As :func:`walk`, reading no more than the headers, each on its own. None: there would be too
+    many, since the first batches have fewer than ``batch_bytes_min`` bytes on average.
+
+    Raises:
+        OSError: the file cannot be read.
+        CorruptMessage: a wrong magic or length, or bytes left over.
+    """
+    bounds = []
+    positions = []
+    position = 0
+    end = len(found)
+    while position < end:
+        header = parse_header(found.read(min(HEADER_BYTES, end - position), position))
+        bounds.append((header.base_offset, header.last_offset))
+        positions.append(position)
+        position += header.length
+        if len(bounds) >= _HEADERS_MIN and position < len(bounds) * batch_bytes_min:
+            return None
     if position != end:
         raise CorruptMessage(f"the last record batch is {position - end} bytes short")
     return Walk(bounds, positions)

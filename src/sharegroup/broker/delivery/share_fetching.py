@@ -26,6 +26,7 @@ from sharegroup.broker.authorization.resources import Operation
 from sharegroup.broker.delivery.key_loading import load_keys
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
+from sharegroup.model.environment import FileRange
 from sharegroup.model.errors import (
     CorruptMessage,
     KafkaError,
@@ -37,7 +38,7 @@ from sharegroup.records.picking import picked
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
-from sharegroup.wire.batch import Walk, walk
+from sharegroup.wire.batch import Walk, walk, walk_headers
 from sharegroup.wire.markers import aborted_ranges
 
 logger = logging.getLogger("sharegroup.broker")
@@ -48,13 +49,22 @@ READ_BYTES_MIN: Final = 65_536
 READ_BYTES_UNKNOWN: Final = 1 << 20
 """Size of the first read of a partition, before the size of its records is known."""
 
+HEADERS_ALONE_MIN: Final = 8 * 1024
+"""Batches of so many bytes are sent from their file, with their headers read one by one. Smaller
+ones are read together: that costs less than a read for each header."""
+
+Found = bytes | FileRange
+"""Whole batches: read, or a range of a file."""
+
+NOTHING: Final = Walk([], [])
+
 
 @dataclass(slots=True)
 class FetchedPartition:
     """What one partition contributes to the answer."""
 
     error: KafkaError | None = None
-    records: bytes | memoryview = b""
+    records: bytes | memoryview | FileRange = b""
     acquired: Sequence[AcquiredRange] = ()
 
 
@@ -268,14 +278,13 @@ class ShareFetching:
         now_s = asyncio.get_running_loop().time
         locked = now_s()
         try:
-            ready, data = await self._read(wish, ready, share)
-            if not data:
+            ready, found, batches = await self._read(wish, ready, share)
+            if not found:
                 return None
-            batches = walk(data)
-            aborted = self._aborted(wish, ready, data, batches)
+            aborted = self._aborted(wish, ready, found, batches)
             if isinstance(led.core, OrderedSharePartition):
                 await load_keys(
-                    led.core, data, batches, self._parts.unpacking,
+                    led.core, _whole(found), batches, self._parts.unpacking,
                     fetch_offset=ready.offset, aborted=aborted,
                 )  # fmt: skip
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
@@ -306,26 +315,38 @@ class ShareFetching:
                     await asyncio.sleep(0)  # very much may be passed over: others come in between
             return None
         self._parts.share_partitions.schedule(led)
-        led.bytes_per_offset = len(data) / (batches.end_offset - batches.bounds[0][0])
+        led.bytes_per_offset = len(found) / (batches.end_offset - batches.bounds[0][0])
+        led.bytes_per_batch = len(found) / len(batches.bounds)
         ranges = acquisition.ranges
         led.meter.acquired_batches += len(ranges)
         led.meter.acquired_records += sum(r.last - r.first + 1 for r in ranges)
-        records: bytes | memoryview = b""
+        records: bytes | memoryview | FileRange = b""
         if not wish.without_records:
-            records = _acquired_records(led, data, batches, ranges)
+            records = _acquired_records(led, found, batches, ranges)
         return FetchedPartition(records=records, acquired=ranges)
 
     def _aborted(
-        self, wish: FetchWish, ready: _Ready, data: bytes, batches: Walk
+        self, wish: FetchWish, ready: _Ready, found: Found, batches: Walk
     ) -> Sequence[tuple[int, int]]:
         """The aborted transactions among the batches read, for a group that reads committed."""
         if not self._parts.share_partitions.reads_committed(wish.group_id):
             return ()
         void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
-        return aborted_ranges(data, void) if void else ()
+        return aborted_ranges(_whole(found), void) if void else ()
 
-    async def _read(self, wish: FetchWish, ready: _Ready, share: _Share) -> tuple[_Ready, bytes]:
-        """Read about as many bytes as ``records_max`` records take, by the size of the last read.
+    def _sends_from_file(self, wish: FetchWish, led: LedSharePartition) -> bool:
+        """Whether batches may stay in their file. Order per key needs the records, and reading
+        committed the control batches."""
+        return (
+            led.bytes_per_batch >= HEADERS_ALONE_MIN
+            and not isinstance(led.core, OrderedSharePartition)
+            and not self._parts.share_partitions.reads_committed(wish.group_id)
+        )
+
+    async def _read(
+        self, wish: FetchWish, ready: _Ready, share: _Share
+    ) -> tuple[_Ready, Found, Walk]:
+        """Find about as many bytes as ``records_max`` records take, by the size of the last read.
 
         Also returns ``ready``, with its offset moved past damaged records.
         """
@@ -335,18 +356,25 @@ class ShareFetching:
             enough = int(per_offset * share.records_max * 1.25)
         bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
         log = ready.led.log
+        stored = self._sends_from_file(wish, ready.led)
         while True:
             ready = self._behind_damage(wish, ready)
             if ready.offset >= ready.end_offset:
-                return ready, b""
+                return ready, b"", NOTHING
+            offset, end_offset = ready.offset, ready.end_offset
             try:
-                read = await log.read(ready.offset, bytes_max, end_offset=ready.end_offset)
+                read = await log.read(offset, bytes_max, end_offset=end_offset, stored=stored)
             except CorruptMessage:
                 if log.after_damage(ready.offset) == ready.offset:
                     raise
                 continue  # this read has found the damage
-            fits = share.first or len(read.data) <= share.bytes_max
-            return ready, read.data if fits else b""
+            found = read.stored.range if read.stored else read.data
+            if len(found) > share.bytes_max and not share.first:
+                return ready, b"", NOTHING
+            batches = walk(read.data) if read.stored is None else _headers(read.stored.range)
+            if batches is not None:
+                return ready, found, batches
+            stored = False
 
     def _behind_damage(self, wish: FetchWish, ready: _Ready) -> _Ready:
         """Archive damaged records at the next offset, so that they do not hold back later ones.
@@ -378,11 +406,27 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
     return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))
 
 
+def _headers(found: FileRange) -> Walk | None:
+    """None: all of it is to be read."""
+    try:
+        return walk_headers(found, HEADERS_ALONE_MIN)
+    except OSError:
+        return None  # when all of it is read, the log hears of the failure
+
+
+def _whole(found: Found) -> bytes:
+    assert isinstance(found, bytes), "see _sends_from_file"
+    return found
+
+
 def _acquired_records(
-    led: LedSharePartition, data: bytes, batches: Walk, ranges: Sequence[AcquiredRange]
-) -> bytes | memoryview:
+    led: LedSharePartition, found: Found, batches: Walk, ranges: Sequence[AcquiredRange]
+) -> bytes | memoryview | FileRange:
     """The batches of an answer. With order per key there may be many between the first and the last
     range of which others hold all records, and many others' records in each."""
     if isinstance(led.core, OrderedSharePartition):
-        return picked(data, batches, [(one.first, one.last) for one in ranges])
-    return batches.between(data, ranges[0].first, ranges[-1].last)
+        return picked(_whole(found), batches, [(one.first, one.last) for one in ranges])
+    first, last = ranges[0].first, ranges[-1].last
+    if isinstance(found, bytes):
+        return batches.between(found, first, last)
+    return found.part(*batches.span(len(found), first, last))

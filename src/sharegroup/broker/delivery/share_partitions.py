@@ -58,6 +58,7 @@ class LedSharePartition:
     """One share partition in use."""
 
     __slots__ = (
+        "bytes_per_batch",
         "bytes_per_offset",
         "core",
         "fenced",
@@ -85,6 +86,8 @@ class LedSharePartition:
         self.meter = SharePartitionMeter()
         self.bytes_per_offset: float | None = None
         """Of the last read; None before the first one."""
+        self.bytes_per_batch = 0.0
+        """Of the last read."""
         self.timer = DeadlineTimer(clock, partial(due, self))
         """Calls ``due`` when locks expire."""
 
