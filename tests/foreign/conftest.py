@@ -12,6 +12,7 @@ import pytest
 
 from tests.apache_kafka.broker import KafkaBroker
 from tests.apache_kafka.tools import KafkaTools
+from tests.foreign.tool_shell import Printed, Tool, ToolShell
 from tests.servers.admin import Admin
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
@@ -51,6 +52,30 @@ def admin(broker: RunningServer) -> Admin:
 @pytest.fixture
 def tools(broker: RunningServer) -> KafkaTools:
     return KafkaTools(broker.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
+    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
+        yield running
+
+
+@pytest.fixture
+def run(broker: RunningServer, shell: ToolShell) -> Tool:
+    """Run one of Kafka's tools against the broker."""
+    return lambda tool, *words: shell.run(tool, broker.bootstrap, *words)
+
+
+@pytest.fixture
+def printed(run: Tool) -> Printed:
+    """What a tool that must succeed printed."""
+
+    def printed(tool: str, *words: str) -> str:
+        ran = run(tool, *words)
+        assert ran.status == 0, ran
+        return ran.stdout
+
+    return printed
 
 
 _numbers = itertools.count(1)

@@ -55,12 +55,6 @@ COMMANDS = (
 )
 
 
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
-        yield running
-
-
 def said(shell: ToolShell, bootstrap: str) -> dict[str, tuple[int, list[str]]]:
     """Status and lines of each command; their order is that of a hash table in Kafka's tool."""
     answers = {}

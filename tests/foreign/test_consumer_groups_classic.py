@@ -43,12 +43,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
-        yield running
-
-
 @pytest.fixture
 def topic(admin: Admin, name: str) -> str:
     """A fresh topic with four partitions, and a record in each."""

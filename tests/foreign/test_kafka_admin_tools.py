@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.foreign.tool_shell import Ran, ToolShell
-from tests.servers.running import RunningServer
+from tests.foreign.tool_shell import Printed, Tool
 
 pytestmark = pytest.mark.kafka
 
-Tool = Callable[..., Ran]
 
-
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
-        yield running
-
-
-@pytest.fixture
-def run(broker: RunningServer, shell: ToolShell) -> Tool:
-    """Run a tool against the broker."""
-    return lambda tool, *words: shell.run(tool, broker.bootstrap, *words)
-
-
-@pytest.fixture
-def printed(run: Tool) -> Callable[..., str]:
-    """What a tool that must succeed printed."""
-
-    def printed(tool: str, *words: str) -> str:
-        ran = run(tool, *words)
-        assert ran.status == 0, ran
-        return ran.stdout
-
-    return printed
-
-
-def test_the_life_of_a_topic(printed: Callable[..., str], name: str) -> None:
+def test_the_life_of_a_topic(printed: Printed, name: str) -> None:
     one = ("--topic", name)
     printed("kafka-topics", "--create", *one, "--partitions", "2", "--replication-factor", "1")
     assert name in printed("kafka-topics", "--list").split()
@@ -67,7 +39,7 @@ def test_partitions_only_grow(run: Tool, topic: str) -> None:
     assert "InvalidPartitions" in ran.stderr
 
 
-def test_topic_configs(printed: Callable[..., str], topic: str) -> None:
+def test_topic_configs(printed: Printed, topic: str) -> None:
     entity = ("--entity-type", "topics", "--entity-name", topic)
     added = "retention.ms=123456,segment.bytes=1048576"
     printed("kafka-configs", "--alter", *entity, "--add-config", added)
@@ -81,7 +53,7 @@ def test_topic_configs(printed: Callable[..., str], topic: str) -> None:
     assert "segment.bytes=1048576" in described
 
 
-def test_the_log_folder_is_described(printed: Callable[..., str], topic: str) -> None:
+def test_the_log_folder_is_described(printed: Printed, topic: str) -> None:
     text = printed("kafka-log-dirs", "--describe", "--topic-list", topic)
     [line] = [line for line in text.splitlines() if line.startswith("{")]
     [broker] = json.loads(line)["brokers"]
@@ -100,9 +72,7 @@ def test_no_election_is_needed(run: Tool, topic: str) -> None:
     assert ran.status == 0, ran
 
 
-def test_partitions_stay_where_they_are(
-    printed: Callable[..., str], topic: str, tmp_path: Path
-) -> None:
+def test_partitions_stay_where_they_are(printed: Printed, topic: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     moves = [{"topic": topic, "partition": 0, "replicas": [1]}]
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
@@ -114,7 +84,7 @@ def test_partitions_stay_where_they_are(
 
 
 def test_the_configs_of_every_kind_of_resource(
-    printed: Callable[..., str], run: Tool, topic: str, name: str
+    printed: Printed, run: Tool, topic: str, name: str
 ) -> None:
     """Each begins with ListConfigResources, or with DescribeClientQuotas."""
     listed = ("kafka-configs", "--describe", "--entity-type")
@@ -136,7 +106,7 @@ def test_acls_are_not_there_without_a_file(run: Tool) -> None:
     assert "SecurityDisabledException: No Authorizer is configured" in ran.stdout + ran.stderr
 
 
-def test_features_are_described(printed: Callable[..., str]) -> None:
+def test_features_are_described(printed: Printed) -> None:
     lines = printed("kafka-features", "describe").splitlines()
     levels = {line.split()[1]: line.split("FinalizedVersionLevel: ")[1][0] for line in lines}
     assert levels["group.version"] == levels["share.version"] == "1"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from sharegroup.broker.network.api_table import API_TABLE
 from tests.apache_kafka.tools import run_tool
-from tests.foreign.tool_shell import ToolShell
+from tests.foreign.tool_shell import Printed
 from tests.servers.admin import Admin, produce
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
@@ -23,7 +23,6 @@ from tests.servers.sharegroup_server import SharegroupServer
 pytestmark = pytest.mark.kafka
 
 RECORDS = 500
-Printed = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -32,24 +31,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     options = ("group.initial.rebalance.delay.ms=0",)
     with SharegroupServer(tmp_path_factory.mktemp("broker"), *options) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
-        yield running
-
-
-@pytest.fixture
-def printed(broker: RunningServer, shell: ToolShell) -> Printed:
-    """What a tool that must succeed printed."""
-
-    def printed(tool: str, *words: str) -> str:
-        ran = shell.run(tool, broker.bootstrap, *words)
-        assert ran.status == 0, ran
-        return ran.stdout
-
-    return printed
 
 
 @pytest.fixture

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer, ThrottleEvent
 
-from tests.foreign.tool_shell import Ran, ToolShell
+from tests.foreign.tool_shell import Printed, Tool
 from tests.servers.running import RunningServer
 
 pytestmark = pytest.mark.kafka
 
-Tool = Callable[..., Ran]
-
-
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
-        yield running
-
 
 @pytest.fixture
-def run(broker: RunningServer, shell: ToolShell) -> Tool:
-    """Run a tool against the broker."""
-    return lambda tool, *words: shell.run(tool, broker.bootstrap, *words)
-
-
-@pytest.fixture
-def printed(run: Tool) -> Callable[..., str]:
-    """What a tool that must succeed printed."""
-
-    def printed(tool: str, *words: str) -> str:
-        ran = run(tool, *words)
-        assert ran.status == 0, ran
-        return ran.stdout
-
-    return printed
-
-
-@pytest.fixture
-def slow(printed: Callable[..., str], name: str) -> Iterator[str]:
+def slow(printed: Printed, name: str) -> Iterator[str]:
     """A client id with a quota."""
     of = ("--entity-type", "clients", "--entity-name", name)
     printed("kafka-configs", "--alter", *of, "--add-config", "producer_byte_rate=100000")
@@ -60,7 +34,7 @@ def slow(printed: Callable[..., str], name: str) -> Iterator[str]:
     ],
 )
 def test_kafka_configs_sets_describes_and_removes(
-    printed: Callable[..., str], name: str, kind: str, quota: str, value: str, shown: str
+    printed: Printed, name: str, kind: str, quota: str, value: str, shown: str
 ) -> None:
     entity = name if kind != "ips" else "10.11.12.13"
     for whose in (("--entity-name", entity), ("--entity-default",)):
@@ -79,9 +53,7 @@ def test_kafka_configs_says_what_is_wrong(run: Tool, name: str) -> None:
     assert "Quota producer_byte_rate must be greater than 0" in ran.stdout + ran.stderr
 
 
-def test_a_producer_of_kafka_measures_the_throttle(
-    printed: Callable[..., str], topic: str, slow: str
-) -> None:
+def test_a_producer_of_kafka_measures_the_throttle(printed: Printed, topic: str, slow: str) -> None:
     said = printed(
         *("kafka-producer-perf-test", "--topic", topic, "--num-records", "115"),
         *("--record-size", "10000", "--throughput", "-1", "--print-metrics"),

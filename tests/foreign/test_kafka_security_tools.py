@@ -25,12 +25,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]
         yield server
 
 
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as running:
-        yield running
-
-
 def properties(secured: SecuredServer, folder: Path, **more: str) -> str:
     """A file for --command-config."""
     lines = {

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,12 +156,6 @@ def test_java_commits_aborts_and_is_fenced(
             *[f"many {number}" for number in range(partition, MANY, 2)],
             *(["second"] if partition else []),
         ]
-
-
-@pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(tmp_path_factory.mktemp("classes")) as shell:
-        yield shell
 
 
 def table(output: str) -> list[dict[str, str]]:

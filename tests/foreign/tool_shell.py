@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import subprocess
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -53,6 +54,12 @@ class Ran:
     status: int
     stdout: str
     stderr: str
+
+
+Tool = Callable[..., Ran]
+"""Runs a tool, given its name and its words, against a broker."""
+Printed = Callable[..., str]
+"""The same of a tool that must succeed: what it printed."""
 
 
 class ToolShell:
