@@ -99,6 +99,8 @@ class _Ready(NamedTuple):
     led: LedSharePartition
     offset: int
     end_offset: int
+    committed: bool
+    """The group reads committed."""
 
 
 class _Share(NamedTuple):
@@ -216,7 +218,7 @@ class ShareFetching:
             offset = led.core.next_fetch_offset(wish.member_id)
             end = led.log.last_stable_offset if committed else led.log.high_watermark
             if offset < end and not led.fetching and led.core.can_acquire(settings, wish.member_id):
-                ready.append(_Ready(key, led, offset, end))
+                ready.append(_Ready(key, led, offset, end, committed))
         return ready
 
     async def _led(self, wish: FetchWish) -> list[LedSharePartition | KafkaError]:
@@ -281,7 +283,7 @@ class ShareFetching:
             ready, found, batches = await self._read(wish, ready, share)
             if not found:
                 return None
-            aborted = self._aborted(wish, ready, found, batches)
+            aborted = _aborted(ready, found, batches)
             if isinstance(led.core, OrderedSharePartition):
                 await load_keys(
                     led.core, _whole(found), batches, self._parts.unpacking,
@@ -325,24 +327,6 @@ class ShareFetching:
             records = _acquired_records(led, found, batches, ranges)
         return FetchedPartition(records=records, acquired=ranges)
 
-    def _aborted(
-        self, wish: FetchWish, ready: _Ready, found: Found, batches: Walk
-    ) -> Sequence[tuple[int, int]]:
-        """The aborted transactions among the batches read, for a group that reads committed."""
-        if not self._parts.share_partitions.reads_committed(wish.group_id):
-            return ()
-        void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
-        return aborted_ranges(_whole(found), void) if void else ()
-
-    def _sends_from_file(self, wish: FetchWish, led: LedSharePartition) -> bool:
-        """Whether batches may stay in their file. Order per key needs the records, and reading
-        committed the control batches."""
-        return (
-            led.bytes_per_batch >= HEADERS_ALONE_MIN
-            and not isinstance(led.core, OrderedSharePartition)
-            and not self._parts.share_partitions.reads_committed(wish.group_id)
-        )
-
     async def _read(
         self, wish: FetchWish, ready: _Ready, share: _Share
     ) -> tuple[_Ready, Found, Walk]:
@@ -356,7 +340,7 @@ class ShareFetching:
             enough = int(per_offset * share.records_max * 1.25)
         bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
         log = ready.led.log
-        stored = self._sends_from_file(wish, ready.led)
+        stored = _sends_from_file(ready)
         while True:
             ready = self._behind_damage(wish, ready)
             if ready.offset >= ready.end_offset:
@@ -404,6 +388,21 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
     """
     errors = [key for key, part in fetched.items() if part.error is not None]
     return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))
+
+
+def _sends_from_file(ready: _Ready) -> bool:
+    """Whether batches may stay in their file. Order per key needs the records, and reading
+    committed the control batches."""
+    ordered = isinstance(ready.led.core, OrderedSharePartition)
+    return ready.led.bytes_per_batch >= HEADERS_ALONE_MIN and not (ordered or ready.committed)
+
+
+def _aborted(ready: _Ready, found: Found, batches: Walk) -> Sequence[tuple[int, int]]:
+    """The aborted transactions among the batches read, for a group that reads committed."""
+    if not ready.committed:
+        return ()
+    void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
+    return aborted_ranges(_whole(found), void) if void else ()
 
 
 def _headers(found: FileRange) -> Walk | None:
