@@ -84,7 +84,16 @@ def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) ->
     ("words", "said"),
     [
         (("add", "User:a", "-o", "read"), "say on what"),
-        (("add", "User:a", "-t", "jobs"), "say what is allowed"),
+        (("add", "User:a", "-t", "jobs"), "say what is allowed on the topic"),
+        (
+            ("add", "User:a", "--producer", "-t", "jobs", "-g", "workers"),
+            "say what is allowed on the group",
+        ),
+        (
+            ("add", "User:a", "--consumer", "-t", "jobs", "--transactional-id", "one"),
+            "say what is allowed on the transactional id",
+        ),
+        (("add", "User:a", "--consumer", "-t", "jobs", "--cluster"), "allowed on the cluster"),
         (("add", "alice", "-t", "jobs", "-o", "read"), "write User:NAME"),
         (("add", "User:a", "-t", "jobs", "-o", "eat"), "the operations are all, read"),
         (("list", "-t", "jobs", "--prefixed", "--matching"), "exclude each other"),

@@ -142,8 +142,6 @@ def add(
             for resource, name in resources.required()
             for operation in _operations(resource, operations, consumer, producer)
         ]
-        if not wanted:
-            raise UsageError("say what is allowed: --operation, --consumer or --producer")
         async with admin_of(broker_of(bootstrap_server, command_config)) as admin:
             await admin.create_acls(*wanted)
         if as_json:
@@ -250,11 +248,20 @@ def remove(
 def _operations(
     resource: AclResource, named: list[str] | None, consumer: bool, producer: bool
 ) -> list[AclOperation]:
-    """What is allowed on a resource of this type."""
+    """What is allowed on a resource of this type: something.
+
+    Raises:
+        UsageError: nothing is.
+    """
     found = parse_operations(named or [])
     for wanted, table in ((consumer, CONSUMER), (producer, PRODUCER)):
         if wanted and resource in table:
             found.append(table[resource])
+    if not found:
+        raise UsageError(
+            f"say what is allowed on the {resource.name.lower().replace('_', ' ')}: --operation, "
+            "--consumer (topics and groups) or --producer (topics and transactional ids)"
+        )
     return list(dict.fromkeys(found))
 
 
