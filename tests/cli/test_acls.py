@@ -65,6 +65,13 @@ def test_rights_are_given_shown_and_taken(guarded: tuple[Commands, Commands]) ->
     shown = admin.ok("acls", "list", "--csv").stdout
     assert len(parse_acls(shown, "the list")) == 4
     assert list(csv.DictReader(shown.splitlines())) == rows
+    for name in ("eve ", "e\u2028ve"):
+        admin.ok("acls", "add", f"User:{name}", "-o", "read", "-t", "jobs")
+    partly = admin.run("acls", "list", "--csv")
+    assert (partly.status, partly.stdout) == (1, shown), "eve's rights are not another's"
+    assert partly.stderr.count("left out 'User:e") == 2
+    admin.ok("acls", "remove", "--principal", "User:eve ", "--yes")
+    admin.ok("acls", "remove", "--principal", "User:e\u2028ve", "--yes")
 
     removing = ("acls", "remove", "--principal", "User:ANONYMOUS", "-t", "jobs")
     assert admin.run(*removing).status == 2  # there is no terminal to ask on

@@ -172,7 +172,7 @@ def list_acls(
 ) -> None:
     """List the ACLs in force, those of the broker's file among them."""
 
-    async def command() -> None:
+    async def command() -> ExitCode:
         resources = ChosenResources.of(topics, groups, ids, cluster=cluster)
         filters = _filters(
             resources, principal, operations, host, _pattern(prefixed, matching=matching)
@@ -181,9 +181,9 @@ def list_acls(
             found = {acl for each in filters for acl in await admin.describe_acls(each)}
         rows = [row_of(acl) for acl in sorted(found)]
         if as_csv:
-            _print_csv(rows)
-        else:
-            print_rows(rows, COLUMNS, as_json=as_json)
+            return _print_csv(rows)
+        print_rows(rows, COLUMNS, as_json=as_json)
+        return ExitCode.DONE
 
     run(command())
 
@@ -302,7 +302,17 @@ def _checked(principal: str) -> str:
     return principal
 
 
-def _print_csv(rows: Iterable[dict[str, Any]]) -> None:
+def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
+    """Rows that the broker would read otherwise from a file, as a right of somebody else's, are
+    left out, and make it fail."""
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    status = ExitCode.DONE
+    for row in rows:
+        if all(cell == cell.strip() and len(cell.splitlines()) == 1 for cell in row.values()):
+            writer.writerow(row)
+            continue
+        names = f"{row['principal']!r} on {row['name']!r}"
+        complain(f"left out {names}: a file cannot have blanks at the ends, or line breaks")
+        status = ExitCode.REFUSED
+    return status
