@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharegroup.broker.server import Broker
+from sharegroup.model.errors import KafkaStorageError
 from sharegroup.storage.disk import LocalDisk, LocalFile
 from sharegroup.wire.batch import HEADER_BYTES, parse_headers
 from tests.broker.running import run
@@ -25,21 +26,21 @@ from tests.broker.share_wire import (
     produce,
     started,
 )
+from tests.storage.faulty_disk import FaultyDisk
 
 BATCHES, RECORDS, RECORD_BYTES = 24, 10, 2000
 ALL = BATCHES * RECORDS
-STORAGE_ERROR = 56
+STORAGE_ERROR = KafkaStorageError.code
 EARLIEST = {"share.auto.offset.reset": "earliest"}
 LOOK_UP_BYTES = 32 * 1024  # read to find a batch's place
 
 
 class CountingDisk(LocalDisk):
-    """Remembers how many bytes each read wanted; when ``broken``, reading fails."""
+    """Remembers how many bytes each read wanted."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reads: list[int] = []
-        self.broken = False
 
     def open(self, path: str) -> CountedFile:
         return CountedFile(path, self)
@@ -51,8 +52,6 @@ class CountedFile(LocalFile):
         self._disk = disk
 
     def pread(self, size: int, position: int) -> bytes:
-        if self._disk.broken:
-            raise OSError(errno.EIO, "broken")
         self._disk.reads.append(size)
         return super().pread(size, position)
 
@@ -147,13 +146,13 @@ def test_groups_that_look_into_batches_read_them(tmp_path: Path, configs: dict[s
 
 
 def test_a_disk_that_cannot_read_headers_is_a_storage_error(tmp_path: Path) -> None:
-    disk = CountingDisk()
+    disk = FaultyDisk()
 
     async def scenario(broker: Broker, port: int) -> None:
         session = await begun(broker, port, *[RECORDS] * (BATCHES - 1))
-        disk.broken = True
+        disk.read_errno = errno.EIO
         assert codes(await session.fetch()) == {0: STORAGE_ERROR}
-        disk.broken = False
+        disk.read_errno = 0
         other = Session(await connect(port), session.topic_id, "m-2", GROUP)
         assert codes(await other.fetch(0)) == {0: STORAGE_ERROR}, "until the broker is restarted"
 

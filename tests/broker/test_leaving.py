@@ -162,6 +162,21 @@ def test_small_chunks_leave_as_one(last: int, writes: int) -> None:
     assert b"".join(transport.written) == b"h" * 30 + b"b" * 30 + b"e" * last
 
 
+def test_what_is_read_leaves_together(tmp_path: Path) -> None:
+    """TLS sends each write with a system call of its own."""
+    file = LocalDisk().open(str(tmp_path / "a"))
+    file.append(bytes(3 * MIB))
+    one, other = file.range(MIB // 2, 0), file.range(2 * MIB, MIB)
+    assert one is not None
+    assert other is not None
+    leaving, transport = Leaving(), Recorder()
+    leaving.add([b"head", one, b"between", other], len(one) + len(other) + 11)
+    while leaving:
+        leaving.write(transport, MIB)
+    assert list(map(len, transport.written)) == [MIB, MIB, MIB // 2 + 11]
+    file.close()
+
+
 @pytest.mark.parametrize("bytes_max", [1, 7, 1000, MIB, None])
 def test_where_nothing_can_be_sent_the_file_is_read(tmp_path: Path, bytes_max: int | None) -> None:
     content = os.urandom(5000)

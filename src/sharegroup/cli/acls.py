@@ -248,10 +248,10 @@ def remove(
 def _operations(
     resource: AclResource, named: list[str] | None, consumer: bool, producer: bool
 ) -> list[AclOperation]:
-    """What is allowed on a resource of this type: something.
+    """What is allowed on a resource of this type.
 
     Raises:
-        UsageError: nothing is.
+        UsageError: nothing is allowed.
     """
     found = parse_operations(named or [])
     for wanted, table in ((consumer, CONSUMER), (producer, PRODUCER)):
@@ -303,8 +303,8 @@ def _checked(principal: str) -> str:
 
 
 def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
-    """Rows that the broker would read otherwise from a file, as a right of somebody else's, are
-    left out, and make it fail."""
+    """Print the rows. One that the broker would read from a file as another user's right is left
+    out, with an error."""
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     writer.writeheader()
     status = ExitCode.DONE
@@ -313,6 +313,6 @@ def _print_csv(rows: Iterable[dict[str, Any]]) -> ExitCode:
             writer.writerow(row)
             continue
         names = f"{row['principal']!r} on {row['name']!r}"
-        complain(f"left out {names}: a file cannot have blanks at the ends, or line breaks")
+        complain(f"left out {names}: in a file, names cannot have line breaks or outer blanks")
         status = ExitCode.REFUSED
     return status

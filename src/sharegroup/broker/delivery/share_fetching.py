@@ -23,10 +23,15 @@ from typing import Final, NamedTuple
 
 from sharegroup.broker.authorization.access import Access
 from sharegroup.broker.authorization.resources import Operation
+from sharegroup.broker.delivery.found_batches import (
+    HEADERS_ALONE_MIN,
+    FoundBatches,
+    Records,
+    found_in,
+)
 from sharegroup.broker.delivery.key_loading import load_keys
 from sharegroup.broker.delivery.parts import DeliveryParts
 from sharegroup.broker.delivery.share_partitions import LedSharePartition
-from sharegroup.model.environment import FileRange
 from sharegroup.model.errors import (
     CorruptMessage,
     KafkaError,
@@ -38,7 +43,6 @@ from sharegroup.records.picking import picked
 from sharegroup.share.ordered import OrderedSharePartition
 from sharegroup.share.ranges import AcquiredRange
 from sharegroup.share.session import ShareSession
-from sharegroup.wire.batch import Walk, walk, walk_headers
 from sharegroup.wire.markers import aborted_ranges
 
 logger = logging.getLogger("sharegroup.broker")
@@ -49,22 +53,13 @@ READ_BYTES_MIN: Final = 65_536
 READ_BYTES_UNKNOWN: Final = 1 << 20
 """Size of the first read of a partition, before the size of its records is known."""
 
-HEADERS_ALONE_MIN: Final = 8 * 1024
-"""Batches of so many bytes are sent from their file, with their headers read one by one. Smaller
-ones are read together: that costs less than a read for each header."""
-
-Found = bytes | FileRange
-"""Whole batches: read, or a range of a file."""
-
-NOTHING: Final = Walk([], [])
-
 
 @dataclass(slots=True)
 class FetchedPartition:
     """What one partition contributes to the answer."""
 
     error: KafkaError | None = None
-    records: bytes | memoryview | FileRange = b""
+    records: Records = b""
     acquired: Sequence[AcquiredRange] = ()
 
 
@@ -280,13 +275,13 @@ class ShareFetching:
         now_s = asyncio.get_running_loop().time
         locked = now_s()
         try:
-            ready, found, batches = await self._read(wish, ready, share)
+            ready, found = await self._read(wish, ready, share)
             if not found:
                 return None
-            aborted = _aborted(ready, found, batches)
+            aborted = _aborted(ready, found)
             if isinstance(led.core, OrderedSharePartition):
                 await load_keys(
-                    led.core, _whole(found), batches, self._parts.unpacking,
+                    led.core, found.data, found.walk, self._parts.unpacking,
                     fetch_offset=ready.offset, aborted=aborted,
                 )  # fmt: skip
             settings = self._parts.share_partitions.delivery_settings(wish.group_id)
@@ -294,7 +289,7 @@ class ShareFetching:
                 return None
             acquisition = led.core.acquire(
                 wish.member_id,
-                batches.bounds,
+                found.walk.bounds,
                 fetch_offset=ready.offset,
                 records_max=share.records_max,
                 batch_size=wish.batch_size,
@@ -317,20 +312,21 @@ class ShareFetching:
                     await asyncio.sleep(0)  # very much may be passed over: others come in between
             return None
         self._parts.share_partitions.schedule(led)
-        led.bytes_per_offset = len(found) / (batches.end_offset - batches.bounds[0][0])
-        led.bytes_per_batch = len(found) / len(batches.bounds)
+        led.bytes_per_offset = found.bytes_per_offset
+        led.bytes_per_batch = found.bytes_per_batch
         ranges = acquisition.ranges
         led.meter.acquired_batches += len(ranges)
         led.meter.acquired_records += sum(r.last - r.first + 1 for r in ranges)
-        records: bytes | memoryview | FileRange = b""
+        records: Records = b""
         if not wish.without_records:
-            records = _acquired_records(led, found, batches, ranges)
+            records = _acquired_records(led, found, ranges)
         return FetchedPartition(records=records, acquired=ranges)
 
     async def _read(
         self, wish: FetchWish, ready: _Ready, share: _Share
-    ) -> tuple[_Ready, Found, Walk]:
+    ) -> tuple[_Ready, FoundBatches | None]:
         """Find about as many bytes as ``records_max`` records take, by the size of the last read.
+        None or no batches: there is nothing, or it is too large for what is left of the answer.
 
         Also returns ``ready``, with its offset moved past damaged records.
         """
@@ -340,11 +336,11 @@ class ShareFetching:
             enough = int(per_offset * share.records_max * 1.25)
         bytes_max = min(share.bytes_max, max(READ_BYTES_MIN, enough))
         log = ready.led.log
-        stored = _sends_from_file(ready)
+        stored = ready.led.bytes_per_batch >= HEADERS_ALONE_MIN and not _needs_bytes(ready)
         while True:
             ready = self._behind_damage(wish, ready)
             if ready.offset >= ready.end_offset:
-                return ready, b"", NOTHING
+                return ready, None
             offset, end_offset = ready.offset, ready.end_offset
             try:
                 read = await log.read(offset, bytes_max, end_offset=end_offset, stored=stored)
@@ -352,12 +348,10 @@ class ShareFetching:
                 if log.after_damage(ready.offset) == ready.offset:
                     raise
                 continue  # this read has found the damage
-            found = read.stored.range if read.stored else read.data
-            if len(found) > share.bytes_max and not share.first:
-                return ready, b"", NOTHING
-            batches = walk(read.data) if read.stored is None else _headers(read.stored.range)
-            if batches is not None:
-                return ready, found, batches
+            found = found_in(read)
+            if found is not None:
+                fits = share.first or len(found) <= share.bytes_max
+                return ready, found if fits else None
             stored = False
 
     def _behind_damage(self, wish: FetchWish, ready: _Ready) -> _Ready:
@@ -390,42 +384,24 @@ def _ends_wait(wish: FetchWish, fetched: Fetched) -> bool:
     return len(errors) < len(fetched) or not all(map(wish.session.knows_error, errors))
 
 
-def _sends_from_file(ready: _Ready) -> bool:
-    """Whether batches may stay in their file. Order per key needs the records, and reading
-    committed the control batches."""
-    ordered = isinstance(ready.led.core, OrderedSharePartition)
-    return ready.led.bytes_per_batch >= HEADERS_ALONE_MIN and not (ordered or ready.committed)
+def _needs_bytes(ready: _Ready) -> bool:
+    """Order per key looks at the records, and reading committed at the control batches."""
+    return ready.committed or isinstance(ready.led.core, OrderedSharePartition)
 
 
-def _aborted(ready: _Ready, found: Found, batches: Walk) -> Sequence[tuple[int, int]]:
-    """The aborted transactions among the batches read, for a group that reads committed."""
+def _aborted(ready: _Ready, found: FoundBatches) -> Sequence[tuple[int, int]]:
+    """The aborted transactions among the batches found, for a group that reads committed."""
     if not ready.committed:
         return ()
-    void = ready.led.log.aborted_transactions(ready.offset, batches.end_offset)
-    return aborted_ranges(_whole(found), void) if void else ()
-
-
-def _headers(found: FileRange) -> Walk | None:
-    """None: all of it is to be read."""
-    try:
-        return walk_headers(found, HEADERS_ALONE_MIN)
-    except OSError:
-        return None  # when all of it is read, the log hears of the failure
-
-
-def _whole(found: Found) -> bytes:
-    assert isinstance(found, bytes), "see _sends_from_file"
-    return found
+    void = ready.led.log.aborted_transactions(ready.offset, found.walk.end_offset)
+    return aborted_ranges(found.data, void) if void else ()
 
 
 def _acquired_records(
-    led: LedSharePartition, found: Found, batches: Walk, ranges: Sequence[AcquiredRange]
-) -> bytes | memoryview | FileRange:
+    led: LedSharePartition, found: FoundBatches, ranges: Sequence[AcquiredRange]
+) -> Records:
     """The batches of an answer. With order per key there may be many between the first and the last
     range of which others hold all records, and many others' records in each."""
     if isinstance(led.core, OrderedSharePartition):
-        return picked(_whole(found), batches, [(one.first, one.last) for one in ranges])
-    first, last = ranges[0].first, ranges[-1].last
-    if isinstance(found, bytes):
-        return batches.between(found, first, last)
-    return found.part(*batches.span(len(found), first, last))
+        return picked(found.data, found.walk, [(one.first, one.last) for one in ranges])
+    return found.between(ranges[0].first, ranges[-1].last)

@@ -65,42 +65,45 @@ class Leaving:
         until = self.size - room
         while self._chunks and (room := self.size - until) > 0:
             first = self._chunks[0]
-            if isinstance(first, bytes | memoryview):
-                self._write_bytes(transport, room)
-                continue
-            wanted = min(room, len(first) - self._at)
             socket = None if bytes_max is None else _bare_socket(transport)
-            if socket is None or transport.is_closing():
-                transport.write(self._read(first, min(wanted, _READ_BYTES)))
-            elif not self._send(transport, socket.fileno(), first, wanted):
+            if isinstance(first, bytes | memoryview):
+                self._write_bytes(transport, room, read=socket is None)
+            elif socket is None or transport.is_closing():
+                self._write_bytes(transport, room, read=True)
+            elif not self._send(
+                transport, socket.fileno(), first, min(room, len(first) - self._at)
+            ):
                 return
         if self._bare and not self._chunks:
             self._bare = False
             transport.set_write_buffer_limits()
 
-    def _write_bytes(self, transport: asyncio.Transport, room: int) -> None:
-        """Write chunks up to the next range, ``room`` bytes at most."""
-        size, chunks = self.size, self._next_bytes(room)
+    def _write_bytes(self, transport: asyncio.Transport, room: int, *, read: bool) -> None:
+        """Write chunks together, ``room`` bytes at most; ``read`` ranges, or end at the next."""
+        size, chunks = self.size, self._next_bytes(room, read=read)
         if size - self.size <= _JOINED_BYTES:
             transport.write(b"".join(chunks))
         else:
             transport.writelines(chunks)
 
-    def _next_bytes(self, room: int) -> list[bytes | memoryview]:
-        """Take chunks up to the next range, ``room`` bytes at most."""
+    def _next_bytes(self, room: int, *, read: bool) -> list[bytes | memoryview]:
+        """Take chunks, ``room`` bytes at most. See :meth:`_write_bytes`."""
         chunks: list[bytes | memoryview] = []
         while self._chunks and room > 0:
             chunk = self._chunks[0]
             if not isinstance(chunk, bytes | memoryview):
-                break
-            if len(chunk) > room:
-                view = memoryview(chunk)
-                self._chunks[0], chunk = view[room:], view[:room]
+                if not read:
+                    break
+                chunk = self._read(chunk, min(room, len(chunk) - self._at, _READ_BYTES))
             else:
-                self._chunks.popleft()
+                if len(chunk) > room:
+                    view = memoryview(chunk)
+                    self._chunks[0], chunk = view[room:], view[:room]
+                else:
+                    self._chunks.popleft()
+                self.size -= len(chunk)
             chunks.append(chunk)
             room -= len(chunk)
-            self.size -= len(chunk)
         return chunks
 
     def _send(

@@ -1,0 +1,66 @@
+"""The batches that a share fetch has found: read, or left in their file and sent from there, as a
+plain fetch does (``network.leaving``).
+
+Of batches in a file only the headers are read, one by one. That costs less than copying all of them
+if they are large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sharegroup.model.environment import FileRange
+from sharegroup.model.log import ReadBatches
+from sharegroup.wire.batch import Walk, walk, walk_headers
+
+HEADERS_ALONE_MIN: Final = 8 * 1024
+"""Batches of so many bytes on average may be left in their file."""
+
+Records = bytes | memoryview | FileRange
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBatches:
+    """Whole batches, and where each begins."""
+
+    where: bytes | FileRange
+    walk: Walk
+
+    def __len__(self) -> int:
+        """Bytes."""
+        return len(self.where)
+
+    @property
+    def bytes_per_offset(self) -> float:
+        """Offsets that compaction has emptied count too."""
+        return len(self) / (self.walk.end_offset - self.walk.bounds[0][0])
+
+    @property
+    def bytes_per_batch(self) -> float:
+        """On average."""
+        return len(self) / len(self.walk.bounds)
+
+    @property
+    def data(self) -> bytes:
+        """All bytes, of batches that were read."""
+        assert isinstance(self.where, bytes), "whoever needs the bytes does not ask for a range"
+        return self.where
+
+    def between(self, first: int, last: int) -> Records:
+        """The whole batches that hold the offsets ``first`` … ``last``."""
+        if isinstance(self.where, bytes):
+            return self.walk.between(self.where, first, last)
+        return self.where.part(*self.walk.span(len(self.where), first, last))
+
+
+def found_in(read: ReadBatches) -> FoundBatches | None:
+    """What ``read`` has found; None if that has to be read as bytes: the batches are small, or the
+    file cannot be read, of which the log then learns."""
+    if read.stored is None:
+        return FoundBatches(read.data, walk(read.data))
+    try:
+        headers = walk_headers(read.stored.range, HEADERS_ALONE_MIN)
+    except OSError:
+        return None
+    return FoundBatches(read.stored.range, headers) if headers is not None else None
