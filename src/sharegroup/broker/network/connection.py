@@ -112,6 +112,11 @@ class BrokerConnection(asyncio.Protocol):
         return self._sasl is None or self._sasl.authenticated
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether the client is a user that has been deleted since it logged in."""
+        return self._sasl is not None and self._sasl.is_deleted
+
+    @property
     def client_host(self) -> str:
         """The peer's address as Kafka writes it in descriptions of groups."""
         return f"/{self.host}" if self.host else ""
