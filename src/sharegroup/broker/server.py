@@ -249,7 +249,8 @@ class Broker:
 
     def _close_deleted(self) -> None:
         """Close the connections of users that there are no more."""
-        closed = [connection for connection in self.connections.all() if connection.is_deleted]
+        open_now = self.connections.all()
+        closed = [each for each in open_now if each.sasl is not None and each.sasl.is_deleted]
         for connection in closed:
             connection.close()
         if closed:
