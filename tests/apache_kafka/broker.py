@@ -24,8 +24,8 @@ from tests.servers.process import (
     free_port,
 )
 
-START_SECONDS = 60
-FORMAT_SECONDS = 60
+START_SECONDS = 200
+FORMAT_SECONDS = 200
 CLUSTER_ID = base64.urlsafe_b64encode(b"sharegroup-test1").decode().rstrip("=")
 
 # What kafka-server-start.sh gives the JVM. Benchmarks run Kafka with it.
