@@ -35,7 +35,7 @@ def idle_connections_closed() -> Iterator[None]:
 
 
 @pytest.fixture(
-    scope="module",
+    scope="package",
     params=[
         pytest.param(SharegroupServer, id="sharegroup"),
         pytest.param(KafkaBroker, id="kafka", marks=pytest.mark.kafka),
@@ -49,7 +49,7 @@ def server(
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     running = session.start()
     yield running
