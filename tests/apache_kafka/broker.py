@@ -107,6 +107,8 @@ class KafkaBroker:
             "share.coordinator.state.topic.min.isr=1",
             "share.coordinator.state.topic.num.partitions=1",
             "group.initial.rebalance.delay.ms=0",
+            # Half a minute after its start it would delete records of 1970, which tests write.
+            "log.initial.task.delay.ms=3600000",
             # There is nobody to hand anything to, and asking for it has hung for over a minute.
             "controlled.shutdown.enable=false",
         ]
