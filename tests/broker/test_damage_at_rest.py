@@ -142,6 +142,8 @@ def test_new_records_never_get_offsets_seen_by_a_group(
     size = file.stat().st_size
     os.truncate(file, size // 60 * 54 + (0 if clean else 7))
     next(tmp_path.glob("**/recovery-point-offset-checkpoint")).unlink()
+    for snapshot in file.parent.glob("*.snapshot"):
+        snapshot.unlink()
     if not clean:
         next(tmp_path.glob("**/.kafka_cleanshutdown")).unlink()
 

@@ -37,10 +37,16 @@ def is_full(
 
 
 def write_snapshot(
-    disk: Disk, folder: str, offset: int, producers: ProducerTable, files: list[DiskFile]
+    disk: Disk,
+    folder: str,
+    offset: int,
+    producers: ProducerTable,
+    files: list[DiskFile],
+    *,
+    final: bool = False,
 ) -> None:
     """Write the snapshot of the producers at ``offset`` without a sync. Raises OSError."""
-    data = producer_snapshot.encode(producers.snapshot())
+    data = producer_snapshot.encode(producers.snapshot(), final=final)
     write_unsynced(disk, f"{folder}/{offset:020d}.snapshot", data, files)
 
 
@@ -59,12 +65,12 @@ def roll(
     Raises:
         OSError: the disk refused something; the files written so far are removed.
     """
-    try:
+    segment = Segment(disk, folder, next_offset, index_interval_bytes)
+    segment.durable = False
+    try:  # after the segment: a snapshot without one means that it was lost (``traces``)
         sealed.write_indexes(files)
         write_snapshot(disk, folder, next_offset, producers, files)
-        segment = Segment(disk, folder, next_offset, index_interval_bytes)
     except OSError:
-        remove_half_made(disk, files)
+        remove_half_made(disk, [segment.file, *files])
         raise
-    segment.durable = False
     return segment

@@ -416,6 +416,10 @@ class Segment:
         """
         self._disk.remove(self.path + ".log")
         self.close()
+        self.remove_sides()
+
+    def remove_sides(self) -> None:
+        """Delete all files of the segment but its log; one that cannot be deleted is logged."""
         for suffix in SIDE_SUFFIXES:
             try:
                 self._disk.remove(self.path + suffix)
