@@ -20,6 +20,7 @@ from sharegroup.broker.cleaning import Cleaning
 from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
+from sharegroup.broker.configs.stored_passwords import with_stored
 from sharegroup.broker.configured_rules import configured_rules
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
@@ -107,7 +108,7 @@ class Broker:
             check_partitions=descriptors.check_start,
         )
         descriptors.partitions = lambda: store.partition_count
-        altered = config.altered(store.facts.broker_configs)
+        altered = with_stored(config, store.facts.broker_configs)
         broker = cls(altered, environment, store, descriptors, rules)
         opened = True
         try:
