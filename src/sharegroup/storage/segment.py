@@ -78,6 +78,8 @@ class Segment:
         self.size = self.file.size()
         self.next_offset = base_offset
         self.first_timestamp = -1
+        self.begun_ms = 0
+        """Wall clock of the first append by this process; 0 before it."""
         self.durable = True
         """Whether the file's name is on stable storage; the log tracks that of its content."""
         self.quarantine = Quarantine(disk, self.path)
