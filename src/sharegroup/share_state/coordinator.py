@@ -9,7 +9,7 @@ away and replay the log into a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -174,6 +174,16 @@ class ShareCoordinator:
     def all_keys(self) -> list[SharePartitionKey]:
         """All keys that have a state, sorted."""
         return sorted(self._states)
+
+    def keys_before(self, starts: Mapping[TopicIdPartition, int]) -> list[SharePartitionKey]:
+        """Keys that have begun before the offset that ``starts`` has for their partition."""
+        return [
+            key
+            for key, state in self._states.items()
+            if 0
+            <= state.start_offset
+            < starts.get(TopicIdPartition(key.topic_id, key.partition), 0)
+        ]
 
     def keys_of_other_topics(self, exists: Callable[[UUID], bool]) -> list[SharePartitionKey]:
         """Keys whose topic does not exist (any more)."""
