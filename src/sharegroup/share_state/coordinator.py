@@ -241,6 +241,12 @@ class ShareCoordinator:
         known = [offset for offset in offsets if offset is not None]
         return min(known, default=end_offset) if len(known) == len(offsets) else None
 
+    def keys_without_snapshot_since(self, offset: int) -> list[SharePartitionKey]:
+        """Keys whose state depends on records at or before ``offset``, sorted."""
+        return sorted(
+            key for key, state in self._states.items() if (state.snapshot_offset or 0) <= offset
+        )
+
     def cold_keys(self, now_ms: int, interval_ms: int) -> list[SharePartitionKey]:
         """Keys that had no snapshot for ``interval_ms``; none when every key is cold already."""
         states = self._states
