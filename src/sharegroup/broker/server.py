@@ -348,8 +348,5 @@ class Broker:
         await parts.store.remove_leftovers()
         parts.forget_meters()
         parts.quotas.forget_idle()
-        for log, start in before.items():
-            if log.log_start_offset > start:
-                parts.share_partitions.log_start_moved(
-                    log.topic_id, log.topic_partition.partition, log.log_start_offset
-                )
+        moved = [log for log, start in before.items() if log.log_start_offset > start]
+        await parts.share_partitions.log_starts_moved(moved, "retention")
