@@ -72,7 +72,11 @@ async def _delete(
             raise InvalidTopic(f"{topic.name} is internal; it cannot be deleted")
         if context.mutations is not None:
             context.mutations.charge(topic.partition_count)
-        await parts.topics.delete(topic)
+        try:
+            await parts.topics.delete(topic)
+        except UnknownTopicOrPartition:  # somebody else has just deleted it
+            _find(parts, replace(wanted, name=None) if wanted.topic_id.int else wanted)
+            raise
     except KafkaError as error:
         return _refused(wanted, error)
     await _forget(parts, topic)
