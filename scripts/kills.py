@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.kills.ordering.round import OrderedRound  # noqa: E402
 from tests.kills.round import Round, Stuck  # noqa: E402
+from tests.servers import family  # noqa: E402
 from tests.servers.process import ServerFailed  # noqa: E402
 
 BAR = 30
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--ordering", action="store_true", help="order per key in a share group")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at a wrong one")
     arguments = parser.parse_args()
+    family.begin()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     began = time.monotonic()
     kills_each = arguments.kills or (50 if arguments.ordering else 14)

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.apache_kafka.broker import KafkaBroker  # noqa: E402
+from tests.servers import family  # noqa: E402
 from tests.servers.process import ServerFailed  # noqa: E402
 from tests.servers.sharegroup_server import SharegroupServer  # noqa: E402
 from tests.spark.crash.round import BROKER_OPTIONS, Round, Stuck  # noqa: E402
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--kafka", action="store_true", help="against Apache Kafka")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    family.begin()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     end = arguments.first + arguments.seeds
     for first in range(arguments.first, end, arguments.per_round):

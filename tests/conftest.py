@@ -17,6 +17,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers import family
 from tests.spark import quick_start
 
 # Seconds that one test of a stage may take; a test may say more with its own timeout mark.
@@ -34,6 +35,9 @@ settings.register_profile(
     "thorough", max_examples=2_000, deadline=None, print_blob=True, database=None
 )
 settings.load_profile("fast")  # --hypothesis-profile=thorough wins over this
+
+# Before anything is started.
+family.begin()
 
 # Byte code is kept, also where the machine's environment says otherwise: each command and server
 # that a test starts would compile all of our sources again, and each worker all tests.

@@ -30,6 +30,12 @@ WORDS_ALLOWED: dict[str, str] = {
     "pyproject.toml": "tells ruff which names are banned",
 }
 
+PAST_THE_FAMILY = (
+    r"\bos\.(fork|forkpty|posix_spawn\w*|spawn\w+|exec\w+|system|popen)\(|\bpty\.(fork|spawn)\("
+    r"|\bmultiprocessing\b|\bProcessPoolExecutor\b|\benv -i\b"
+)
+"""A process that starts so has no name of a test's run, and would outlive it: see tests/servers."""
+
 WORDS_BANNED = {
     r"\b(TODO|FIXME|XXX)\b": "finish it, or file an issue",
     r"unittest\.mock": "use a real object or a small fake",
@@ -132,6 +138,16 @@ def test_no_banned_words(pattern: str) -> None:
         for match in re.finditer(pattern, text)
     ]
     assert found == [], WORDS_BANNED[pattern]
+
+
+def test_no_test_starts_a_process_past_its_family() -> None:
+    found = [
+        f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+        for name, text in python_files("tests/")
+        if name not in WORDS_ALLOWED
+        for match in re.finditer(PAST_THE_FAMILY, text)
+    ]
+    assert found == [], "start it by subprocess: tests/servers/family.py sees to its end"
 
 
 def test_every_exception_is_still_needed() -> None:

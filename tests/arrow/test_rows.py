@@ -96,7 +96,7 @@ def as_aiokafka(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
             int(row["timestamp"].timestamp() * 1000 + 0.5),
             row["key"],
             row["value"],
-            [(header["key"], header["value"]) for header in row["headers"]],
+            [(header["key"], header["value"]) for header in row["headers"] or ()],
         )
         for row in rows
     ]
@@ -253,6 +253,6 @@ def test_batches_out_of_order_are_damage() -> None:
 def test_headers_of_many_records(layout: list[list], wide: int) -> None:
     layout = [*layout, [("a", b"b")] * wide * 40]
     data = bytes(encoded([(None, b"v", 0, headers) for headers in layout]))
-    assert [
-        [(one["key"], one["value"]) for one in row["headers"]] for row in decoded(data)
-    ] == layout
+    rows = decoded(data)
+    assert [[(one["key"], one["value"]) for one in row["headers"] or ()] for row in rows] == layout
+    assert [row["headers"] is None for row in rows] == [not headers for headers in layout]

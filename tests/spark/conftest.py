@@ -7,7 +7,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,9 @@ from tests.apache_kafka.broker import KafkaBroker
 from tests.servers import admin
 from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark import session
 
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.host": "127.0.0.1",
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.sql.adaptive.enabled": "false",
-}
-
+BROKEN = pytest.StashKey[bool]()
 _numbers = itertools.count(1)
 
 
@@ -56,12 +49,27 @@ def server(
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[2]").appName("sharegroup-tests")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    running = session.start()
+    yield running
+    session.stop(running)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give the next test a new session when this one has broken it.
+
+    Looked at before there is a report: that shows DataFrames, which ask the JVM, without a limit.
+    """
+    if call.excinfo is not None and "spark" in item.fixturenames and not session.is_sound():
+        session.throw_away()
+        item.stash[BROKEN] = True
+    report = yield
+    if call.when == "teardown" and item.stash.get(BROKEN, False):
+        for fixture in item._fixtureinfo.name2fixturedefs["spark"]:
+            fixture.finish(item._request)  # and those that were made of it
+    return report
 
 
 @pytest.fixture

@@ -156,4 +156,4 @@ def test_a_record_that_was_claimed_twice_is_in_a_batch_once() -> None:
     claims = [Claim(n, NAMES, {PARTITIONS[0]: (Acquired(0, 9, n),)}) for n in (1, 2)]
     ledger.load(claims, FIRST)
     assert ledger.take(100, None) == {PARTITIONS[0]: (Acquired(0, 9, 1),)}
-    assert ledger.position == ClaimPosition("folder", 3, 0)
+    assert ledger.position == ClaimPosition("folder", 3, 0, 2)

@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.source import claiming
 from tests.servers import admin
 from tests.servers.running import RunningServer
-from tests.spark.conftest import lags, source_options
+from tests.spark.conftest import lags, source_options, wait_for
 from tests.spark.readers import Stream, produce_singly, until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
@@ -143,4 +144,39 @@ def test_a_query_of_spark(
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     query.awaitTermination()
     assert [p.numInputRows for p in query.recentProgress if p.numInputRows] == [RECORDS]
+    assert lags(server, topic) == [0, 0]
+
+
+@pytest.mark.spark
+def test_a_query_of_spark_whose_newest_claim_is_missing_fails_until_it_is_back(
+    spark: SparkSession, server: RunningServer, topic: str, tmp_path: Path
+) -> None:
+    claims = tmp_path / "claims"
+    options = source_options(
+        server, topic, claimLocation=str(claims), maxOffsetsPerTrigger="50", **LOCKS
+    )
+    counts: dict[int, int] = {}
+    newest = claims / "claim-000000000003.json"
+
+    def work(batch: DataFrame, number: int) -> None:
+        counts[number] = batch.count()
+        if number == 1 and len(counts) == 2:
+            wait_for(claims, newest.name, 1)  # acquired ahead: no offset of Spark's has it
+            raise OSError("the sink is away")
+
+    def run() -> None:
+        rows = spark.readStream.format("kafka-share").options(**options).load()
+        writer = rows.writeStream.foreachBatch(work).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match="the sink is away"):
+        run()
+    newest.rename(tmp_path / "aside")
+    counts[-1] = 0
+    with pytest.raises(StreamingQueryException, match=f"lacks {newest.name}"):
+        run()
+    assert counts == {0: 50, 1: 50, -1: 0}
+    (tmp_path / "aside").rename(newest)
+    run()
+    assert sum(counts.values()) == RECORDS
     assert lags(server, topic) == [0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from uuid import UUID
@@ -124,16 +125,117 @@ def test_a_half_written_claim_does_not_count(tmp_path: Path) -> None:
     folder.close()
 
 
-def test_missing_claims_are_reported(tmp_path: Path) -> None:
+def missed(location: Path, position: ClaimPosition | None = None) -> int:
+    """The number of the claim that the query says is missing."""
+    with pytest.raises(ConfigError, match=r"lacks claim-\d+\.json") as refused:
+        opened(location, position)
+    return int(str(refused.value).split("lacks claim-")[1].split(".")[0])
+
+
+def batches(folder_id: str) -> dict[str, ClaimPosition | None]:
+    """What Spark's newest offset may say while the claims 2, 3 and 4 are kept."""
+    return {
+        "no offset": None,
+        "within the first": ClaimPosition(folder_id, 2, 5, 2),
+        "at the second": ClaimPosition(folder_id, 3, 0, 2),
+        "within the second": ClaimPosition(folder_id, 3, 5, 4),
+        "at the last": ClaimPosition(folder_id, 4, 0, 3),
+        "within the last": ClaimPosition(folder_id, 4, 5, 4),
+        "of an earlier version": ClaimPosition(folder_id, 4, 5),
+        "after the last": ClaimPosition(folder_id, 5, 0, 4),
+    }
+
+
+def kept_claims_2_to_4(location: Path) -> str:
+    folder_id = with_claims(location, 4)
+    folder, _ = opened(location, ClaimPosition(folder_id, 2, 0))
+    folder.settled(ClaimPosition(folder_id, 2, 0))
+    folder.settled(ClaimPosition(folder_id, 3, 0))
+    folder.close()
+    assert numbers(location) == [2, 3, 4]
+    return folder_id
+
+
+@pytest.mark.parametrize(
+    "gone", [{2}, {3}, {4}, {2, 3}, {2, 4}, {3, 4}, {2, 3, 4}, set()], ids=lambda gone: f"{gone}"
+)
+def test_no_missing_claim_is_passed_over(tmp_path: Path, gone: set[int]) -> None:
+    """Every offset with every set of files: it is refused, or has all that is in no batch."""
+    folder_id = kept_claims_2_to_4(tmp_path)
+    for number in gone:
+        file_of(tmp_path, number).unlink()
+    for said, position in batches(folder_id).items():
+        begin = 2 if position is None else position.number
+        needed = set(range(begin, 5))
+        if needed & gone:
+            assert missed(tmp_path, position) == min(needed & gone), said
+        else:
+            folder, found = opened(tmp_path, position)
+            assert found == sorted(needed), said
+            assert folder.next == 5
+            folder.close()
+
+
+@pytest.mark.parametrize("gone", [2, 3, 4])
+def test_a_torn_claim_is_no_missing_one(tmp_path: Path, gone: int) -> None:
+    """It is named in an ERROR and the query goes on, as often as it is started."""
+    folder_id = kept_claims_2_to_4(tmp_path)
+    file_of(tmp_path, gone).write_bytes(file_of(tmp_path, gone).read_bytes()[:-5])
+    for _ in range(2):
+        for said, position in batches(folder_id).items():
+            begin = 2 if position is None else position.number
+            folder, found = opened(tmp_path, position)
+            assert found == sorted({*range(begin, 5)} - {gone}), said
+            assert folder.next == 5
+            folder.close()
+
+
+def test_a_claim_that_spark_knows_nothing_of_is_missed(tmp_path: Path) -> None:
+    """It was written and accepted, and the query was killed before a batch was made of it."""
+    folder_id = with_claims(tmp_path, 3)
+    file_of(tmp_path, 3).unlink()
+    assert missed(tmp_path, ClaimPosition(folder_id, 3, 0, 2)) == 3
+    assert missed(tmp_path, ClaimPosition(folder_id, 2, 7, 2)) == 3
+
+
+def test_a_lost_claim_is_given_up_by_an_empty_file(tmp_path: Path) -> None:
     folder_id = with_claims(tmp_path, 3)
     file_of(tmp_path, 2).unlink()
-    with pytest.raises(ConfigError, match=r"lacks claim-000000000002\.json"):
-        opened(tmp_path, ClaimPosition(folder_id, 1, 0))
-    folder, found = opened(tmp_path, ClaimPosition(folder_id, 3, 0))  # a batch has it
+    assert missed(tmp_path, ClaimPosition(folder_id, 2, 5, 3)) == 2
+    file_of(tmp_path, 2).touch()
+    folder, found = opened(tmp_path, ClaimPosition(folder_id, 2, 5, 3))
     assert found == [3]
     folder.close()
-    with pytest.raises(ConfigError, match=r"lacks claim-000000000004\.json"):
-        opened(tmp_path, ClaimPosition(folder_id, 5, 0))
+
+
+def test_an_old_copy_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """It agrees with itself; the checkpoint knows of claims that were made since."""
+    folder_id = with_claims(tmp_path, 3)
+    assert missed(tmp_path, ClaimPosition(folder_id, 5, 0, 4)) == 4
+    assert missed(tmp_path, ClaimPosition(folder_id, 4, 0, 6)) == 4
+    assert missed(tmp_path, ClaimPosition(folder_id, 3, 0, 6)) == 4
+
+
+def test_a_folder_of_an_earlier_version_says_from_now_on_what_is_in_it(tmp_path: Path) -> None:
+    folder_id = with_claims(tmp_path, 3)
+    file_of(tmp_path, 1).unlink()
+    [said] = tmp_path.glob("kept-*")
+    said.unlink()
+    identity = tmp_path / "folder.json"
+    identity.write_text(json.dumps({"v": 1, "id": folder_id, "group": "workers"}))
+    folder, found = opened(tmp_path, ClaimPosition(folder_id, 2, 5))
+    assert found == [2, 3]
+    folder.close()
+    file_of(tmp_path, 3).unlink()
+    assert missed(tmp_path, ClaimPosition(folder_id, 3, 0)) == 3
+
+
+def test_a_folder_that_lost_what_it_says_is_refused(tmp_path: Path) -> None:
+    folder_id = with_claims(tmp_path, 2)
+    for path in (*tmp_path.glob("kept-*"), *tmp_path.glob("claim-*")):
+        path.unlink()
+    with pytest.raises(ConfigError, match="lacks its file kept-"):
+        opened(tmp_path, ClaimPosition(folder_id, 2, 0, 1))
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:

@@ -252,3 +252,35 @@ def test_a_missing_topic(reader: Reader) -> None:
     one = reader(subscribe="nowhere")
     with pytest.raises(ConfigError, match="there is no topic 'nowhere'"):
         one.latestOffset(one.initialOffset(), ALL)
+
+
+def test_a_copy_of_the_checkpoint_beside_the_original_becomes_a_member_of_its_own(
+    reader: Reader, broker: SharegroupServer, topic: str
+) -> None:
+    """Both go on from one offset, by turns: only its batch, which both have, is processed twice."""
+    admin.Admin(broker.bootstrap).set_group(topic, share_record_lock_duration_ms="1000")
+    admin.produce(broker.bootstrap, topic, [b"%d" % n for n in range(200)])
+    original = reader()
+    start = next_batch(original, original.initialOffset(), ReadMaxRows(20))
+    shared = rows(original, original.initialOffset(), start)
+    copy = reader()
+    assert rows(copy, copy.initialOffset(), start) == shared
+    seen = shared + shared
+    at = {copy: start, original: start}
+
+    def go_on(one: ShareStreamReader) -> None:
+        end = one.latestOffset(at[one], ReadMaxRows(20))
+        if end != at[one]:
+            seen.update(rows(one, at[one], end))
+            at[one] = end
+
+    for _ in range(200):
+        if sum(lag or 0 for lag in lags(broker, topic)) == 0 and len(seen) >= 200:
+            break
+        for one in at:
+            go_on(one)
+    assert {value for value, times in seen.items() if times > 1} == {*shared}
+    assert len(seen) == 200
+    ids = {one._driver._membership.member.member_id for one in at}  # type: ignore[union-attr]
+    assert len(ids) == 2
+    assert start["m"] in ids, "one of them keeps its place"

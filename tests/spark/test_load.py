@@ -55,6 +55,29 @@ def test_a_wrong_option_fails_at_load(
         spark.readStream.format("kafka-share").options(**options).load()
 
 
+@pytest.mark.parametrize(
+    ("changed", "schema", "sentence"),
+    [
+        ({}, "value string", "kafka-share has no column value string"),
+        ({"topic": "t"}, "value binary", "did you mean subscribe"),
+    ],
+)
+def test_with_a_schema_of_the_users_own_a_mistake_shows_at_the_start(
+    spark: SparkSession, changed: dict[str, str], schema: str, sentence: str, tmp_path: Path
+) -> None:
+    """Spark asks the source for nothing at ``load()`` then."""
+    reader = spark.readStream.format("kafka-share").schema(schema)
+    writer = reader.options(**GOOD, **changed).load().writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(PySparkException, match=sentence):
+        query.awaitTermination(60)
+
+
+def test_a_schema_may_leave_columns_out_and_reorder_them(spark: SparkSession) -> None:
+    reader = spark.readStream.format("kafka-share").schema("offset bigint, value binary")
+    assert reader.options(**GOOD).load().columns == ["offset", "value"]
+
+
 def test_a_batch_read_suggests_the_right_options(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match=r"\.option\(\"states\", \"all\"\)"):
         spark.read.format("kafka-share").options(**GOOD).load().collect()

@@ -123,6 +123,11 @@ def test_missing_options_are_spelt_out(missing: str) -> None:
         ("kafka.bootstrap.servers", "::1", r"which has no port: write \[::1\]:9092"),
         ("kafka.bootstrap.servers", "[::1]", r"which has no port: write \[::1\]:9092"),
         ("kafka.bootstrap.servers", " ", "write host:port"),
+        ("kafka.bootstrap.servers", "kafka://h", "which has no port: write h:9092"),
+        ("startingTimestamp", "2026-01-01T00:00:00Z", "write 1767225600000, which are millisec"),
+        ("startingTimestamp", "2026-01-01", "write 1767225600000, .* if it is a time in UTC"),
+        ("startingTimestamp", "yesterday", "write milliseconds since 1970"),
+        ("startingTimestamp", "-1", "write milliseconds since 1970"),
         ("subscribe", " , ", "write a topic"),
         ("kafka.group.id", " ", "is empty"),
         ("brokerOutageTimeout", "5 weeks", "write milliseconds, or a time such as 30s or 5m"),
@@ -137,6 +142,11 @@ def test_an_invalid_value(name: str, value: str, sentence: str) -> None:
         parse_options({**GOOD, name: value})
 
 
+def test_a_protocol_before_an_address_is_skipped_as_kafkas_clients_do() -> None:
+    address = "kafka://h:9092, SASL_SSL://[::1]:9093"
+    assert parse_options({**GOOD, "kafka.bootstrap.servers": address}).bootstrap_servers == address
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
@@ -147,6 +157,8 @@ def test_an_invalid_value(name: str, value: str, sentence: str) -> None:
         ("fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs"),
         ("kafka.isolation.level", "use isolationLevel"),
         ("subscrbe", "did you mean subscribe"),
+        ("topic", r"did you mean subscribe\?"),
+        ("topics", r"did you mean subscribe\?"),
         ("maxoffsetpertrigger", "did you mean maxOffsetsPerTrigger"),
         ("kafka.grup.id", "did you mean kafka.group.id"),
         ("kafka.groupid", "did you mean kafka.group.id"),

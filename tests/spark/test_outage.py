@@ -14,8 +14,10 @@ from sharegroup.model.errors import NetworkException
 from sharegroup.spark.data_source import ShareStreamReader
 from tests.servers import admin
 from tests.servers.admin import produce
+from tests.servers.gate import Gate
 from tests.servers.process import free_port
 from tests.servers.sharegroup_server import SharegroupServer
+from tests.spark.conftest import lags
 from tests.spark.readers import FIELDS, Stream, until
 
 pytestmark = pytest.mark.process
@@ -81,3 +83,30 @@ def test_an_outage_that_lasts_too_long(tmp_path: Path, name: str) -> None:
             until(lambda: stream.next() is not None)
         stream.stop()
         broker.start()
+
+
+def test_what_was_finished_while_no_broker_answered_is_confirmed_when_one_does(
+    tmp_path: Path, name: str
+) -> None:
+    """The broker still has the locks, for it noticed nothing: it is told at once, and the group's
+    lag does not stand until they run out."""
+    with Gate() as gate:
+        advertised = f"advertised.listeners=PLAINTEXT://127.0.0.1:{gate.port}"
+        broker = SharegroupServer(tmp_path, advertised)
+        broker.start_and_probe()
+        try:
+            gate.target = broker.port
+            admin.Admin(broker.bootstrap).create_topic(name)
+            produce(broker.bootstrap, name, VALUES)
+            stream = Stream(broker, name)
+            assert stream.batch() == Counter(VALUES)
+            gate.shut()
+            assert stream.next() is None
+            assert stream.report()["unconfirmed"] == len(VALUES)
+            gate.open()
+            until(lambda: stream.next() is None and lags(broker, name) == [0])
+            assert stream.report()["redelivered"] == 0
+            assert stream.report()["unconfirmed"] == 0
+            stream.stop()
+        finally:
+            broker.kill()

@@ -21,7 +21,7 @@ import pytest
 
 from tests.servers import admin
 from tests.servers.sharegroup_server import SharegroupServer
-from tests.spark.conftest import SETTINGS
+from tests.spark.session import SETTINGS
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
 

@@ -18,6 +18,7 @@ from tests.servers.running import RunningServer
 from tests.servers.sharegroup_server import SharegroupServer
 from tests.spark.conftest import lags, source_options
 from tests.spark.readers import until
+from tests.spark.reading import drained
 from tests.spark.topic_records import Record, records_of
 
 pytestmark = pytest.mark.spark
@@ -120,6 +121,25 @@ def test_a_batch_of_rows_goes_to_a_topic(
         Record(None, b"two", (), 1),
         Record(b"k", b"one", (("h", b"x"),), 3),
     ]
+
+
+def test_headers_survive_a_round_trip(
+    spark: SparkSession, server: RunningServer, topic: str
+) -> None:
+    """Duplicate keys, their order, null and empty values; a record without headers has null."""
+    many = [("a", bytearray(b"x")), ("b", None), ("a", bytearray()), ("a", bytearray(b"y"))]
+    rows = spark.createDataFrame(
+        [("many", many), ("empty", []), ("none", None)],
+        "value string, headers array<struct<key: string, value: binary>>",
+    )
+    writer = rows.coalesce(1).write.format("kafka-share").mode("append").option("topic", topic)
+    writer.option("kafka.bootstrap.servers", server.bootstrap).save()
+    found = drained(source_options(server, topic, includeHeaders="true"), "value", "headers")
+    assert {row["value"]: row["headers"] for row in found} == {
+        b"many": [{"key": key, "value": value} for key, value in many],
+        b"empty": None,
+        b"none": None,
+    }
 
 
 def test_a_contradiction_fails_the_query_and_nothing_is_acknowledged(

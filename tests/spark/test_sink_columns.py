@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sharegroup.arrow.schema import COLUMNS
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.options.sink import parse_sink_options
 from sharegroup.spark.sink.columns import SinkColumns, check_sink
@@ -44,6 +45,11 @@ def test_the_options_that_spark_adds_and_the_case_of_names() -> None:
     assert check(given, ACK).acknowledges
 
 
+def test_the_columns_of_the_source_may_stay() -> None:
+    found = check(SERVERS, dict(COLUMNS))
+    assert found == SinkColumns(False, True, "topic", "partition", "key", "headers")
+
+
 def without(name: str) -> dict[str, str]:
     return {column: kind for column, kind in ACK.items() if column != name}
 
@@ -66,6 +72,11 @@ def without(name: str) -> dict[str, str]:
             {**ACK, "value": "binary", "result_topic": "string"},
             "exclude each other",
         ),
+        ({**SERVERS, "topic": "out"}, {"value": "binary", "hedaers": "string"}, "mean headers"),
+        ({**SERVERS, "topic": "out"}, {"value": "binary", "Key": "string"}, "did you mean key"),
+        ({**SERVERS, "topic": "out"}, {"value": "binary", "colour": "int"}, r'drop\("colour"\)'),
+        (SERVERS, {"value": "binary", "result_topic": "string"}, "goes with the column ack"),
+        (ACKS, {**ACK, "delay": "int"}, "did you mean delay_ms"),
         (SERVERS, {"offset": "bigint"}, "neither a column ack nor a column value"),
         (SERVERS, {"value": "binary"}, "no topic is named"),
         ({**SERVERS, "topic": "out"}, {"value": "int"}, "the column value is int"),

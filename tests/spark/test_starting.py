@@ -21,7 +21,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "spark.md"
 SECONDS = 280
 
 PROGRAM = """
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark = SESSION
 options = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.group.id": "g", "subscribe": "t"}
 reader = spark.readStream.format("kafka-share").options(**options)
 rows = spark.range(1).selectExpr("'x' AS value").write.format("kafka-share").mode("append")
@@ -33,10 +33,17 @@ for step in (lambda: print(*reader.load().columns), lambda: rows.option("topic",
 """
 
 
-def started(folder: Path, first_lines: str, environment: dict[str, str]) -> str:
+BUILDER = 'SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")'
+PLAIN = f"{BUILDER}.getOrCreate()"
+
+
+def started(
+    folder: Path, environment: dict[str, str], session: str = PLAIN, first_lines: str = ""
+) -> str:
     """What the program printed."""
     program = folder / "job.py"
-    program.write_text(f"{first_lines}\nfrom pyspark.sql import SparkSession\n{PROGRAM}")
+    work = PROGRAM.replace("SESSION", session)
+    program.write_text(f"{first_lines}\nfrom pyspark.sql import SparkSession\n{work}")
     done = subprocess.run(
         [sys.executable, str(program)],
         cwd=folder,
@@ -60,29 +67,33 @@ def cron(folder: Path) -> dict[str, str]:
     return {**given, "PATH": f"{folder / 'bin'}:{java}:/usr/bin:/bin", "HOME": str(folder)}
 
 
-def documented_lines() -> str:
-    """Those of the guide that name the program's own Python."""
-    (block,) = re.findall(
-        r"```python\n(import os\n.*?)\nfrom pyspark", GUIDE.read_text(), re.DOTALL
-    )
-    assert 'os.environ["PYSPARK_PYTHON"] = sys.executable' in block
-    return str(block)
+def documented_line() -> str:
+    """That of the guide which names the program's own Python without our help."""
+    (line,) = re.findall(r'`(os\.environ\["PYSPARK_PYTHON"\].*?)`', GUIDE.read_text())
+    return f"import os, sys\n{line}"
 
 
 def test_without_the_documented_line_spark_uses_another_python(tmp_path: Path) -> None:
-    printed = started(tmp_path, "", cron(tmp_path))
+    printed = started(tmp_path, cron(tmp_path))
     assert "delivery_count" not in printed
     assert "DATA_SOURCE_NOT_FOUND" in printed or "No module named" in printed
 
 
 def test_with_the_documented_line_spark_finds_the_source(tmp_path: Path) -> None:
-    printed = started(tmp_path, documented_lines(), cron(tmp_path))
+    printed = started(tmp_path, cron(tmp_path), first_lines=documented_line())
+    assert "key value topic partition offset timestamp delivery_count" in printed
+
+
+def test_a_session_of_ours_finds_the_source(tmp_path: Path) -> None:
+    imported = "from sharegroup.spark import spark_session"
+    session = f"spark_session({BUILDER})"
+    printed = started(tmp_path, cron(tmp_path), session, imported)
     assert "key value topic partition offset timestamp delivery_count" in printed
 
 
 def test_an_older_pyspark_says_what_to_install(tmp_path: Path) -> None:
     """4.1, for source and sink; 4.0 looks for sources in the same way."""
-    printed = started(tmp_path, "", environment("4.1"))
+    printed = started(tmp_path, environment("4.1"))
     sentence = "kafka-share needs PySpark 4.2 or newer, and this is PySpark 4.1."
     assert printed.count(sentence) == 2, printed
     assert "pip install 'pyspark>=4.2'" in printed

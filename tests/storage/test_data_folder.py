@@ -326,3 +326,19 @@ def test_topic_ids_are_kept(tmp_path: Path) -> None:
             assert folder.log("t", 0).topic_id == UUID(int=7)
 
     run(main())
+
+
+def test_nothing_is_appended_once_the_folder_closes(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as folder:
+            log = await one_log(folder)
+            await log.append(batch(b"a"))
+            await folder.stop_appending()
+            assert log.high_watermark == 1
+            with pytest.raises(NotLeaderOrFollower):
+                await log.append(batch(b"b"))
+            with pytest.raises(NotLeaderOrFollower):
+                log.append_trusted(batch(b"b"))
+            assert log.log_end_offset == 1
+
+    run(main())

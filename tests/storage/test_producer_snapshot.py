@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharegroup.storage.producer_snapshot import decode, encode
-from sharegroup.transactions.producers import ProducerEntry
+from sharegroup.transactions.producers import Batch, ProducerEntry
 
+BATCHES = st.builds(
+    Batch,
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**63 - 1),
+)
 ENTRIES = st.lists(
     st.builds(
         ProducerEntry,
@@ -20,7 +27,9 @@ ENTRIES = st.lists(
         st.integers(-1, 2**62),
         st.integers(-1, 2**31 - 1),
         st.integers(-1, 2**63 - 1),
-    )
+        st.lists(BATCHES, max_size=4).map(tuple),
+    ),
+    unique_by=lambda entry: entry.producer_id,
 )
 
 

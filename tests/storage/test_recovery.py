@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sharegroup.model.errors import CorruptMessage
+from sharegroup.model.errors import CorruptMessage, OutOfOrderSequenceNumber
 from sharegroup.storage import LogSettings
 from tests.storage.support import (
     NOW_MS,
@@ -226,6 +226,31 @@ def test_producers_are_known_after_a_crash(snapshot: str, tmp_path: Path) -> Non
             log = await one_log(folder)
             assert (await log.append(numbered(19))).duplicate
             assert not (await log.append(numbered(20))).duplicate
+
+    run(main())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_last_five_batches_can_be_repeated_after_a_start(clean: bool, tmp_path: Path) -> None:
+    """A clean end keeps what a replay after a crash gives (issue 27)."""
+
+    async def main() -> None:
+        def numbered(sequence: int) -> bytes:
+            return batch(b"v", producer_id=5, producer_epoch=0, base_sequence=sequence)
+
+        batches = [numbered(number) for number in range(8)]
+        if clean:
+            async with opened(tmp_path) as folder:
+                await append_durably(await one_log(folder), *batches)
+        else:
+            await crashed_with(tmp_path, *batches)
+        async with opened(tmp_path) as folder:
+            log = await one_log(folder)
+            for number in range(3, 8):
+                appended = await log.append(batches[number])
+                assert (appended.duplicate, appended.base_offset) == (True, number)
+            with pytest.raises(OutOfOrderSequenceNumber):
+                await log.append(batches[2])
 
     run(main())
 

@@ -20,6 +20,7 @@ from sharegroup.broker.cleaning import Cleaning
 from sharegroup.broker.configs.access import DAMAGE_ACCEPTED
 from sharegroup.broker.configs.broker import BrokerConfig
 from sharegroup.broker.configs.listeners import is_every_interface
+from sharegroup.broker.configs.stored_passwords import with_stored
 from sharegroup.broker.configured_rules import configured_rules
 from sharegroup.broker.counters import Counters
 from sharegroup.broker.delivery.lost_state import give_up_seen_offsets, say_lost_state
@@ -39,6 +40,9 @@ logger = logging.getLogger("sharegroup.broker")
 
 DRAIN_S: Final = 5.0
 """How long a stopping broker waits for open requests."""
+
+ANSWER_S: Final = 1.0
+"""How long it then waits for the answers of those whose records have become durable."""
 
 ACL_FILE_LOOK_S: Final = 2.0
 """How often the ACL file is looked at. A change is taken at the second look that finds it."""
@@ -104,7 +108,7 @@ class Broker:
             check_partitions=descriptors.check_start,
         )
         descriptors.partitions = lambda: store.partition_count
-        altered = config.altered(store.facts.broker_configs)
+        altered = with_stored(config, store.facts.broker_configs)
         broker = cls(altered, environment, store, descriptors, rules)
         opened = True
         try:
@@ -172,7 +176,11 @@ class Broker:
         return endpoint.advertised
 
     async def close(self) -> None:
-        """Stop accepting, wait for open requests, flush, and unlock the folder."""
+        """Stop accepting, answer the requests that have begun, flush, and unlock the folder.
+
+        What is appended is answered, if its client is still there: no request begins any more, and
+        a request that lasts longer than ``DRAIN_S`` cannot append.
+        """
         parts = self.parts
         for server in self._servers:
             server.close()
@@ -180,8 +188,9 @@ class Broker:
             self._noting.cancel()
         parts.waiters.close()
         parts.classic_groups.close()
-        await self._drain()
-        self.connections.close()
+        self.connections.stop()
+        await self.connections.idle(DRAIN_S)
+        await self._end_sessions()
         self._group_runtimes.close()
         parts.transactions.close()
         parts.security.close()
@@ -190,7 +199,11 @@ class Broker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await parts.store.stop_appending()
+        await self.connections.idle(ANSWER_S)
+        self.connections.end()
         await parts.store.close()
+        self.connections.close()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` in the background; its failure is logged."""
@@ -285,17 +298,17 @@ class Broker:
             self.spawn(parts.share_partitions.end_session(session))
         parts.waiters.wake_connection(connection)
 
+    async def _end_sessions(self) -> None:
+        """Release what share group members hold; that it was delivered once more is durable."""
+        parts = self.parts
+        for connection in self.connections.all():
+            for session in parts.sessions.close_connection(connection):
+                await parts.share_partitions.end_session(session)
+
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             logger.error("a background task failed", exc_info=task.exception())
-
-    async def _drain(self) -> None:
-        """Wait until no connection has an open request, at most ``DRAIN_S``."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + DRAIN_S
-        for connection in self.connections.all():
-            await connection.idle(until - loop.time())
 
     def _housekeep(self) -> None:
         """Enforce retention, write checkpoints, and repeat after the interval."""

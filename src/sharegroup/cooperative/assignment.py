@@ -1,6 +1,10 @@
 """Partitions split between members that take key ranges, where these outnumber the partitions of a
 topic (KIP-X, "reverse assignment"): a wrapper around the ordinary assignors.
 
+Members stay where they are, whatever the assignor: a join or a leave changes only the partition
+that gets or loses a member, and only that member's share of it. So where there are as many members
+as partitions each keeps one, too; an assignor without memory would turn them round.
+
 Members that take whole partitions only keep what the assignor gave them. The other partitions of
 the topic go to the members that take ranges: each member to one partition, whose hash space is
 split between them.
@@ -14,7 +18,7 @@ from uuid import UUID
 
 from sharegroup.cooperative.hash_split import WHOLE, split
 from sharegroup.cooperative.intervals import Intervals
-from sharegroup.cooperative.sharing import in_ranges, sticky
+from sharegroup.cooperative.sharing import share_members
 
 T = TypeVar("T", UUID, str)
 """How a topic is named."""
@@ -37,7 +41,7 @@ def share_partitions(
         new: what the assignor gives each member.
         takers: the members that take key ranges, with the topics that they subscribe to.
         before: the target assignment so far, and its parts.
-        by_neighbours: split as the assignor ``range`` does, else so that members stay.
+        by_neighbours: members that had nothing sit together, as with the assignor ``range``.
     """
     parts: dict[str, dict[T, dict[int, Intervals]]] = {}
     topics: list[T] = sorted({topic_id for wanted in takers.values() for topic_id in wanted})
@@ -45,13 +49,13 @@ def share_partitions(
     for topic_id in topics:
         members = sorted(name for name, wanted in takers.items() if topic_id in wanted)
         free = sorted({p for name in members for p in new[name].get(topic_id, ())})
-        if not free or len(members) <= len(free):
+        if not free or len(members) < len(free):
             continue
         for member in members:
             shared.setdefault(member, dict(new[member])).pop(topic_id, None)
         had = _had(topic_id, members, before)
         owners = {p: [m for m in members if p in had.get(m, {})] for p in free}
-        found = in_ranges(free, members) if by_neighbours else sticky(free, members, owners)
+        found = share_members(free, members, owners, by_neighbours=by_neighbours)
         for partition, sharing in found.items():
             had_of_it = {m: had[m][partition] for m in sharing if partition in had.get(m, {})}
             for name, part in split(sharing, had_of_it).items():
@@ -63,6 +67,24 @@ def share_partitions(
     for name, its in shared.items():
         targets[name] = {topic: its[topic] for topic in sorted(its)}
     return targets, parts
+
+
+def one_owner_each(
+    targets: Mapping[str, Assigned[T]], parts: Mapping[str, Parts[T]]
+) -> Mapping[str, Assigned[T]]:
+    """``targets``, where a partition that members share is with the first of these only: so an
+    assignor that keeps what it can sees that those who have whole partitions have as much."""
+    if not parts:
+        return targets
+    taken: set[tuple[T, int]] = set()
+    found: dict[str, Assigned[T]] = dict(targets)
+    for member in sorted(parts):
+        own = dict(targets[member])
+        for topic, shared in parts[member].items():
+            own[topic] = tuple(p for p in own[topic] if p not in shared or (topic, p) not in taken)
+            taken.update((topic, p) for p in shared)
+        found[member] = own
+    return found
 
 
 def _had(

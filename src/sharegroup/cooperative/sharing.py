@@ -1,5 +1,5 @@
-"""Which members share which partition of a topic, when the members outnumber its partitions: the
-draft's reverse assignment (KIP-X, "Abstract Assignor").
+"""Which members share which partition of a topic, when there are as many members as partitions or
+more: the draft's reverse assignment (KIP-X, "Abstract Assignor").
 """
 
 from __future__ import annotations
@@ -7,34 +7,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 
-def round_robin(partitions: Sequence[int], members: Sequence[str]) -> dict[int, list[str]]:
-    """Each member to the next partition: of 5 on 3, the first and the fourth share."""
-    return {
-        partition: list(members[index :: len(partitions)])
-        for index, partition in enumerate(partitions)
-    }
-
-
-def in_ranges(partitions: Sequence[int], members: Sequence[str]) -> dict[int, list[str]]:
-    """Neighbours share: of 5 on 2, the first three and the last two."""
-    part, rest = divmod(len(members), len(partitions))
-    found: dict[int, list[str]] = {}
-    at = 0
-    for index, partition in enumerate(partitions):
-        end = at + part + (index < rest)
-        found[partition] = list(members[at:end])
-        at = end
-    return found
-
-
-def sticky(
-    partitions: Sequence[int], members: Sequence[str], before: Mapping[int, Sequence[str]]
+def share_members(
+    partitions: Sequence[int],
+    members: Sequence[str],
+    before: Mapping[int, Sequence[str]],
+    *,
+    by_neighbours: bool,
 ) -> dict[int, list[str]]:
-    """Members stay where they were; no partition has two members more than another.
+    """Members stay where they were; no partition has two members more than another. So one that
+    joins moves nobody, and one that leaves moves one other at most.
 
     Args:
         before: who had each partition. A member that had several keeps the one with the fewest.
+        by_neighbours: those who had none sit together (of 5 on 2 the first three and the last two,
+            as the assignor ``range`` does); else each goes to the next partition (of 5 on 3 the
+            first and the fourth share, as ``roundrobin`` does).
     """
+    found, homeless = _kept(partitions, members, before)
+    counts = {partition: len(them) for partition, them in found.items()}
+    places: list[int] = []
+    for _ in homeless:
+        place = min(partitions, key=counts.__getitem__)
+        counts[place] += 1
+        places.append(place)
+    if by_neighbours:
+        places.sort(key=partitions.index)
+    for member, place in zip(homeless, places, strict=True):
+        found[place].append(member)
+    return found
+
+
+def _kept(
+    partitions: Sequence[int], members: Sequence[str], before: Mapping[int, Sequence[str]]
+) -> tuple[dict[int, list[str]], list[str]]:
+    """Who stays where, and who has no place yet."""
     found: dict[int, list[str]] = {partition: [] for partition in partitions}
     homes: dict[str, list[int]] = {}
     for partition in partitions:
@@ -52,6 +58,4 @@ def sticky(
             homeless.append(member)
         else:
             found[home].append(member)
-    for member in homeless:
-        found[min(partitions, key=lambda each: len(found[each]))].append(member)
-    return found
+    return found, homeless

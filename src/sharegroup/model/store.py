@@ -267,6 +267,10 @@ class Store(TopicStore, ConfigStore, Protocol):
         missing. Returns False if it could not be written."""
         ...
 
+    async def stop_appending(self) -> None:
+        """Refuse appends from now on; returns when what was appended before is durable."""
+        ...
+
     async def close(self) -> None:
         """Make everything durable and give the store back. Its logs answer NotLeaderOrFollower from
         then on."""

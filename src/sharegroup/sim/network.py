@@ -41,6 +41,10 @@ class SimulatedTransport(asyncio.Transport):
         """Whether this side was closed."""
         return self._closing
 
+    def can_write_eof(self) -> bool:
+        """It is closed in both directions only."""
+        return False
+
     def close(self) -> None:
         """Close the connection after the written data; both protocols are notified."""
         if self._closing:

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from sharegroup.arrow.schema import check_columns, ddl
 from sharegroup.model.errors import ConfigError
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.spark.options.at_load import check_installed, check_secured
 from sharegroup.spark.options.stream import KEY, ShareOptions, parse_options
 from sharegroup.spark.sink.writer import ShareBatchWriter, ShareStreamWriter
 from sharegroup.spark.source import environment
@@ -59,18 +60,23 @@ class KafkaShareDataSource(DataSource):
         return shipped(type(self), self.options)
 
     def schema(self) -> str:
-        """The columns. Checks all options, so that a mistake fails at ``load()``.
+        """The columns. Checks all options, so that a mistake fails at ``load()``. Where the user
+        gives a ``.schema(…)`` Spark asks for nothing there, and the query's first call checks.
 
         Raises:
             ConfigError: an option is missing, unknown or wrong.
         """
         from sharegroup.spark.options.snapshot import is_peek, parse_peek_options
 
+        check_installed()
         if is_peek(self.options):
             from sharegroup.spark.snapshot.reader import peek_ddl
 
-            return peek_ddl(parse_peek_options(self.options))
+            look = parse_peek_options(self.options)
+            check_secured(look.security)
+            return peek_ddl(look)
         options = parse_options(self.options)
+        check_secured(options.security)
         return ddl(options.include_headers, options.include_timestamp_type)
 
     def streamReader(self, schema: StructType) -> ShareStreamReader:
@@ -83,6 +89,7 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: columns or options are wrong.
         """
+        check_installed()
         return ShareStreamWriter(dict(self.options), _fields(schema), overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> ShareBatchWriter:
@@ -91,6 +98,7 @@ class KafkaShareDataSource(DataSource):
         Raises:
             ConfigError: columns or options are wrong.
         """
+        check_installed()
         return ShareBatchWriter(dict(self.options), _fields(schema))
 
     def reader(self, schema: StructType) -> PeekReader:
@@ -109,8 +117,7 @@ class KafkaShareDataSource(DataSource):
             )
         from sharegroup.spark.snapshot.reader import PeekReader
 
-        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-        return PeekReader(dict(self.options), fields)
+        return PeekReader(dict(self.options), _fields(schema))
 
 
 class ShareTask(InputPartition):

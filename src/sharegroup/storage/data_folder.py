@@ -423,6 +423,14 @@ class DataFolder:
     def _write_log_starts(self, _log: LocalPartitionLog) -> None:
         self._checkpoints.write_log_starts()
 
+    async def stop_appending(self) -> None:
+        """Refuse appends from now on; returns when what was appended before is durable."""
+        self.failures.stopping = True
+        for log in self._logs.values():
+            if log.failure is None:
+                self.flusher.request(log)
+        await self.flusher.idle()
+
     async def close(self) -> None:
         """Sync everything, write indexes, snapshots, checkpoints and the clean marker, and release
         the lock.
@@ -431,10 +439,7 @@ class DataFolder:
         """
         await self._cleaner.close()
         await self._changes.close()
-        for log in self._logs.values():
-            if log.failure is None:
-                self.flusher.request(log)
-        await self.flusher.idle()
+        await self.stop_appending()
         try:
             await self._write_final_files()
         except OSError as error:

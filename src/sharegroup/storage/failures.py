@@ -1,4 +1,4 @@
-"""Classifies disk errors, and logs them.
+"""Classifies disk errors, logs them, and knows when the folder takes no appends.
 
 * **Full**: there is no room. The request is refused, and can be retried when there is room again.
 * **Transient**: the process or the machine is short of something other than room (descriptors,
@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from sharegroup.model.environment import Clock, Disk, DiskFile
-from sharegroup.model.errors import KafkaError, KafkaStorageError
+from sharegroup.model.errors import KafkaError, KafkaStorageError, NotLeaderOrFollower
 from sharegroup.model.ids import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -84,6 +84,13 @@ class Failures:
         self._last_ms: dict[Lack, int] = {}
         self.refused: Counter[Lack] = Counter()
         """How many operations failed for lack of each resource; they can be retried."""
+        self.stopping = False
+        """Whether the folder is being closed: nothing is appended any more."""
+
+    def check_appends(self) -> None:
+        """Raise NotLeaderOrFollower if the folder is being closed."""
+        if self.stopping:
+            raise NotLeaderOrFollower("the broker is shutting down")
 
     def refusal(self, what: str, error: OSError) -> KafkaStorageError | None:
         """The error for the caller that asked for ``what``, if a retry may help; None if the disk

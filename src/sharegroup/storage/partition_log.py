@@ -31,7 +31,6 @@ from sharegroup.model.log import (
 from sharegroup.model.offsets import OFFSET_MAX
 from sharegroup.storage import (
     lookup,
-    producer_snapshot,
     producers,
     retention,
     rewrite,
@@ -42,7 +41,6 @@ from sharegroup.storage import (
 from sharegroup.storage.cleaning import LogCleaning
 from sharegroup.storage.contents import LogContents, LogStatistics
 from sharegroup.storage.failures import Failures
-from sharegroup.storage.files import write_unsynced
 from sharegroup.storage.flush import Flusher
 from sharegroup.storage.segment import Segment
 from sharegroup.storage.segments import Mark
@@ -173,6 +171,7 @@ class LocalPartitionLog:
     def _append(
         self, batches: bytes, headers: Sequence[BatchHeader], now_ms: int, *, flush: bool = True
     ) -> Appended:
+        self._failures.check_appends()
         by_log = self.settings.timestamp_type is TimestampType.LOG_APPEND_TIME
         append_time = now_ms if by_log else -1
         try:
@@ -456,11 +455,10 @@ class LocalPartitionLog:
         """
         if self._failure is not None:
             return []
-        snapshot = producer_snapshot.encode(self._producers.snapshot())
-        path = f"{self.folder}/{self._end:020d}.snapshot"
         files: list[DiskFile] = []
         self._segments[-1].write_indexes(files)
-        write_unsynced(self._environment.disk, path, snapshot, files)
+        disk, producers = self._environment.disk, self._producers
+        rolling.write_snapshot(disk, self.folder, self._end, producers, files)
         return files
 
     def close(self) -> None:

@@ -4,27 +4,36 @@ ProducerStateManager, version 1).
 Version i16, crc32c u32 of what follows it, count i32, then per producer: id i64, epoch i16, last
 sequence i32, last offset i64, offset delta i32, timestamp i64, coordinator epoch i32, first offset
 of its open transaction i64 (or -1).
+
+After these rows we write those that Kafka does not keep: a producer's batches before its last one,
+oldest first, each as id i64, first and last sequence i32, first and last offset i64. A retry of one
+of them is known as such after a clean end too, not only after a replay. Kafka checks the CRC of all
+that follows, and reads no further than its rows.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 from crc32c import crc32c
 
-from sharegroup.transactions.producers import ProducerEntry
+from sharegroup.transactions.producers import Batch, ProducerEntry
 
 _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
+_EARLIER = struct.Struct(">qiiqq")
 VERSION: Final = 1
 
 
 def encode(entries: Sequence[ProducerEntry]) -> bytes:
     """The file's content."""
-    body = _COUNT.pack(len(entries)) + b"".join(_ENTRY.pack(*entry) for entry in entries)
+    rows = [_ENTRY.pack(*entry[:-1]) for entry in entries]
+    rows += [_EARLIER.pack(each.producer_id, *batch) for each in entries for batch in each.earlier]
+    body = _COUNT.pack(len(entries)) + b"".join(rows)
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
@@ -42,5 +51,9 @@ def decode(data: bytes) -> list[ProducerEntry]:
     body = data[_HEAD.size :]
     if version != VERSION or crc != crc32c(body):
         raise ValueError("the producer snapshot is of another version or damaged")
-    rows = _ENTRY.iter_unpack(body[_COUNT.size : _COUNT.size + count * _ENTRY.size])
-    return [ProducerEntry(*row) for row in rows]
+    end = _COUNT.size + count * _ENTRY.size
+    earlier: defaultdict[int, list[Batch]] = defaultdict(list)
+    for producer_id, *batch in _EARLIER.iter_unpack(body[end:]):
+        earlier[producer_id].append(Batch(*batch))
+    rows = _ENTRY.iter_unpack(body[_COUNT.size : end])
+    return [ProducerEntry(*row)._replace(earlier=tuple(earlier.get(row[0], ()))) for row in rows]

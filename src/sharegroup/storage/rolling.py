@@ -36,6 +36,14 @@ def is_full(
     )
 
 
+def write_snapshot(
+    disk: Disk, folder: str, offset: int, producers: ProducerTable, files: list[DiskFile]
+) -> None:
+    """Write the snapshot of the producers at ``offset`` without a sync. Raises OSError."""
+    data = producer_snapshot.encode(producers.snapshot())
+    write_unsynced(disk, f"{folder}/{offset:020d}.snapshot", data, files)
+
+
 def roll(
     disk: Disk,
     folder: str,
@@ -51,10 +59,9 @@ def roll(
     Raises:
         OSError: the disk refused something; the files written so far are removed.
     """
-    snapshot = producer_snapshot.encode(producers.snapshot())
     try:
         sealed.write_indexes(files)
-        write_unsynced(disk, f"{folder}/{next_offset:020d}.snapshot", snapshot, files)
+        write_snapshot(disk, folder, next_offset, producers, files)
         segment = Segment(disk, folder, next_offset, index_interval_bytes)
     except OSError:
         remove_half_made(disk, files)

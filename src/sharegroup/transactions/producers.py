@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """A producer as a snapshot keeps it: its last batch only, as Kafka's ``.snapshot`` does.
+    """A producer as a snapshot keeps it.
 
     ``last_sequence`` and ``last_offset`` are -1 when it has no batch.
     """
@@ -60,6 +60,8 @@ class ProducerEntry(NamedTuple):
     """The transaction coordinator's, of the last marker."""
     transaction_start: int = NONE
     """The first offset of its open transaction."""
+    earlier: tuple[Batch, ...] = ()
+    """Its batches before the last one, oldest first."""
 
 
 class Duplicate(NamedTuple):
@@ -285,6 +287,7 @@ class ProducerTable:
             producer.last_ms,
             producer.coordinator_epoch,
             NONE if start is None else start,
+            tuple(producer.batches[:-1]),
         )
 
     def load(self, entries: Iterable[ProducerEntry]) -> None:
@@ -299,7 +302,7 @@ class ProducerTable:
                 entry.epoch,
                 entry.timestamp_ms,
                 entry.coordinator_epoch,
-                [] if entry.last_sequence == NONE else [batch],
+                [] if entry.last_sequence == NONE else [*entry.earlier, batch],
             )
             if entry.transaction_start != NONE:
                 starts[entry.producer_id] = entry.transaction_start

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sharegroup.broker.server import Broker
-from sharegroup.model.errors import InvalidConfig
+from sharegroup.model.errors import InvalidConfig, InvalidRequest
 from sharegroup.model.limits import UNAUTHENTICATED_MIN
 from sharegroup.tls.self_signed import authority, signed
 from sharegroup.wire import apis
@@ -253,11 +253,16 @@ def test_settings_of_tls_are_altered_while_it_runs(tmp_path: Path) -> None:
         assert code == InvalidConfig.code
         assert "nowhere" in sentence
         assert await serial(port, made) == second
-        secret = "hunter2"
-        assert await alter("ssl.truststore.password", secret) == (0, "")
+        assert await alter("ssl.truststore.certificates", "") == (0, "")
+        for secret in ("ssl.truststore.password", "listener.name.ssl.plain.sasl.jaas.config"):
+            code, sentence = await alter(secret, "hunter2")
+            assert code == InvalidRequest.code
+            assert "not stored" in sentence
+            assert "hunter2" not in sentence + (tmp_path / "data" / "catalog.json").read_text()
         assert (await alter("ssl.principal.mapping.rules", "DEFAULT"))[0]  # that needs a restart
         entries = {entry.name: entry for entry in broker.parts.configs.broker.describe()}
         assert entries["ssl.truststore.password"].sensitive
+        assert entries["ssl.truststore.password"].read_only
         assert entries[name].value == str(other)
         assert await alter("ssl.client.auth", "required") == (0, "")
         assert await principal(broker, port, context(made, made.client("a"))) == "User:CN=a"

@@ -4,6 +4,7 @@ import pytest
 
 from sharegroup.broker.configs.broker import BROKER_CONFIGS, BrokerConfig, load
 from sharegroup.broker.configs.listeners import Listener
+from sharegroup.broker.configs.stored_passwords import with_stored
 from sharegroup.groups.config import KAFKAS_DEFAULTS, Bounded
 from sharegroup.model.config import ConfigSource, format_value
 from sharegroup.model.errors import ConfigError, InvalidConfig, InvalidRequest
@@ -312,3 +313,17 @@ def test_settings_of_tokens_for_the_mechanism() -> None:
     )
     found = [config.listener(name).text(url) for name in ("A", "B", "C")]
     assert found == ["file:///a", "file:///of-b", "file:///all"]
+
+
+def test_passwords_of_an_earlier_release_hold_and_can_be_removed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Others can be altered beside them; no password gets a new value."""
+    stored = {"ssl.key.password": "hunter2", "max.connections": "9"}
+    config = with_stored(load(), stored)
+    assert [one.getMessage().split()[2] for one in caplog.records] == ["ssl.key.password"]
+    assert "hunter2" not in caplog.text
+    assert config.altered({**stored, "max.connections": "8"}).dynamic["ssl.key.password"]
+    with pytest.raises(InvalidRequest, match="passwords are not stored"):
+        config.altered({**stored, "ssl.key.password": "other"})
+    assert "ssl.key.password" not in config.altered({"max.connections": "9"}).dynamic

@@ -31,11 +31,11 @@ LOCKS = 100
 END_SECONDS = 60
 """A member that was killed keeps its partitions until its session ends."""
 SYNCS_PER_CLAIM = 2
-SYNCS_BEFORE_CLAIMS = 2
+SYNCS_BEFORE_CLAIMS = 4
 
 
 class Step(StrEnum):
-    """Of a claim; the folder's own file is written before the first one."""
+    """Of a claim; the folder's own two files are written before the first one."""
 
     WRITTEN = "the file is written and not synced"
     SYNCED = "the file is synced and has no name yet"

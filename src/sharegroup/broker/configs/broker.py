@@ -232,8 +232,10 @@ class BrokerConfig:
             definition = definition_of(name)
             if definition is None:
                 raise InvalidConfig(_unknown(name))
-            if not definition.dynamic:
-                raise InvalidRequest(f"Cannot update these configs dynamically: [{name}]")
+            if not definition.dynamic and dynamic[name] != self.dynamic.get(name):
+                secret = definition.type is ConfigType.PASSWORD
+                why = ": passwords are not stored, set it and restart" if secret else ""
+                raise InvalidRequest(f"Cannot update these configs dynamically: [{name}]{why}")
         config = replace(self, dynamic=dict(dynamic))
         check_broker(config)
         return config

@@ -14,7 +14,12 @@ USERS_FILE: Final = "sasl.users.file"
 
 
 def _secret(name: str, doc: str) -> ConfigDef:
-    """A setting that is never shown."""
+    """A setting that is never shown, and never stored: it is not altered while the broker runs."""
+    return ConfigDef(name=name, type=ConfigType.PASSWORD, default=None, doc=doc)
+
+
+def _hidden(name: str, doc: str) -> ConfigDef:
+    """A setting that is not shown, as in Kafka, and no secret."""
     return ConfigDef(name=name, type=ConfigType.PASSWORD, default=None, doc=doc, dynamic=True)
 
 
@@ -41,7 +46,7 @@ TLS_CONFIGS: Final = (
     _secret(
         "ssl.keystore.key", "The private key as PEM text, with ssl.keystore.certificate.chain."
     ),
-    _secret("ssl.keystore.certificate.chain", "The certificate chain as PEM text."),
+    _hidden("ssl.keystore.certificate.chain", "The certificate chain as PEM text."),
     _secret("ssl.key.password", "The password of an encrypted private key in PEM."),
     ConfigDef(
         name="ssl.truststore.type",
@@ -59,7 +64,7 @@ TLS_CONFIGS: Final = (
         dynamic=True,
     ),
     _secret("ssl.truststore.password", "The password of a PKCS12 trust store."),
-    _secret("ssl.truststore.certificates", "The authorities' certificates as PEM text."),
+    _hidden("ssl.truststore.certificates", "The authorities' certificates as PEM text."),
     choice(
         "ssl.client.auth",
         "none",
@@ -116,7 +121,6 @@ SASL_CONFIGS: Final = (
         default=None,
         doc="Users of PLAIN with their passwords, as for Kafka; to be written as "
         'listener.name.NAME.plain.sasl.jaas.config=…PlainLoginModule required user_NAME="…";',
-        dynamic=True,
     ),
     long(
         REAUTH,

@@ -22,7 +22,7 @@ from sharegroup.broker.network.connections import Connections
 from sharegroup.broker.network.dispatch import Dispatcher
 from sharegroup.broker.network.endpoint import Endpoint
 from sharegroup.broker.network.frame_lengths import FrameLengths
-from sharegroup.broker.network.leaving import Chunk, Leaving
+from sharegroup.broker.network.leaving import Chunk, Leaving, Slot
 from sharegroup.broker.network.sasl_session import SaslSession
 from sharegroup.broker.read_model import ConnectionView
 from sharegroup.model.errors import MalformedMessage
@@ -43,16 +43,6 @@ LENGTH_BYTES: Final = 4
 _T = TypeVar("_T")
 
 _PRODUCE: Final = apis.PRODUCE.key.to_bytes(2, "big")
-
-
-class _Slot:
-    """One request's place in the queue of answers."""
-
-    __slots__ = ("chunks", "size")
-
-    def __init__(self) -> None:
-        self.chunks: Sequence[Chunk] | None = None
-        self.size = 0
 
 
 class BrokerConnection(asyncio.Protocol):
@@ -77,12 +67,13 @@ class BrokerConnection(asyncio.Protocol):
         self._sasl = sasl
         self._lengths = FrameLengths(frame_bytes_max, connections.first_bytes_max, sasl)
         self._splitter = FrameSplitter(self._lengths.most(), self._lengths.check)
-        self._slots: deque[_Slot] = deque()
-        self._records_slot: _Slot | None = None
-        self._held: deque[tuple[bytes, _Slot]] = deque()
+        self._slots: deque[Slot] = deque()
+        self._records_slot: Slot | None = None
+        self._held: deque[tuple[bytes, Slot]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
         self._closing = False
+        self._stopping = self._ended = False  # what comes is dropped; the end is sent
         self._reading = True
         self._peer_slow = False
         self._full = False  # many requests are open: start no more until half are answered
@@ -153,7 +144,7 @@ class BrokerConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.host = peer[0] if peer else ""
         self._active_s = self._loop.time()
-        if self._connections.admit(self) and self._knows_certificate():
+        if self._connections.admit(self) and self._knows_certificate(transport):
             self.access = self._dispatcher.access(self.principal, self.host)
             if self._sasl is not None:
                 self._sasl.host = self.host
@@ -172,10 +163,8 @@ class BrokerConnection(asyncio.Protocol):
         self._closing = True
         self._stop_muting()
         self._held.clear()
-        self._splitter.clear()
         self._answers.caught_up(self)
-        self._requests.forget(self)
-        self._requests.count(self, self._running_bytes - self.held_bytes)
+        self._drop_received()
         self._connections.gone(self)
 
     def data_received(self, data: bytes) -> None:
@@ -183,6 +172,8 @@ class BrokerConnection(asyncio.Protocol):
         self._active_s = self._loop.time()
         size = len(data)
         self.moved_bytes += size
+        if self._stopping:
+            return
         if self.claimed:
             size -= min(self._splitter.missing, size)  # room is reserved for it
         self._requests.count(self, size)
@@ -245,7 +236,7 @@ class BrokerConnection(asyncio.Protocol):
     def mute(self, seconds: float) -> None:
         """Start no request and read none for this long: a quota is used up. Requests that have
         begun are answered; one that is half read is read on, since room is kept for it."""
-        if self._transport is None or self._closing:
+        if self._transport is None or self._closing or self._stopping:
             return
         until_s = self._loop.time() + seconds
         if self._muted is None or self._muted.when() < until_s:
@@ -258,10 +249,30 @@ class BrokerConnection(asyncio.Protocol):
         no request is open or the peer does not read its answers."""
         return self._active_s <= before and (not self._slots or self._peer_slow)
 
-    async def idle(self, seconds: float) -> None:
-        """Return when no request is open, or after ``seconds``."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=max(0.0, seconds))
+    def stop(self) -> None:
+        """The broker stops: answer the requests that have begun, and drop all others. Reading goes
+        on: a socket that is closed with unread bytes takes answers with it that are on their way.
+        """
+        self._stopping = True
+        self._stop_muting()
+        self._drop_received()
+        self._start_held()
+        self._adjust_reading()
+
+    async def idle(self, until_s: float) -> None:
+        """Return when no request runs, or at the loop time ``until_s``."""
+        while self._tasks and self._loop.time() < until_s:
+            await asyncio.wait(self._tasks, timeout=until_s - self._loop.time())
+
+    def end(self) -> None:
+        """Send what is ready and then the end, and wait for the peer to close."""
+        self._closing = True
+        self._write()
+        if self._transport is None or not self._transport.can_write_eof():
+            self.close()
+        elif not self._transport.is_closing():
+            self._ended = True
+            self._transport.write_eof()
 
     def close(self) -> None:
         """Send what is ready, then close."""
@@ -297,6 +308,12 @@ class BrokerConnection(asyncio.Protocol):
             self._muted.cancel()
             self._muted = None
 
+    def _drop_received(self) -> None:
+        """Forget what was received and is no request that has begun."""
+        self._splitter.clear()
+        self._requests.forget(self)
+        self._requests.count(self, self._running_bytes - self.held_bytes)
+
     def _claim_room(self) -> None:
         """Reserve memory for the rest of an unfinished request."""
         missing = self._splitter.missing
@@ -306,7 +323,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         """Queue a slot for the frame's answer, and start the request if it may start now."""
-        slot = _Slot()
+        slot = Slot()
         self._slots.append(slot)
         if self._sasl is not None and self._sasl.takes(frame):
             self._sasl.busy = True
@@ -327,7 +344,7 @@ class BrokerConnection(asyncio.Protocol):
             frame, self._records_slot = self._held.popleft()
             self._start(frame, self._records_slot)
 
-    def _start(self, frame: bytes, slot: _Slot) -> None:
+    def _start(self, frame: bytes, slot: Slot) -> None:
         self._run(self._answer(frame, slot), frame)
 
     def _run(self, work: Coroutine[Any, Any, None], frame: bytes) -> None:
@@ -336,13 +353,13 @@ class BrokerConnection(asyncio.Protocol):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, frame: bytes, slot: _Slot) -> None:
+    async def _answer(self, frame: bytes, slot: Slot) -> None:
         chunks = await self._handled(frame, self._dispatcher.answer(self, frame))
         if chunks is not None:
             self._lengths.answered = True
             self._fill(slot, chunks)
 
-    async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: _Slot) -> None:
+    async def _authenticate(self, sasl: SaslSession, frame: bytes, slot: Slot) -> None:
         """Let the session answer; the next request is started when it has."""
         was = sasl.principal
         answer = await self._handled(
@@ -379,7 +396,7 @@ class BrokerConnection(asyncio.Protocol):
             self._requests.count(self, -size)
         return None
 
-    def _fill(self, slot: _Slot, chunks: Sequence[Chunk]) -> None:
+    def _fill(self, slot: Slot, chunks: Sequence[Chunk]) -> None:
         """An answer is ready: it leaves when all before it have."""
         slot.chunks = chunks
         if slot is self._slots[0]:
@@ -389,21 +406,14 @@ class BrokerConnection(asyncio.Protocol):
             self._ready_bytes += slot.size
             self._answers.falls_behind(self)
 
-    def _knows_certificate(self) -> bool:
-        """Take the principal from the client's certificate, if it shows one. False: nobody may
-        have this one."""
-        security, transport = self.endpoint.security, self._transport
-        if security is None or transport is None or self._sasl is not None:
-            return True
-        tls = transport.get_extra_info("ssl_object")
-        certificate = tls.getpeercert(binary_form=True) if tls is not None else None
-        if certificate is None:
-            return True
-        principal = security.principal_of(certificate)
-        if principal is None:
-            self._connections.nobody(self.host, self.endpoint.name)
-            return False
-        self.principal = principal
+    def _knows_certificate(self, transport: asyncio.BaseTransport) -> bool:
+        """Take the principal from the client's certificate. False: nobody may have this one."""
+        if self._sasl is None:
+            principal = self.endpoint.principal_by_certificate(transport)
+            if principal is None:
+                self._connections.nobody(self.host, self.endpoint.name)
+                return False
+            self.principal = principal
         return True
 
     def _send_ready(self) -> None:
@@ -414,7 +424,7 @@ class BrokerConnection(asyncio.Protocol):
             self._ready_bytes -= slot.size
             if slot is self._records_slot:
                 self._records_slot = None
-        if ready and self._transport is not None:
+        if ready and self._transport is not None and not self._ended:
             size = sum(map(len, ready))
             self._sent_bytes += size
             if not self._leaving:  # answers that get ready in this loop step leave together
@@ -425,7 +435,7 @@ class BrokerConnection(asyncio.Protocol):
     def _write(self) -> None:
         """Write ready answers with one system call, WRITE_BYTES of them; the rest in later steps,
         as the peer reads on."""
-        if self._transport is None:
+        if self._transport is None or self._ended:
             self._leaving.clear()
             return
         try:
@@ -476,7 +486,7 @@ class BrokerConnection(asyncio.Protocol):
         """Pause or resume reading: backpressure for the peer."""
         if self._transport is None or self._closing:
             return
-        wanted = not (
+        wanted = self._stopping or not (
             self._peer_slow
             or self._full
             or self._waits_for_room

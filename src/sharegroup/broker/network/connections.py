@@ -41,6 +41,18 @@ class Admitted(Holder, Protocol):
         """Whether it is idle since the loop time ``before``."""
         ...
 
+    def stop(self) -> None:
+        """Start no further request."""
+        ...
+
+    async def idle(self, until_s: float) -> None:
+        """Return when no request runs, or at the loop time ``until_s``."""
+        ...
+
+    def end(self) -> None:
+        """Send what is ready and the end."""
+        ...
+
     def close(self) -> None:
         """Send what is ready, then close."""
         ...
@@ -196,6 +208,22 @@ class Connections(Generic[C]):
         self._open.remove(connection)
         self._forget_one(connection.host)
         self._lost(connection)
+
+    def stop(self) -> None:
+        """Start no more requests."""
+        for connection in self.all():
+            connection.stop()
+
+    async def idle(self, seconds: float) -> None:
+        """Return when no connection has an open request, or after ``seconds``."""
+        until_s = asyncio.get_running_loop().time() + seconds
+        for connection in self.all():
+            await connection.idle(until_s)
+
+    def end(self) -> None:
+        """Send what is ready and the end to all connections; those whose peers close are gone."""
+        for connection in self.all():
+            connection.end()
 
     def close(self) -> None:
         """Close all connections, and stop the checks for idle ones."""

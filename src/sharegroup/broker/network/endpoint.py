@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from sharegroup.broker.authentication.listener_security import ListenerSecurity
@@ -21,3 +22,12 @@ class Endpoint:
     advertised: tuple[str, int] = ("", 0)
     security: ListenerSecurity | None = None
     """How clients prove who they are; None: they do not."""
+
+    def principal_by_certificate(self, transport: asyncio.BaseTransport) -> str | None:
+        """The principal of the client's certificate, or :attr:`principal` if it shows none; None:
+        nobody may have this certificate."""
+        tls = transport.get_extra_info("ssl_object") if self.security is not None else None
+        certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+        if certificate is None or self.security is None:
+            return self.principal
+        return self.security.principal_of(certificate)

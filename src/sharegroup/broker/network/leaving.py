@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from sharegroup.model.environment import FileRange
@@ -30,6 +30,16 @@ def _bare_socket(transport: asyncio.Transport) -> Any:
     if transport.get_extra_info("sslcontext") is not None:
         return None
     return transport.get_extra_info("socket")
+
+
+class Slot:
+    """One request's place in the queue of answers."""
+
+    __slots__ = ("chunks", "size")
+
+    def __init__(self) -> None:
+        self.chunks: Sequence[Chunk] | None = None
+        self.size = 0
 
 
 class Leaving:

@@ -53,6 +53,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._protocol = protocol
         self._flooded = flooded
         self._records = TlsRecords()
+        self._ended = False
 
     def start(self, came: bytes) -> None:
         """Tell the connection that it is made, and give it what came with the handshake."""
@@ -62,6 +63,8 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Encrypted bytes came: give the connection what is in the records that are complete."""
+        if self._ended:
+            return
         chunks: list[bytes] = []
         ended = flooded = False
         for piece, records in self._records.cut(data):
@@ -106,7 +109,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
         """Encrypt each, and send them together."""
-        if self._raw.is_closing():
+        if self._raw.is_closing() or self._ended:
             return
         encrypted: list[bytes] = []
         for data in list_of_data:
@@ -140,14 +143,27 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         """Whether it is closed, or will be."""
         return self._raw.is_closing()
 
+    def can_write_eof(self) -> bool:
+        """Yes: TLS has an end, and so has the socket."""
+        return True
+
+    def write_eof(self) -> None:
+        """Send what is written and the end; what still comes is dropped."""
+        self._end_tls()
+        self._raw.write_eof()
+
     def close(self) -> None:
         """Send what is written and the end of TLS, then close."""
-        if self._raw.is_closing():
-            return
-        with contextlib.suppress(ssl.SSLError):  # it would wait for the peer's end
-            self._tls.session.unwrap()
-        self._send()
-        self._raw.close()
+        if not self._raw.is_closing():
+            self._end_tls()
+            self._raw.close()
+
+    def _end_tls(self) -> None:
+        if not self._ended:
+            self._ended = True
+            with contextlib.suppress(ssl.SSLError):  # it would wait for the peer's end
+                self._tls.session.unwrap()
+            self._send()
 
     def abort(self) -> None:
         """Close at once."""

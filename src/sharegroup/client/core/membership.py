@@ -126,6 +126,13 @@ class Membership:
         self.assignment = frozenset()
         self._due_ms = now_ms
 
+    def go_on_as(self, member_id: str, now_ms: int) -> None:
+        """Another process is the member by now: join as a new one, unless we are leaving."""
+        self.member_id = member_id
+        self._known = False
+        if self.state in (MemberState.JOINING, MemberState.STABLE):
+            self._join(now_ms)
+
     # --- heartbeats -------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:

@@ -40,8 +40,13 @@ def parse_addresses(servers: str | Iterable[str]) -> list[Address]:
     return addresses
 
 
+def without_protocol(address: str) -> str:
+    """The address without ``SASL_SSL://`` or the like before it."""
+    return _PROTOCOL.sub("", address)
+
+
 def _parse(text: str) -> Address:
-    plain = _PROTOCOL.sub("", text)
+    plain = without_protocol(text)
     host, colon, port = plain.rpartition(":")
     if not colon or plain.endswith("]") or (":" in host and not host.startswith("[")):
         host, port = plain, str(DEFAULT_PORT)

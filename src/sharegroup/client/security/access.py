@@ -88,7 +88,7 @@ class Access:
         if self._context is not None and stamp == self._stamp:
             return self._context
         try:
-            self._context = self._new_context()
+            self._context = self.context()
         except ConfigError as error:
             if self._context is None:
                 raise
@@ -96,7 +96,12 @@ class Access:
         self._stamp = stamp
         return self._context
 
-    def _new_context(self) -> ssl.SSLContext:
+    def context(self) -> ssl.SSLContext:
+        """A new TLS context, of the files as they are now.
+
+        Raises:
+            ConfigError: a file cannot be read, or is not what it should be.
+        """
         security = self.security
         context = client_context(
             security.trust_store,

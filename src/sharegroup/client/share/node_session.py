@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -18,6 +18,7 @@ from sharegroup.client.network.cluster import Cluster
 from sharegroup.client.share.metrics import ConsumerMetrics
 from sharegroup.model.errors import (
     InvalidRecordState,
+    InvalidShareSessionEpoch,
     KafkaError,
     NotLeaderOrFollower,
     UnsupportedVersion,
@@ -91,6 +92,9 @@ class Acknowledged(NamedTuple):
 class NodeSession:
     """See the module. All methods that send take turns.
 
+    Args:
+        displaced: called when the broker's session under this member id is not ours.
+
     Attributes:
         lock_timeout_ms: how long the broker's acquisition locks last, from its last answer; None
             before.
@@ -103,6 +107,7 @@ class NodeSession:
         group_id: str,
         member_id: str,
         metrics: ConsumerMetrics,
+        displaced: Callable[[], None],
     ) -> None:
         self.node_id = node_id
         self.lock_timeout_ms: int | None = None
@@ -111,6 +116,15 @@ class NodeSession:
         self._metrics = metrics
         self._lease = Lease(node_id)
         self._turn = asyncio.Lock()
+        self._displaced = displaced
+        self._retired = False
+
+    def retire(self) -> None:
+        """Another process has the member's id: nothing is sent in its name any more, and its locks
+        are that one's.
+        """
+        self._retired = True
+        self._lose()
 
     @property
     def open(self) -> bool:
@@ -231,6 +245,8 @@ class NodeSession:
         wait_ms: int = 0,
     ) -> Any:
         """Send, and step the epoch. Any failure loses the session."""
+        if self._retired:
+            raise NotLeaderOrFollower("the share session was taken over by another process")
         now = asyncio.get_running_loop().time
         began = now()
         try:
@@ -239,8 +255,11 @@ class NodeSession:
             )
             if response.error_code:
                 raise error_from_code(response.error_code, response.error_message)
-        except BaseException:
+        except BaseException as error:
+            was_open = self._session.open
             self._lose()
+            if was_open and isinstance(error, InvalidShareSessionEpoch) and not self._retired:
+                self._displaced()
             raise
         self._session.answered()
         self._metrics.request_answered(now() - began, response.throttle_time_ms)
@@ -250,6 +269,7 @@ class NodeSession:
         self._session.lost()
         self._lease.lost = True
         self._lease = Lease(self.node_id)
+        self._lease.lost = self._retired
 
     def _note_lock_timeout(self, timeout_ms: int) -> None:
         if timeout_ms > 0:

@@ -16,15 +16,26 @@ log = logging.getLogger("sharegroup.client")
 
 
 class NodeSessions:
-    """Sessions by node, made when first asked for, and who leads which partition."""
+    """Sessions by node, made when first asked for, and who leads which partition.
+
+    Args:
+        displaced: called when another process uses this member's id; the caller then calls
+            :meth:`go_on_as`.
+    """
 
     def __init__(
-        self, cluster: Cluster, group_id: str, member_id: str, metrics: ConsumerMetrics
+        self,
+        cluster: Cluster,
+        group_id: str,
+        member_id: str,
+        metrics: ConsumerMetrics,
+        displaced: Callable[[], None],
     ) -> None:
         self._cluster = cluster
         self._group_id = group_id
         self._member_id = member_id
         self._metrics = metrics
+        self._displaced = displaced
         self._sessions: dict[int, NodeSession] = {}
 
     def __iter__(self) -> Iterator[NodeSession]:
@@ -34,9 +45,21 @@ class NodeSessions:
         session = self._sessions.get(node_id)
         if session is None:
             session = self._sessions[node_id] = NodeSession(
-                self._cluster, node_id, self._group_id, self._member_id, self._metrics
+                self._cluster,
+                node_id,
+                self._group_id,
+                self._member_id,
+                self._metrics,
+                self._displaced,
             )
         return session
+
+    def go_on_as(self, member_id: str) -> None:
+        """Leave the sessions to the process that uses the id by now, and begin new ones."""
+        for session in self:
+            session.retire()
+        self._sessions.clear()
+        self._member_id = member_id
 
     @property
     def lock_timeout_ms(self) -> int | None:

@@ -57,7 +57,8 @@ class ShareMember:
     Args:
         cluster: the connections; the caller starts and closes it.
         group_id: the share group.
-        member_id: None makes a new one; to replace an old member, pass its id.
+        member_id: None makes a new one; to replace an old member, pass its id. Should that one
+            still be alive, whichever of the two is displaced goes on under a new id.
         rack_id: where this client is.
         subscribed_topics: names of topics, which need not exist yet.
         poll_interval_max_ms: leave the group when :meth:`fetch` is not called for this long; None:
@@ -86,7 +87,9 @@ class ShareMember:
         self.metrics = ConsumerMetrics(lambda: asyncio.get_running_loop().time())
         """The metrics of this member."""
         self._heartbeats = Heartbeats(cluster, self._membership, self.metrics)
-        self._sessions = NodeSessions(cluster, group_id, self.member_id, self.metrics)
+        self._sessions = NodeSessions(
+            cluster, group_id, self.member_id, self.metrics, self._displaced
+        )
         self._acknowledger = Acknowledger(
             cluster, self._sessions, lambda: self.assignment, on_acknowledged, self.metrics
         )
@@ -442,6 +445,22 @@ class ShareMember:
         return await self.commit()
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _displaced(self) -> None:
+        """Another process opened a session under our id, as a copy of a checkpoint does whose
+        original runs: two that shared an id would end each other's sessions again and again.
+        """
+        old, self.member_id = self.member_id, new_member_id(self._cluster)
+        log.warning(
+            "another process goes on as the member %s of %s, and has its locks: this one goes on "
+            "as the member %s",
+            old,
+            self.group_id,
+            self.member_id,
+        )
+        self._sessions.go_on_as(self.member_id)
+        self._membership.go_on_as(self.member_id, now_ms())
+        self._heartbeats.wake()
 
     def _raise_failure(self) -> None:
         if self._membership.error is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import UUID
 
-from sharegroup.cooperative.assignment import share_partitions
+from sharegroup.cooperative.assignment import one_owner_each, share_partitions
 from sharegroup.groups.consumer.group import ConsumerGroup
 from sharegroup.groups.consumer.ranges import assign_ranges
 from sharegroup.groups.consumer.records import Parts
@@ -16,7 +16,8 @@ from sharegroup.groups.topics import TopicsImage
 
 
 def _uniform(group: ConsumerGroup, topics: TopicsImage) -> dict[str, Assignment]:
-    return assign_uniformly(*_subscriptions(group, topics), group.targets)
+    held = one_owner_each(group.targets, group.target_parts)
+    return assign_uniformly(*_subscriptions(group, topics), held)
 
 
 def _range(group: ConsumerGroup, topics: TopicsImage) -> dict[str, Assignment]:

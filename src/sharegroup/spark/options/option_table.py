@@ -9,10 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from sharegroup.client.network.addresses import parse_addresses
+from sharegroup.client.network.addresses import parse_addresses, without_protocol
 from sharegroup.model.errors import ConfigError
 
 INT_MAX: Final = 2**31 - 1
@@ -108,13 +110,14 @@ _PORT: Final = re.compile(r"^(\[.*\]|[^:]*):\d+$")
 
 def servers(name: str, text: str) -> str:
     """host:port, separated by commas. The port is required, as in Spark's own source."""
-    for part in filter(None, map(str.strip, text.split(","))):
+    plain = [without_protocol(part.strip()) for part in text.split(",") if part.strip()]
+    for part in plain:
         if "]:" not in part and part.count(":") != 1:
             host = f"[{part.strip('[]')}]" if ":" in part else part
             raise ConfigError(f"{name} is {text!r}, which has no port: write {host}:9092")
     try:
         parse_addresses(text)
-        complete = all(_PORT.search(part.strip()) for part in text.split(",") if part.strip())
+        complete = all(map(_PORT.search, plain))
     except ConfigError:
         complete = False
     if not complete:
@@ -178,6 +181,20 @@ def count(minimum: int, maximum: int = 2**63 - 1) -> Parse:
         return int(digits)
 
     return parse
+
+
+def instant(name: str, text: str) -> int:
+    """Milliseconds since 1970."""
+    digits = text.strip()
+    if digits.isascii() and digits.isdigit() and int(digits) < 2**63:
+        return int(digits)
+    wanted = "milliseconds since 1970"
+    with suppress(ValueError, OverflowError):
+        time = datetime.fromisoformat(digits)
+        given = time if time.tzinfo else time.replace(tzinfo=UTC)
+        zone = "" if time.tzinfo else ", if it is a time in UTC"
+        wanted = f"{round(given.timestamp() * 1000)}, which are {wanted}{zone}"
+    raise ConfigError(f"{name} is {text!r}: write {wanted}")
 
 
 _UNIT_MS: Final = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

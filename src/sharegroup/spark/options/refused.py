@@ -51,6 +51,8 @@ REFUSED_BY_STREAMS: Final = {
     "kafka.isolation.level": "use isolationLevel; it is a config of the group, set when it is new",
     "kafka.max.poll.records": "use maxOffsetsPerTrigger",
     "states": "it is for a look at the queue with spark.read; leave it out of spark.readStream",
+    "topic": "did you mean subscribe? It names what is read; topic is an option of the sink",
+    "topics": "did you mean subscribe? It names what is read, with commas between topics",
     "path": 'name the topics in .option("subscribe", …) and call .load() without a path',
     "checkpointLocation": "it is an option of the query: df.writeStream.option(…)",
     **REFUSED_KAFKA,

@@ -19,6 +19,7 @@ from sharegroup.spark.options.option_table import (
     count,
     duration,
     flag,
+    instant,
     word,
 )
 from sharegroup.spark.options.refused import REFUSED_BY_STREAMS
@@ -207,7 +208,7 @@ STREAM: Final = OptionTable(
         Option(
             "startingTimestamp",
             "starting_timestamp_ms",
-            count(0),
+            instant,
             "Where a *new* group begins: at records of this time (milliseconds since 1970) and "
             "later.",
             spark="startingTimestamp",

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
+from sharegroup.arrow.schema import COLUMNS
 from sharegroup.model.errors import ConfigError
 from sharegroup.spark.options.sink import SinkOptions
 from sharegroup.spark.options.stream import SERVERS
@@ -27,6 +29,8 @@ _ACK_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "offset": _WHOLE,
     "ack": (*_TEXT, *_WHOLE),
 }
+_RESULT_COLUMNS: Final = frozenset(("value", "key", "headers", "topic", "partition"))
+_BESIDE_ACK: Final = _RESULT_COLUMNS | frozenset(("offset", "ack", "delay_ms", "result_topic"))
 _SELECT: Final = 'df.select("topic", "partition", "offset", "ack")'
 
 
@@ -52,6 +56,7 @@ def check_sink(
         ConfigError: columns or options are missing, or conflict.
     """
     types = dict(fields)
+    _check_known(types)
     if "ack" in types:
         _check_acknowledging(options, types, complete=complete)
         produces = options.topic is not None or "result_topic" in types
@@ -71,6 +76,24 @@ def check_sink(
         key="key" if "key" in types else None,
         headers="headers" if "headers" in types and options.include_headers else None,
     )
+
+
+def _check_known(types: Mapping[str, str]) -> None:
+    """A misspelt column is not left out in silence. Those of the source may stay where they are."""
+    known = _BESIDE_ACK if "ack" in types else _RESULT_COLUMNS
+    for name in types:
+        if name in known or name in COLUMNS:
+            continue
+        if name in _BESIDE_ACK:
+            raise ConfigError(
+                f"the column {name} goes with the column ack: leave it out, or add it"
+            )
+        near = get_close_matches(name.lower(), known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(
+            f"the sink has no column {name}: {hint}It has {', '.join(sorted(known))}; leave others "
+            f'out: .drop("{name}")'
+        )
 
 
 def _check_acknowledging(options: SinkOptions, types: Mapping[str, str], *, complete: bool) -> None:

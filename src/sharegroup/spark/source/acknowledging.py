@@ -14,6 +14,8 @@ from typing import Final
 from sharegroup.client.share.share_member import ShareMember
 from sharegroup.model.errors import InvalidRecordState, KafkaError
 from sharegroup.model.ids import TopicIdPartition
+from sharegroup.model.offsets import OffsetRange
+from sharegroup.spark.ranges import common, merged
 from sharegroup.spark.source.encode_acks import worded
 from sharegroup.spark.source.ledger import Ledger
 from sharegroup.spark.source.offsets import Done
@@ -32,6 +34,22 @@ class Acknowledging:
     def __init__(self, member: ShareMember, ledger: Ledger) -> None:
         self._member = member
         self._ledger = ledger
+        self._unanswered: dict[TopicIdPartition, list[OffsetRange]] = {}
+        self._unanswered_since = 0.0
+
+    async def repeat(self) -> None:
+        """Acknowledge again what no broker answered to, once one has answered to something else. It
+        may still have the locks, as where the network was parted; without this the records would
+        come again when these run out, and the group's lag would stand until then.
+        """
+        answered_at = self._member.metrics.answered_at
+        if not self._unanswered or answered_at is None or answered_at < self._unanswered_since:
+            return
+        unanswered, self._unanswered = self._unanswered, {}
+        done = self._ledger.done()
+        await self.acknowledge(
+            {p: common(done.get(p, ()), merged(ranges)) for p, ranges in unanswered.items()}
+        )
 
     async def release_due(self, now_ms: int | None = None) -> None:
         """Release the held records that are due, or make them ready for Spark again."""
@@ -62,7 +80,14 @@ class Acknowledging:
                         rest += [(partition, ranges[:middle]), (partition, ranges[middle:])]
                 else:
                     log.info("%s: acknowledgement not confirmed: %s", partition, error)
+                    if not isinstance(error, InvalidRecordState):
+                        self._not_answered(partition, ranges)
             waiting = rest
+
+    def _not_answered(self, partition: TopicIdPartition, ranges: Sequence[Done]) -> None:
+        known = self._unanswered.setdefault(partition, [])
+        known += [OffsetRange(one.first, one.last) for one in ranges]
+        self._unanswered_since = asyncio.get_running_loop().time()
 
     async def _send(
         self, ranges: Mapping[TopicIdPartition, Sequence[Done]]

@@ -134,6 +134,7 @@ class Acquirer:
         self._forget_lost_locks()
         before = self.ready
         await self._take_in(await self._fetched(count, wait_ms))
+        await self._acknowledging.repeat()
         if self._claimer is not None:
             await self._claimer.claim(self._run.targets)
         return self.ready - before

@@ -40,14 +40,14 @@ class ClaimLedger(Ledger):
         self._folder = ""
         self._claims: deque[Claim] = deque()  # since the beginning of the newest batch
         self._claimed: dict[TopicIdPartition, list[OffsetRange]] = {}
-        self._waiting = 0
+        self._waiting = self._newest = 0
         self._start = self._before = (1, 0)  # of the next batch, of the newest batch
         self._is_claimed = True  # the newest batch
 
     @property
     def position(self) -> ClaimPosition | None:
         """Where the newest batch ends."""
-        return ClaimPosition(self._folder, *self._start)
+        return ClaimPosition(self._folder, *self._start, self._newest)
 
     def load(self, claims: Iterable[Claim], position: ClaimPosition) -> None:
         """Load the claims of an earlier run, which may have ended before the broker accepted.
@@ -60,7 +60,8 @@ class ClaimLedger(Ledger):
         self._claims = deque(claims)
         for claim in self._claims:
             self.topics.update(claim.topics)
-        self._go_to(position[1:])
+        self._newest = max((position.newest, *(claim.number for claim in self._claims)))
+        self._go_to(position[1:3])
         self._owe_claimed()
 
     def unclaimed(self, targets: Mapping[TopicIdPartition, int] | None) -> Ranges:
@@ -90,6 +91,7 @@ class ClaimLedger(Ledger):
             owed[partition] = [Done(*one, AckType.ACCEPT) for one in mine]
             self._remember(partition, owed[partition])
         self._claims.append(claim)
+        self._newest = claim.number
         self.topics.update(claim.topics)
         self._waiting += _count(claim)
         return owed
@@ -140,8 +142,8 @@ class ClaimLedger(Ledger):
         self._is_claimed = offset.claims is not None
         if offset.claims is not None:
             self._unlock_batch()
-            self._before = offset.claims[1:]
-            self._go_to(offset.claims[1:])
+            self._before = offset.claims[1:3]
+            self._go_to(offset.claims[1:3])
         self._owe_claimed()
 
     def take_back(self) -> None:

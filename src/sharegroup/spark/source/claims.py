@@ -5,6 +5,7 @@ From then on the broker's state is no longer needed: Spark's checkpoint and this
 folder holds::
 
     folder.json            {"v": 1, "id": …, "group": …}: which folder this is, and of which group
+    kept-<first>-<last>    empty; its name says which claims are here (:mod:`kept_claims`)
     lock                   locked by the source that works here, for as long as its process lives
     claim-<number>.json    the records, as an offset of the stream has them (``offsets.py``, with
                            the claim's number as ``e``); on a second line the CRC-32C of the first
@@ -24,7 +25,8 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 from uuid import UUID
@@ -32,6 +34,8 @@ from uuid import UUID
 from crc32c import crc32c
 
 from sharegroup.model.errors import ConfigError, SharegroupError
+from sharegroup.spark.source import kept_claims
+from sharegroup.spark.source.kept_claims import Kept
 from sharegroup.spark.source.offsets import BatchOffset, ClaimPosition, Ranges, from_json, to_json
 
 log = logging.getLogger("sharegroup.spark")
@@ -123,19 +127,13 @@ class ClaimFolder:
             for scratch in self._folder.glob(".claim-*"):
                 scratch.unlink()
             claims = {claim.number: claim for path in self._files() if (claim := self._read(path))}
-            given_up = {_number(path) for path in (self._folder / "damaged").glob(_FILES)}
+            found, said = self._numbers(), self._said()
         except OSError as error:
             raise ClaimError(f"claimLocation {self._folder} cannot be read: {error}") from error
-        newest = max((*claims, *given_up), default=0)
-        self.next = newest + 1
-        if position is not None:
-            begin = position.number
-            missing = set(range(begin, newest + 1)) - claims.keys() - given_up
-            if begin > newest + 1 or missing:
-                self._refuse_missing(begin, newest, missing)
-            self.next = max(self.next, begin)
-            claims = {number: claim for number, claim in claims.items() if number >= begin}
-        return [claims[number] for number in sorted(claims)]
+        self._refuse_missing(position, found, said)
+        begin = 1 if position is None else position.number
+        self.next = max((*found, begin - 1, said.last)) + 1
+        return [claims[number] for number in sorted(claims) if number >= begin]
 
     def write(self, topics: Mapping[UUID, str], ranges: Ranges) -> Claim:
         """Write one claim. When this returns the claim is durable, also after a power cut.
@@ -149,7 +147,11 @@ class ClaimFolder:
         )
         text = json.dumps(to_json(content), separators=(",", ":"))
         try:
-            self._put(_name(claim.number), f"{text}\n{crc32c(text.encode()):08x}\n")
+            self._put(
+                _name(claim.number),
+                f"{text}\n{crc32c(text.encode()):08x}\n",
+                beside=lambda: kept_claims.written(self._folder, claim.number),
+            )
         except OSError as error:
             raise ClaimError(
                 f"claimLocation {self._folder} cannot be written: {error}; records that are not in "
@@ -169,6 +171,7 @@ class ClaimFolder:
         if kept is None or kept.number == position.number:
             return
         try:
+            kept_claims.deleted_before(self._folder, kept.number)
             for path in self._files():
                 if _number(path) < kept.number:
                     path.unlink()
@@ -189,13 +192,20 @@ class ClaimFolder:
         if path.exists():
             known = _identity(path)
         elif position is None:
-            self._put(path.name, json.dumps(known))
+            self._said()
+            self._put(path.name, json.dumps({**known, "kept": True}))
         if known["group"] != self._group_id:
             raise ConfigError(
                 f"claimLocation {self._folder} is of the group {known['group']}, the query reads "
                 f"from {self._group_id}: give each query a folder of its own"
             )
         self.id = known["id"]
+        if known.get("kept") and kept_claims.read(self._folder) is None:
+            raise ConfigError(
+                f"claimLocation {self._folder} lacks its file kept-…, which says which claims must "
+                "be here: put all files of the folder back. Where they are lost, their records are "
+                "lost too: go on with a new checkpointLocation and an empty claimLocation"
+            )
         if position is not None and position.folder != self.id:
             raise ConfigError(
                 f"claimLocation {self._folder} is not the folder that the checkpoint was written "
@@ -203,14 +213,34 @@ class ClaimFolder:
                 "lost too: go on with a new checkpointLocation and an empty claimLocation"
             )
 
-    def _refuse_missing(self, begin: int, newest: int, missing: Iterable[int]) -> None:
-        first = min(missing, default=newest + 1)
+    def _refuse_missing(
+        self, position: ClaimPosition | None, found: AbstractSet[int], said: Kept
+    ) -> None:
+        """Refuse to go on without a claim that is not in a batch, or may not be in one."""
+        missing = kept_claims.missing(position, found, said)
+        if not missing:
+            return
+        others = f" and {len(missing) - 1} others" if len(missing) > 1 else ""
         raise ConfigError(
-            f"claimLocation {self._folder} lacks {_name(first)}, and the checkpoint goes on with "
-            f"{_name(begin)}: files were deleted, or an old copy was put back. Put all files of "
-            "the folder back; where they are lost, their records are lost too: go on with a new "
-            "checkpointLocation"
+            f"claimLocation {self._folder} lacks {_name(min(missing))}{others}: files were "
+            "deleted, or an old copy was put back. Put all files of the folder back; where one is "
+            "lost, its records are lost too, unless a batch had them: to go on without them, make "
+            "an empty file of its name"
         )
+
+    def _said(self) -> Kept:
+        """What the folder says that it holds; one that is new, or was begun by an earlier version,
+        says from now on what is in it."""
+        said = kept_claims.read(self._folder)
+        if said is None:
+            numbers = self._numbers()
+            said = Kept(min(numbers, default=1), max(numbers, default=0))
+            self._put(said.name, "")
+        return said
+
+    def _numbers(self) -> AbstractSet[int]:
+        """The claims that are here, damaged ones among them."""
+        return {_number(path) for path in (*self._files(), *self._folder.glob(f"damaged/{_FILES}"))}
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob(_FILES))
@@ -236,14 +266,18 @@ class ClaimFolder:
             )
             return None
 
-    def _put(self, name: str, text: str) -> None:
-        """Write the file atomically, and sync it so that it survives a power cut."""
+    def _put(self, name: str, text: str, beside: Callable[[], None] | None = None) -> None:
+        """Write the file atomically, and sync it so that it survives a power cut; ``beside``
+        changes names in the folder, which are synced with it.
+        """
         scratch = self._folder / f".{name}"
         with scratch.open("w") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         scratch.replace(self._folder / name)
+        if beside is not None:
+            beside()
         _sync(self._folder)
 
 

@@ -22,6 +22,7 @@ from sharegroup.spark.source.group_view import GroupView, Offsets
 from sharegroup.spark.source.membership import Membership, join, leave, make_membership, reach
 from sharegroup.spark.source.offsets import BatchOffset
 from sharegroup.spark.source.reporting import Reporting
+from sharegroup.spark.source.same_group import SameGroup
 from sharegroup.spark.source.settling import Settlement
 from sharegroup.spark.source.subscription import Subscription
 from sharegroup.spark.source.throttled_task import ThrottledTask
@@ -47,6 +48,7 @@ class ShareDriver:
         self._reporting = Reporting(
             options, self._group, self._subscription, self._settlement.ledger
         )
+        self._same_group = SameGroup(options)
         self._targets: Offsets | None = None  # of a run with an end
         self._membership: Membership | None = None
         age_s = options.metadata_max_age_ms / 1000
@@ -64,6 +66,7 @@ class ShareDriver:
         if not self._subscription.topics:
             await reach(self._cluster)
             await self._subscription.find()
+            self._same_group.watch()
 
     async def set_targets(self) -> None:
         """Limit this run to the records that are in the log now (Trigger.AvailableNow)."""
@@ -120,6 +123,7 @@ class ShareDriver:
         """Leave the group; the records of a batch under way stay locked: see :func:`leave`."""
         self._reporting.stop()
         self._topics.stop()
+        self._same_group.close()
         try:
             if self._membership is not None:
                 await leave(self._membership, self._settlement)

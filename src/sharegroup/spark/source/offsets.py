@@ -8,7 +8,7 @@ batch::
     {"v": 1, "e": 7, "g": "group", "m": "member id", "t": {topic id: name},
      "r": {topic id: {partition: [[first, last, delivery count], …]}},
      "d": {topic id: {partition: [[first, last, type], …]}},
-     "c": [claim folder, number, taken],
+     "c": [claim folder, number, taken], "n": newest claim,
      "s": {"at": …, "took": …, "settle": …, "lag": …, "redelivered": …, …}}
 
 ``e`` counts offsets of this stream. ``r`` is the batch. ``d`` holds records whose batch is done but
@@ -16,10 +16,11 @@ whose acknowledgement the broker has not confirmed: when they are delivered agai
 acknowledged with ``type`` and not processed again. Ranges include both ends. More than
 ``LISTED_MAX`` ranges of a partition are stored as a text, see
 :mod:`~sharegroup.spark.source.range_text`; then ``v`` is 2, and older versions of sharegroup refuse
-the checkpoint. ``c`` exists with ``ackMode`` claim only: the place from which the next batch takes
-its records. ``s`` is for people: when the offset was made (ms since 1970), how many milliseconds it
-took to acquire the batch and to settle the previous one, the group's lag if it is known, and how
-many records were redelivered, renewed, accepted, released and rejected since the previous offset.
+the checkpoint. ``c`` and ``n`` exist with ``ackMode`` claim only: the place from which the next
+batch takes its records, and which claim was the newest then. ``s`` is for people: when the offset
+was made (ms since 1970), how many milliseconds it took to acquire the batch and to settle the
+previous one, the group's lag if it is known, and how many records were redelivered, renewed,
+accepted, released and rejected since the previous offset.
 Checkpoints without ``s`` can be read too.
 """
 
@@ -63,6 +64,8 @@ class ClaimPosition(NamedTuple):
     folder: str
     number: int
     taken: int
+    newest: int = 0
+    """The newest claim that was written by then; 0: an earlier version did not say."""
 
 
 Ranges = Mapping[TopicIdPartition, tuple[Acquired, ...]]
@@ -107,7 +110,7 @@ def to_json(offset: BatchOffset) -> dict[str, Any]:
         "t": {topic_id_text(topic_id): name for topic_id, name in offset.topics.items()},
         "r": _nested(offset.ranges),
         "d": _nested(offset.done),
-        **({} if offset.claims is None else {"c": list(offset.claims)}),
+        **({} if offset.claims is None else {"c": offset.claims[:3], "n": offset.claims.newest}),
         "s": dict(offset.numbers),
     }
 
@@ -132,7 +135,7 @@ def from_json(value: Mapping[str, Any]) -> BatchOffset:
         topics={parse_topic_id(text): name for text, name in value["t"].items()},
         ranges={key: tuple(Acquired(*r) for r in ranges) for key, ranges in _flat(value["r"])},
         done={key: tuple(Done(*r) for r in ranges) for key, ranges in _flat(value["d"])},
-        claims=ClaimPosition(*value["c"]) if "c" in value else None,
+        claims=ClaimPosition._make([*value["c"], value.get("n", 0)]) if "c" in value else None,
         numbers=value.get("s", {}),
     )
 

@@ -1,0 +1,40 @@
+"""Passwords are not stored: what is altered while the broker runs is kept in ``catalog.json`` as it
+is written, and a key beside it would hide nothing. (Apache Kafka writes them into its metadata log
+as they are.) Earlier releases stored them; those hold, with a warning at each start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from sharegroup.broker.configs.broker import BrokerConfig, definition_of
+from sharegroup.model.config import ConfigType
+
+logger = logging.getLogger("sharegroup.broker")
+
+_WARNING: Final = (
+    "catalog.json holds %s in plain text, as an earlier release stored it: set it where the "
+    "broker's other settings are, then kafka-configs --alter --delete-config %s"
+)
+
+
+def with_stored(config: BrokerConfig, stored: Mapping[str, str]) -> BrokerConfig:
+    """A copy of ``config`` with what was altered before this start; warns of passwords in it.
+
+    Raises:
+        InvalidConfig, InvalidRequest: as :meth:`BrokerConfig.altered`.
+    """
+    secrets = {name: value for name, value in stored.items() if _is_secret(name)}
+    for name in sorted(secrets):
+        logger.warning(_WARNING, name, name)
+    return replace(config, dynamic=secrets).altered(stored)
+
+
+def _is_secret(name: str) -> bool:
+    definition = definition_of(name)
+    return (
+        definition is not None and definition.type is ConfigType.PASSWORD and not definition.dynamic
+    )
